@@ -1,0 +1,82 @@
+# `make help` lists the targets. A fresh machine needs Python 3.11 and Java 17; everything else goes into .venv.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN   := .venv/bin
+STAMP := .venv/.set-up
+NEEDS_MB := 4000
+
+# What the caller's shell exports must not reach into the environment: other interpreters, other Sparks, other options.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONWARNINGS VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
+unexport SPARK_HOME SPARK_CONF_DIR SPARK_MASTER PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS
+unexport NUMBA_DISABLE_JIT NUMBA_BOUNDSCHECK COVERAGE_PROCESS_START AIRFLOW_HOME AIRFLOW__CORE__DAGS_FOLDER
+unexport UV_PROJECT_ENVIRONMENT UV_CONSTRAINT UV_OVERRIDE PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
+export PYTHONUTF8 := 1
+
+# Tests in the order of their price: meaning first (seconds, no JVM), then everything between, engine and jobs last.
+FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shape tests/expectations)
+LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
+REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
+TESTS := $(FAST) $(REST) $(LAST)
+
+.PHONY: help machine setup demo test lint types contracts check check-all clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+# Looks for Java 17 and enough disk; Python is looked for when .venv is made.
+machine:
+	@fail() { echo "setup: $$1" >&2; exit 1; }; \
+	java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	found=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/Java \2/p' | head -n 1) || found=; \
+	[ "$$found" = "Java 17" ] || fail "Spark needs Java 17, and '$$java' is $${found:-missing}: \
+	install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set JAVA_HOME to it, then run make again."; \
+	[ -e $(STAMP) ] || { free=$$(df -Pm . | awk 'NR == 2 { print $$4 }'); \
+	[ "$$free" -ge $(NEEDS_MB) ] || fail "the disk is too full: the environment and the demo need $(NEEDS_MB) MB here and $$free MB are free; make room and run make again."; }
+
+setup: $(STAMP) ## make .venv and install the tested set of versions into it (again only when that set changes)
+
+$(STAMP): pyproject.toml constraints.txt | machine
+	@fail() { echo "setup: $$1" >&2; exit 1; }; \
+	for python in python3.11 python3 python none; do \
+	  "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && break; done; \
+	[ "$$python" != none ] || fail "needs Python 3.11 with its venv module, and no such python3.11 is on PATH: \
+	install it (Debian, Ubuntu: python3.11 and python3.11-venv; macOS: brew install python@3.11; else pyenv install 3.11), then run make again."; \
+	echo "setup: installing the tested versions into .venv, about a minute"; \
+	install() { "$$python" -m venv .venv && $(BIN)/python -m pip install -q -c constraints.txt uv && \
+	  $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[dev]'; }; \
+	said=$$(install 2>&1) || { case "$$said" in \
+	  *"No space left"*|*"os error 28"*|*"Disk quota"*) fail "the disk is full: make room ($(NEEDS_MB) MB here; uv also fills its cache in $${UV_CACHE_DIR:-~/.cache/uv}), then run make again.";; \
+	  *resolution*|*"dns error"*|*"onnection"*|*"ailed to fetch"*|*"error sending request"*|*"timed out"*|*"roxy"*|*"from versions: none"*) \
+	    fail "no package index could be reached: connect to the network, or name your mirror in PIP_INDEX_URL and UV_DEFAULT_INDEX, then run make again.";; \
+	  *) echo "$$said" | tail -n 20 >&2; fail "installing failed for the reason above: mend it, or start anew with make clean, then run make again.";; esac; }; \
+	touch $@
+
+demo: setup ## run the flights flow and end with a summary and the path of a page to open
+	@$(BIN)/pulseline demo
+
+test: setup ## run every test, fast tiers first; pytest's closing line comes last
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: setup ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict, over the tests too
+	@$(BIN)/mypy
+
+contracts: setup ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+check: lint types contracts test ## everything CI runs
+
+check-all: lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
+	@$(BIN)/python -m pytest -m "" $(TESTS)
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
+
+clean: ## remove the environment and every cache; the tables of runs (.pulseline) stay
+	@rm -rf .venv build *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache metastore_db spark-warehouse derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,247 @@
+"""What a report is told: plain values, read from the tables by the jobs, checked once when they are built.
+
+Instants and spans are int64 ticks (µs since 1970 UTC), as everywhere in the core; `None` is an instant that does not
+exist. Tables are `pa.Table` with the columns of a stream, or of the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
+LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
+
+
+class ReportError(ValueError):
+    """Facts that no page can be made of: says what is required and what came."""
+
+    def __init__(self, fact: str, required: str, came: object) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(fact, required, came)
+        self.fact, self.required, self.came = fact, required, came
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return f"{self.fact} must be {self.required}; it is {self.came!r}"
+
+
+def _require_columns(fact: str, table: pa.Table, columns: tuple[str, ...]) -> None:
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise ReportError(fact, f"a table with the columns {', '.join(columns)}", table.column_names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFacts:
+    """One source of the flow and what its landing took in."""
+
+    name: str
+    feed: str
+    rows: int
+    """Rows that arrived in the span."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamFacts:
+    """One named stream: what its operator does, in words, and its published rows in stream order."""
+
+    name: str
+    does: str
+    """Such as `heartbeat of departures, every 10 min, slack 90 s`."""
+    rows: pa.Table
+    """At least `kind`, `arrival`, `event_time`, `landed_at` and, for the charts, the key column."""
+
+    def __post_init__(self) -> None:
+        """Refuse a table without the columns that every stream has."""
+        _require_columns(f"the rows of stream {self.name}", self.rows, STREAM_COLUMNS)
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """Count the rows of each kind."""
+        found = self.rows["kind"].value_counts().to_pylist()
+        return Counter({pair["values"]: pair["counts"] for pair in found})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitFacts:
+    """One commit of the flow, as the newest row of the table `commits` has it."""
+
+    number: int
+    kind: str
+    state: str
+    start: int | None
+    end: int | None
+    rows: int | None
+    seconds: float | None
+    hash: str | None
+    """The text of its content hash; the page shows the first digits."""
+    note: str = ""
+    """Such as `supersedes 4`, or why it was rejected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """The account of rows of one operator (section 0 of the semantics)."""
+
+    stream: str
+    rows_in: int
+    main: int
+    side: int
+    dropped: int
+    held: int
+
+    @property
+    def missing(self) -> int:
+        """Give the rows that came in and are nowhere; negative when more left than came."""
+        return self.rows_in - self.main - self.side - self.dropped - self.held
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way of computing the same rows: an engine, how time was cut, how many buckets."""
+
+    engine: str
+    buckets: int
+    cut: str = ""
+    """Such as `one shot` or `day by day`; empty where there is nothing to tell."""
+    seconds: float | None = None
+
+    @property
+    def title(self) -> str:
+        """Name the engine and the cut."""
+        return f"{self.engine}, {self.cut}" if self.cut else self.engine
+
+    @property
+    def full_title(self) -> str:
+        """Name the engine, the cut and the buckets."""
+        return f"{self.title} ({self.buckets:,} bucket{'' if self.buckets == 1 else 's'})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateRow:
+    """The content hashes of one stream, or of the ledger, one for each way; `None` where that way was not run."""
+
+    stream: str
+    hashes: tuple[str | None, ...]
+    """Texts of the form `rows:hexadecimal`."""
+
+    @property
+    def reference(self) -> str | None:
+        """Give the hash that the others are held against: the first that was computed."""
+        return next((text for text in self.hashes if text is not None), None)
+
+    @property
+    def reference_way(self) -> int | None:
+        """Give the first way that was computed."""
+        return next((way for way, text in enumerate(self.hashes) if text is not None), None)
+
+    @property
+    def unequal(self) -> tuple[int, ...]:
+        """Give the ways whose hash is not the reference."""
+        return tuple(way for way, text in enumerate(self.hashes) if text is not None and text != self.reference)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The first row in which one way's stream is not the reference's; a side without such a row is `None`."""
+
+    stream: str
+    way: int
+    """Index into the certificate's ways."""
+    position: int
+    """Row number in stream order, from 1."""
+    expected: Mapping[str, object] | None
+    came: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """The parity certificate: every stream and the ledger, computed in several ways."""
+
+    ways: tuple[Way, ...]
+    rows: tuple[CertificateRow, ...]
+    differences: tuple[Difference, ...] = ()
+    left_out: tuple[str, ...] = ("commit",)
+    """Columns that the hash does not cover."""
+
+    def __post_init__(self) -> None:
+        """Refuse rows with more or fewer hashes than there are ways."""
+        for row in self.rows:
+            if len(row.hashes) != len(self.ways):
+                raise ReportError(f"the hashes of {row.stream}", f"{len(self.ways)}, one a way", len(row.hashes))
+        for found in self.differences:
+            if not 0 <= found.way < len(self.ways):
+                raise ReportError("the way of a difference", f"below {len(self.ways)}", found.way)
+
+    @property
+    def not_run(self) -> tuple[Way, ...]:
+        """Give the ways that lack a hash."""
+        return tuple(way for place, way in enumerate(self.ways) if any(row.hashes[place] is None for row in self.rows))
+
+    @property
+    def unequal(self) -> tuple[tuple[CertificateRow, int], ...]:
+        """Give every pair of stream and way that is not equal to the reference."""
+        return tuple((row, way) for row in self.rows for way in row.unequal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """What the charts draw: a stream, what was set aside from it, and the column that colours the rows."""
+
+    stream: str
+    side: str | None = None
+    key: str | None = None
+    delay: int | None = None
+    """Delay of the CTIs in ticks, marked in the distribution."""
+    tell: tuple[str, ...] = ()
+    """Payload columns that a point names when it is pointed at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportFacts:
+    """All that one page says. Empty tuples and `None` leave their section out, or say that it is still to come."""
+
+    flow: str
+    about: str
+    run: str
+    timezone: str
+    start: int | None
+    end: int | None
+    next_step: str
+    """The command that a person would run next, shown where something is missing."""
+    made_at: int | None = None
+    sources: tuple[SourceFacts, ...] = ()
+    streams: tuple[StreamFacts, ...] = ()
+    ledger: pa.Table | None = None
+    commits: tuple[CommitFacts, ...] = ()
+    certificate: Certificate | None = None
+    accounts: tuple[Account, ...] = ()
+    picture: Picture | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a ledger without its columns, and a picture of a stream that is not here."""
+        if self.ledger is not None:
+            _require_columns("the ledger", self.ledger, LEDGER_COLUMNS)
+        known = [stream.name for stream in self.streams]
+        wanted = [] if self.picture is None else [self.picture.stream, self.picture.side]
+        for name in wanted:
+            if name is not None and name not in known:
+                raise ReportError("the picture's stream", f"one of {', '.join(known) or 'none'}", name)
+
+    def stream(self, name: str) -> StreamFacts:
+        """Give the stream of that name."""
+        return next(stream for stream in self.streams if stream.name == name)
+
+    @property
+    def set_aside(self) -> int:
+        """Count the rows that operators diverted."""
+        return sum(s.counts["data"] + s.counts["start"] + s.counts["end"] for s in self.streams if s.name.endswith(".diverted"))

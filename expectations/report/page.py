@@ -1,0 +1,73 @@
+"""The page: facts in, HTML out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from expectations.report import words
+from expectations.report.sections import SECTIONS
+from expectations.report.verdict import verdict
+from expectations.report.words import Clock
+
+if TYPE_CHECKING:
+    from expectations.report.facts import ReportFacts
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number on top of the page."""
+
+    value: str
+    label: str
+
+
+def render(facts: ReportFacts) -> str:
+    """Write the page of one flow run.
+
+    Safe with any data: every value goes through Jinja's autoescape, and an undefined one is an error. The page loads
+    nothing, runs no script, and depends on nothing but `facts`: equal facts give equal bytes.
+
+    Args:
+        facts: what the jobs read in the tables.
+
+    Returns:
+        A complete HTML document.
+
+    Raises:
+        ReportError: never here; facts that no page can be made of are refused when they are built.
+    """
+    clock = Clock(facts.timezone)
+    views = [(section, section.view(facts, clock)) for section in SECTIONS]
+    shown = [(section, view) for section, view in views if view is not None]
+    return _environment().get_template("page.html").render(
+        facts=facts, clock=clock, words=words, verdict=verdict(facts), figures=_figures(facts), sections=shown
+    )
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
+    figures = [Figure(value=words.count(source.rows), label=f"{source.name} landed") for source in facts.sources]
+    if facts.streams:
+        last = next((s for s in reversed(facts.streams) if not s.name.endswith(".diverted")), facts.streams[-1])
+        figures += [Figure(value=words.count(last.counts[k]), label=f"{name} in {last.name}") for k, name in _COUNTED if last.counts[k]]
+        figures.append(Figure(value=words.count(facts.set_aside), label="late, set aside"))
+    if facts.ledger is not None and facts.streams:
+        figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))
+    if facts.commits:
+        published = sum(commit.state == "published" for commit in facts.commits)
+        figures.append(Figure(value=words.count(published), label="commits published"))
+    return tuple(figures)
+
+
+_COUNTED = (("timer", "timers"), ("cti", "CTIs"))

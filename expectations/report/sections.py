@@ -1,0 +1,200 @@
+"""The sections of the page, in their order. A new one is an entry in `SECTIONS`, a view here and a template beside it.
+
+A view turns facts into what its template writes, or gives `None` where the facts have nothing for it: the section is
+then left out. What comes next (outcomes of expectations, lateness of heartbeats) goes between certificate and charts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from expectations.report.charts.arrivals import arrivals
+from expectations.report.charts.days import days
+from expectations.report.charts.lateness import lateness
+from expectations.report.charts.points import scene
+from expectations.report.ledger import LedgerView, ledger_view
+from expectations.report.words import short_hash
+from pipelines.operators.rows import KIND_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from expectations.report.charts.drawing import Chart
+    from expectations.report.facts import Account, CertificateRow, CommitFacts, Difference, ReportFacts, StreamFacts, Way
+    from expectations.report.words import Clock
+    from pipelines.operators.rows import Longs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One section: its anchor, its heading, its template, and the view that the template writes."""
+
+    name: str
+    title: str
+    view: Callable[[ReportFacts, Clock], object | None]
+
+    @property
+    def template(self) -> str:
+        """Give the file under `templates/`."""
+        return f"{self.name}.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateCell:
+    """One result of the certificate."""
+
+    state: str
+    """`reference`, `equal`, `unequal` or `missing`."""
+    hash: str | None
+    position: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateLine:
+    """One stream of the certificate."""
+
+    stream: str
+    rows: int | None
+    hash: str | None
+    short: str
+    cells: tuple[CertificateCell, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceView:
+    """One first differing row: its columns side by side."""
+
+    stream: str
+    way: str
+    position: int
+    columns: tuple[tuple[str, str, str, str], ...]
+    """Name, expected, came, and `unequal` where the two differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateView:
+    """The certificate as a table: ways grouped by engine."""
+
+    groups: tuple[tuple[str, int], ...]
+    ways: tuple[Way, ...]
+    lines: tuple[CertificateLine, ...]
+    differences: tuple[DifferenceView, ...]
+    left_out: tuple[str, ...]
+    timed: bool
+
+
+def certificate_view(facts: ReportFacts, _: Clock) -> CertificateView | None:
+    """Lay the certificate out; none where parity was not computed."""
+    certificate = facts.certificate
+    if certificate is None:
+        return None
+    places = {(found.stream, found.way): found.position for found in certificate.differences}
+    return CertificateView(
+        groups=_groups(certificate.ways),
+        ways=certificate.ways,
+        lines=tuple(_line(row, places) for row in certificate.rows),
+        differences=tuple(_difference(found, certificate.ways) for found in certificate.differences),
+        left_out=certificate.left_out,
+        timed=any(way.seconds is not None for way in certificate.ways),
+    )
+
+
+def _groups(ways: tuple[Way, ...]) -> tuple[tuple[str, int], ...]:
+    groups: list[tuple[str, int]] = []
+    for way in ways:
+        if groups and groups[-1][0] == way.title:
+            groups[-1] = (way.title, groups[-1][1] + 1)
+        else:
+            groups.append((way.title, 1))
+    return tuple(groups)
+
+
+def _line(row: CertificateRow, places: Mapping[tuple[str, int], int]) -> CertificateLine:
+    cells = tuple(_cell(row, way, places) for way in range(len(row.hashes)))
+    rows = row.reference.partition(":")[0] if row.reference else ""
+    known = int(rows) if rows.isdigit() else None
+    return CertificateLine(stream=row.stream, rows=known, hash=row.reference, short=short_hash(row.reference), cells=cells)
+
+
+def _cell(row: CertificateRow, way: int, places: Mapping[tuple[str, int], int]) -> CertificateCell:
+    text = row.hashes[way]
+    if text is None:
+        return CertificateCell(state="missing", hash=None)
+    if way == row.reference_way:
+        return CertificateCell(state="reference", hash=text)
+    state = "equal" if text == row.reference else "unequal"
+    return CertificateCell(state=state, hash=text, position=places.get((row.stream, way)))
+
+
+def _difference(found: Difference, ways: tuple[Way, ...]) -> DifferenceView:
+    expected, came = found.expected or {}, found.came or {}
+    columns = tuple(_compared(name, expected, came) for name in {**expected, **came})
+    return DifferenceView(stream=found.stream, way=ways[found.way].full_title, position=found.position, columns=columns)
+
+
+def _compared(name: str, expected: Mapping[str, object], came: Mapping[str, object]) -> tuple[str, str, str, str]:
+    left, right = (_value(side, name) for side in (expected, came))
+    return name, left, right, "unequal" if left != right else ""
+
+
+def _value(row: Mapping[str, object], name: str) -> str:
+    if not row:
+        return "no such row"
+    value = row.get(name)
+    return "null" if value is None else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamsView:
+    """The counts of each stream, with a total beside them, and the accounts of rows."""
+
+    kinds: tuple[str, ...]
+    streams: tuple[StreamFacts, ...]
+    accounts: tuple[Account, ...]
+
+
+def streams_view(facts: ReportFacts, _: Clock) -> StreamsView | None:
+    """Count rows by stream and kind, for the kinds that occur."""
+    if not facts.streams:
+        return None
+    kinds = tuple(kind for kind in KIND_NAMES if any(stream.counts[kind] for stream in facts.streams))
+    return StreamsView(kinds=kinds, streams=facts.streams, accounts=facts.accounts)
+
+
+def charts_view(facts: ReportFacts, clock: Clock) -> tuple[Chart, ...] | None:
+    """Draw the pictured stream; none where it has no row that could be drawn."""
+    if facts.picture is None:
+        return None
+    seen = scene(facts, facts.picture)
+    span = _span(facts, [points.arrival for points in (seen.data, seen.side) if len(points)])
+    if span is None:
+        return None
+    return (arrivals(seen, facts.picture, clock, span), lateness(seen, facts.picture), days(seen, clock, span))
+
+
+def _span(facts: ReportFacts, arrivals_seen: list[Longs]) -> tuple[int, int] | None:
+    if not arrivals_seen:
+        return None
+    first, last = min(int(a.min()) for a in arrivals_seen), max(int(a.max()) for a in arrivals_seen)
+    start = first if facts.start is None else min(facts.start, first)
+    return start, last + 1 if facts.end is None else max(facts.end, last + 1)
+
+
+def ledger_section(facts: ReportFacts, clock: Clock) -> LedgerView | None:
+    """Tell the ledger; none where it was not read."""
+    return None if facts.ledger is None or not facts.streams else ledger_view(facts.ledger, clock)
+
+
+def commits_view(facts: ReportFacts, _: Clock) -> tuple[CommitFacts, ...] | None:
+    """Give the commits by number; none where there is none."""
+    return tuple(sorted(facts.commits, key=lambda commit: commit.number)) or None
+
+
+SECTIONS = (
+    Section(name="certificate", title="Parity certificate", view=certificate_view),
+    Section(name="streams", title="Streams", view=streams_view),
+    Section(name="charts", title="Charts", view=charts_view),
+    Section(name="ledger", title="Ledger", view=ledger_section),
+    Section(name="commits", title="Commits", view=commits_view),
+)

@@ -1,0 +1,128 @@
+"""The verdict: one sentence that says whether the run may be relied on, and the next step where something is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from expectations.report.words import counted, listed
+
+if TYPE_CHECKING:
+    from expectations.report.facts import Account, Certificate, CommitFacts, ReportFacts
+
+SETTLED = frozenset({"published", "superseded"})
+SHOWN = 3
+
+
+class Tone(Enum):
+    """How good the news is."""
+
+    GOOD = "good"
+    """Everything that was checked holds."""
+    BAD = "bad"
+    """A check failed: somebody must look."""
+    OPEN = "open"
+    """Nothing failed, and something is still to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The news, its tone, and the command to run next; none where nothing is left to do."""
+
+    tone: Tone
+    sentence: str
+    next_step: str | None = None
+
+
+def verdict(facts: ReportFacts) -> Verdict:
+    """Judge a run by its worst fact: different bytes, lost rows, rejected commits, then what is unfinished."""
+    wrong = _wrong(facts)
+    if wrong:
+        return Verdict(tone=Tone.BAD, sentence=wrong, next_step=facts.next_step)
+    unfinished = _unfinished(facts)
+    if unfinished:
+        return Verdict(tone=Tone.OPEN, sentence=unfinished, next_step=facts.next_step)
+    ways = 0 if facts.certificate is None else len(facts.certificate.ways)
+    head = f"All {ways} ways of computing it give the same bytes" if ways > 1 else "Published, parity not checked yet"
+    sentence = f"{head}: {_came(facts)}{_aside(facts)}{_kept(facts)}."
+    if ways > 1:
+        return Verdict(tone=Tone.GOOD, sentence=sentence)
+    return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
+
+
+def _wrong(facts: ReportFacts) -> str | None:
+    if facts.certificate is not None and facts.certificate.unequal:
+        return _disagreement(facts.certificate)
+    lost = next((account for account in facts.accounts if account.missing), None)
+    if lost is not None:
+        return _lost(lost)
+    rejected = [commit for commit in facts.commits if commit.state == "rejected" and not _made_good(commit, facts.commits)]
+    return _rejected(rejected[0], len(rejected)) if rejected else None
+
+
+def _disagreement(certificate: Certificate) -> str:
+    row, way = certificate.unequal[0]
+    right, wrong = (certificate.ways[place].full_title for place in (row.reference_way or 0, way))
+    place = next((d.position for d in certificate.differences if (d.stream, d.way) == (row.stream, way)), None)
+    where = f", first at row {place:,}" if place is not None else ""
+    more = len(certificate.unequal) - 1
+    rest = f"; {counted(more, 'more result differs', 'more results differ')}" if more else ""
+    return f"Not the same bytes: {wrong} gives another {row.stream} than {right}{where}{rest}."
+
+
+def _lost(account: Account) -> str:
+    if account.missing > 0:
+        return f"Rows are missing: {account.stream} took in {counted(account.rows_in, 'row')}, and {account.missing:,} of them are nowhere."
+    return f"Rows were doubled: {account.stream} took in {counted(account.rows_in, 'row')}, and {-account.missing:,} more left it."
+
+
+def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
+    """Say whether a later commit of the same span was published in place of a rejected one."""
+    span = (commit.start, commit.end)
+    return any(c.number > commit.number and c.state in SETTLED and (c.start, c.end) == span for c in every)
+
+
+def _rejected(commit: CommitFacts, rejected: int) -> str:
+    more = f", and {counted(rejected - 1, 'more commit')}" if rejected > 1 else ""
+    why = f": {commit.note}" if commit.note else ""
+    return f"Commit {commit.number} was rejected{more}{why}."
+
+
+def _unfinished(facts: ReportFacts) -> str | None:
+    if not facts.commits and not any(stream.rows.num_rows for stream in facts.streams):
+        return f"Nothing of {facts.flow} has run yet."
+    waiting = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
+    return _waiting(waiting, len(facts.commits)) if waiting else _uncovered(facts)
+
+
+def _waiting(waiting: list[CommitFacts], every: int) -> str:
+    shown = [str(commit.number) for commit in waiting[:SHOWN]]
+    numbers = listed(shown + ([f"{len(waiting) - SHOWN} more"] if len(waiting) > SHOWN else []))
+    states = listed(sorted({commit.state for commit in waiting}))
+    return f"Not finished: {numbers} of {counted(every, 'commit')} not published ({states})."
+
+
+def _uncovered(facts: ReportFacts) -> str | None:
+    """Say what a certificate does not cover: it speaks for the whole run or not at all."""
+    if facts.certificate is None:
+        return None
+    wanted = {stream.name for stream in facts.streams} | ({"ledger"} if facts.ledger is not None else set())
+    missing = sorted(wanted - {row.stream for row in facts.certificate.rows})
+    if missing:
+        return f"Not finished: the parity certificate does not cover {listed(missing)}."
+    not_run = [way.full_title for way in facts.certificate.not_run]
+    return f"Not finished: the parity certificate lacks {listed(not_run)}." if not_run else None
+
+
+def _came(facts: ReportFacts) -> str:
+    parts = [f"{counted(source.rows, 'row')} of {source.name}" for source in facts.sources]
+    return f"{listed(parts) or 'no source'} came in"
+
+
+def _aside(facts: ReportFacts) -> str:
+    return f", {facts.set_aside:,} of them late and set aside" if facts.set_aside else ""
+
+
+def _kept(facts: ReportFacts) -> str:
+    return ", and none was lost" if facts.accounts else ""

@@ -1,0 +1,198 @@
+"""The `pulseline` command. Nothing heavy is imported before a command needs it, so help answers at once."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ParamSpec
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+
+app = typer.Typer(
+    name="pulseline",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Heartbeats, ordered merges and CTIs for Spark: backfill, stream and replay give the same rows, byte for byte.",
+    epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong use, 3 a run failed.",
+)
+flows_app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
+app.add_typer(flows_app, name="flows")
+
+
+class EngineName(StrEnum):
+    """Who runs the tasks."""
+
+    CORE = "core"
+    BATCH = "batch"
+
+
+class ConformEngine(StrEnum):
+    """Who runs the cases."""
+
+    CORE = "core"
+    BATCH = "batch"
+    STREAM = "stream"
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
+Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
+End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
+Run = Annotated[str, typer.Option(help="Name of the run, which has tables of its own.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of words.")]
+
+
+def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Turn what a job raises into one line and an exit code."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from pipelines.jobs.ending import exit_code_of
+
+        try:
+            code = command(*args, **kwargs) or 0
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that catches
+            code, line = exit_code_of(error)
+            typer.echo(line, err=True)
+        raise typer.Exit(code)
+
+    return run
+
+
+@app.command(epilog="Example: `pulseline demo`")
+@guarded
+def demo() -> int:
+    """Run the flights of a week on Spark, prove the result, and make a page of it."""
+    from pipelines.jobs.demo import run_demo
+
+    return run_demo(typer.echo)
+
+
+@flows_app.command("list")
+@guarded
+def flows_list() -> None:
+    """List the flows, a line each."""
+    from pipelines.jobs.flows import list_flows
+
+    list_flows(typer.echo)
+
+
+@flows_app.command("show", epilog="Example: `pulseline flows show flights`")
+@guarded
+def flows_show(flow: FlowName) -> None:
+    """Show a flow: its sources, its streams and the stages that run them."""
+    from pipelines.jobs.flows import show_flow
+
+    show_flow(flow, typer.echo)
+
+
+@flows_app.command("validate", epilog="Example: `pulseline flows validate my_flow.yaml`")
+@guarded
+def flows_validate(flow: FlowName) -> None:
+    """Read a flow, open its feeds, and say what is wrong with either."""
+    from pipelines.jobs.flows import validate_flow
+
+    validate_flow(flow, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline run flights --start 2013-01-01 --end 2013-01-08`")
+@guarded
+def run(  # noqa: PLR0913 - one option each
+    flow: FlowName,
+    start: Start,
+    end: End,
+    engine: Annotated[EngineName | None, typer.Option(help="core: this process. batch: Spark. [default: config]")] = None,
+    run: Run = "main",
+    one_shot: Annotated[bool, typer.Option("--one-shot", help="One commit over the whole span.")] = False,  # noqa: FBT002
+    take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+) -> None:
+    """Backfill a flow: land each interval, run it, publish it; run again, it replaces what it published."""
+    from pipelines.jobs.run import run_flow
+
+    run_flow(flow, start, end, engine and engine.value, run, one_shot, take_over, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")
+@guarded
+def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False) -> int:  # noqa: FBT002
+    """Prove that engines, cuts and buckets do not matter: content hashes of every stream, side by side."""
+    from pipelines.jobs.parity import print_certificate
+
+    return print_certificate(flow, start, end, as_json, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline show flights punctual --key JFK --kind timer --limit 5`")
+@guarded
+def show(  # noqa: PLR0913 - one option each
+    flow: FlowName,
+    stream: Annotated[str, typer.Argument(help="A stream of the flow, or `<stream>.diverted`.")],
+    key: Annotated[str | None, typer.Option(help="Only rows of this key; several columns: a,b.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only rows of this kind: data, start, end, timer, cti.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many rows, the first in stream order; 0: all.")] = 20,
+    format: Annotated[Format, typer.Option(help="How rows are printed.")] = Format.TABLE,  # noqa: A002
+    run: Run = "main",
+) -> None:
+    """Print the published rows of a stream, in stream order."""
+    from pipelines.jobs.show import show_stream
+
+    show_stream(flow, stream, key, kind, limit, format.value, run, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline ledger flights --reason late`")
+@guarded
+def ledger(  # noqa: PLR0913 - one option each
+    flow: FlowName,
+    reason: Annotated[str | None, typer.Option(help="Only lines with this reason: late, no_arrival, ...")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many lines; 0: all.")] = 20,
+    format: Annotated[Format, typer.Option(help="How lines are printed.")] = Format.TABLE,  # noqa: A002
+    run: Run = "main",
+) -> None:
+    """Count what the ledger holds, and say in words what happened to each row."""
+    from pipelines.jobs.show import show_ledger
+
+    show_ledger(flow, reason, limit, format.value, run, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline status flights`")
+@guarded
+def status(flow: FlowName, run: Run = "main", as_json: AsJson = False) -> None:  # noqa: FBT002
+    """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream."""
+    from pipelines.jobs.status import show_status
+
+    show_status(flow, run, as_json, typer.echo)
+
+
+@app.command(hidden=False, epilog="Example: `pulseline conform --engine core cases/heartbeat.json`")
+@guarded
+def conform(
+    file: Annotated[Path, typer.Argument(help="A JSON file of cases.")],
+    engine: Annotated[ConformEngine, typer.Option(help="Who runs the cases.")] = ConformEngine.CORE,
+) -> None:
+    """Run the cases of a file and print what came out, one JSON object a line."""
+    from pipelines.jobs.conform import conform_file
+
+    conform_file(file, engine.value, sys.stdout)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How the operators run: landing, bucket tasks, tables and commits, in this process or handed out by Spark."""

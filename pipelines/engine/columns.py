@@ -1,0 +1,144 @@
+"""The columns that every stream and the ledger have in tables, and the way between them and the core's integers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.operators.rows import INFINITY, KIND_NAMES, MAX_TIME, MIN_TIME, NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.operators.rows import Bytes, Longs
+
+TIME = pa.timestamp("us", tz="UTC")
+TABLE_INFINITY = MAX_TIME + 1
+
+ORDER_FIELDS = (
+    pa.field("kind", pa.string()),
+    pa.field("arrival", TIME),
+    pa.field("place", pa.int64()),
+    pa.field("event_time", TIME),
+    pa.field("event_end", TIME),
+    pa.field("due_at", TIME),
+    pa.field("landed_at", TIME),
+    pa.field("landed_place", pa.int64()),
+    pa.field("commit", pa.int64()),
+)
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        pa.field("commit", pa.int64()),
+        pa.field("stream", pa.string()),
+        pa.field("operator", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("landed_at", TIME),
+        pa.field("landed_place", pa.int64()),
+        pa.field("key", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("arrival", TIME),
+        pa.field("place", pa.int64()),
+        pa.field("event_time", TIME),
+        pa.field("event_end", TIME),
+        pa.field("new_time", TIME),
+        pa.field("new_end", TIME),
+        pa.field("cti", TIME),
+        pa.field("cti_arrival", TIME),
+        pa.field("cti_place", pa.int64()),
+        pa.field("row", pa.string()),
+        pa.field("raw", pa.binary()),
+    ]
+)
+NOT_HASHED = frozenset({"commit"})
+
+
+def stream_schema(payload: pa.Schema) -> pa.Schema:
+    """Give the schema of a stream's table whose payload columns are `payload`."""
+    return pa.schema([*ORDER_FIELDS, *payload])
+
+
+def ticks(column: pa.Array) -> Longs:
+    """Turn a timestamp column into int64 ticks, null into NULL and the table's infinity into INFINITY.
+
+    Args:
+        column: `timestamp[us]`, any length, or int64 already in ticks.
+
+    Returns:
+        One int64 a value.
+    """
+    whole = pc.fill_null(column.cast(pa.int64()), NULL)
+    values = np.asarray(whole, dtype=np.int64)
+    if (values == TABLE_INFINITY).any():
+        values = np.where(values == TABLE_INFINITY, INFINITY, values)
+    return values
+
+
+def longs(column: pa.Array) -> Longs:
+    """Turn an integer column into int64, null into NULL."""
+    return np.asarray(pc.fill_null(column.cast(pa.int64()), NULL), dtype=np.int64)
+
+
+def times(values: Longs) -> pa.Array:
+    """Turn int64 ticks into `timestamp[us, UTC]`: NULL into null, INFINITY into the table's infinity."""
+    values = np.where(values == INFINITY, TABLE_INFINITY, values)
+    return pa.array(values, mask=values == NULL).cast(TIME)
+
+
+def kind_names(kinds: Bytes) -> pa.Array:
+    """Spell kinds as tables do: data, start, end, timer, cti."""
+    return pa.DictionaryArray.from_arrays(pa.array(kinds, pa.int8()), pa.array(KIND_NAMES)).cast(pa.string())
+
+
+def kinds(column: pa.Array) -> Bytes:
+    """Read kinds back into the core's numbers."""
+    return np.asarray(pc.index_in(column, pa.array(KIND_NAMES)), dtype=np.int8)
+
+
+def instant_text(tick: int) -> str:
+    """Spell an instant as ISO 8601 in UTC with six digits, such as 2013-01-01T10:15:00.000000Z."""
+    shown = min(max(tick, MIN_TIME), TABLE_INFINITY)
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=shown)
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0")
+
+
+def _plain(value: object) -> object:  # noqa: PLR0911 - one line a type
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, dt.datetime):
+        moment = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def canonical_json(value: object) -> str:
+    """Spell a value as the ledger does: keys sorted, no spaces, times in UTC, NaN as a word.
+
+    >>> canonical_json({"b": 1, "a": None})
+    '{"a":null,"b":1}'
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def json_rows(table: pa.Table, columns: Sequence[str]) -> list[str]:
+    """Spell the named columns of each row as one canonical JSON object."""
+    return [canonical_json(row) for row in table.select(columns).to_pylist()]

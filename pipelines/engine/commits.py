@@ -1,0 +1,193 @@
+"""The driver: takes commits through their steps, under a lease.
+
+A commit is one row: `published` makes streams, ledger and carry change together. Every row is appended to a log that
+has just shown this driver's token as the newest, and refused when anybody appended since, so a driver that was
+stopped, overtaken and woken cannot publish.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipelines.engine import lease as leases
+from pipelines.engine import steps
+from pipelines.engine.columns import canonical_json
+from pipelines.engine.history import CommitKind, Entry, LogState, Span, State
+from pipelines.engine.lease import Claim, Holder, Standing
+from pipelines.engine.log import CommitLog
+from pipelines.engine.refusals import AddedTwiceError, LeaseHeldError, LeaseLostError, WrongStepError
+from pipelines.engine.tables import ConcurrentAddError, NewFile, add_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["Claim", "CommitLog", "Driver", "open_driver"]
+
+
+class Driver:
+    """The one writer of a root: begins, writes and publishes commits while its token is the newest.
+
+    Made by `open_driver`. Every step reads the log first; a step that does not follow from it is refused and leaves
+    nothing behind.
+    """
+
+    def __init__(self, root: Path, flow: str, log: CommitLog, token: int) -> None:
+        """Take a lease that is held already."""
+        self.root, self.flow, self.log, self.token = root, flow, log, token
+        self._added: set[tuple[int, Path]] = set()
+
+    def state(self) -> LogState:
+        """Read the log, making sure that this driver may still write.
+
+        Raises:
+            LeaseLostError: another driver has taken the lease.
+        """
+        state = self.log.state()
+        if state.token != self.token:
+            holder = str(Holder.read(state.lease.detail)) if state.lease else "nobody"
+            raise LeaseLostError(self.flow, self.token, state.token, holder, state.lease.at if state.lease else 0)
+        return state
+
+    def pending(self) -> Entry | None:
+        """Give the commit to finish before any other: at intent (run its tasks again) or written (publish it)."""
+        return self.state().pending
+
+    def next_number(self) -> int:
+        """Give the number of the next commit."""
+        return self.state().next_number
+
+    def intent(  # noqa: PLR0913 - an intent is these facts
+        self,
+        n: int,
+        span: Span,
+        parent: int,
+        sequences: Sequence[int],
+        plan: Mapping[str, object],
+        fingerprint: str,
+        *,
+        kind: CommitKind = CommitKind.INTERVAL,
+    ) -> Entry:
+        """Begin commit `n`; see `steps.intend` for what is refused. Write it before any task starts."""
+        return self._step(
+            partial(
+                steps.intend,
+                number=n,
+                span=Span(*span),
+                kind=kind,
+                parent=parent,
+                sequences=sequences,
+                plan=canonical_json(dict(plan)),
+                fingerprint=fingerprint,
+            )
+        )
+
+    def add_files(self, n: int, table: Path, files: Sequence[NewFile]) -> bool:
+        """Add what the tasks of commit `n` wrote to a table, all of it at once; a table that has `n` is skipped.
+
+        Args:
+            n: the pending commit.
+            table: folder of a stream, the ledger or a part of the carry.
+            files: lie directly in that folder.
+
+        Returns:
+            Whether files were added now; False when an earlier attempt of the commit had added its own.
+
+        Raises:
+            WrongStepError: `n` is not at intent.
+            AddedTwiceError: this driver has added to this table under `n`.
+            LeaseLostError: another driver has taken the lease.
+            TableError: what `tables.add_files` refuses.
+        """
+        pending = self.state().pending
+        if pending is None or pending.commit != n or pending.state is not State.INTENT:
+            came = f"commit {pending.commit} at {pending.state}" if pending else "no pending commit"
+            raise WrongStepError(n, "adding files", "its intent pending", came)
+        if (n, table) in self._added:
+            raise AddedTwiceError(n, str(table))
+        try:
+            added = add_files(table, self._application(table), n, files)
+        except ConcurrentAddError:
+            self.state()
+            raise
+        self._added.add((n, table))
+        return added
+
+    def _application(self, table: Path) -> str:
+        return f"{self.flow}/{table.relative_to(self.root).as_posix()}"
+
+    def written(
+        self,
+        n: int,
+        counts: Mapping[str, object],
+        hashes: Mapping[str, str],
+        carry_hash: str,
+        durations: Mapping[str, object],
+    ) -> Entry:
+        """Say that all files of commit `n` are in their tables; see `steps.write`."""
+        facts = {"counts": counts, "hashes": hashes, "carry_hash": carry_hash, "durations": durations}
+        return self._step(partial(steps.write, number=n, **facts))  # type: ignore[arg-type]
+
+    def publish(self, n: int, *, verdict: str | None = None) -> Entry:
+        """Let readers see commit `n`; see `steps.publish`."""
+        return self._step(partial(steps.publish, number=n, verdict=verdict))
+
+    def reject(self, n: int, *, verdict: str) -> Entry:
+        """Keep commit `n` from readers; see `steps.reject`."""
+        return self._step(partial(steps.reject, number=n, verdict=verdict))
+
+    def abandon(self, n: int, *, why: str) -> Entry:
+        """Give up commit `n`, whose plan cannot be had any more; see `steps.abandon`."""
+        return self._step(partial(steps.abandon, number=n, why=why))
+
+    def _step(self, step: Callable[[LogState], Entry]) -> Entry:
+        row = replace(step(self.state()), token=self.token, at=leases.wall_ticks())
+        try:
+            return self.log.append(row)
+        except ConcurrentAddError:
+            self.state()
+            raise
+
+
+@contextmanager
+def open_driver(root: Path, *, flow: str, claim: Claim = Claim.ASK) -> Iterator[Driver]:
+    """Hold the lease of a root while the block runs, and give it back at its end.
+
+    A holder whose process is gone, or that has not renewed for 30 s, is succeeded at once.
+
+    Args:
+        root: folder of the flow's run; made when it is not there.
+        flow: name of the flow.
+        claim: whether to take the lease from a holder that lives.
+
+    Raises:
+        LeaseHeldError: another driver holds the lease; says who, and since when.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    log = CommitLog(root)
+    log.create()
+    token = _take(root, log, flow, claim)
+    with leases.Renewals(root, token):
+        yield Driver(root, flow, log, token)
+
+
+def _take(root: Path, log: CommitLog, flow: str, claim: Claim) -> int:
+    me = leases.this_process()
+    while True:
+        state = log.state()
+        _judge(root, state, me, flow, claim)
+        try:
+            return log.append(replace(steps.hold(state, me.facts()), at=leases.wall_ticks())).token
+        except ConcurrentAddError:
+            # Somebody was faster and has a fresh lease, which is not what was to be taken over.
+            claim = claim if log.state().token == state.token else Claim.ASK
+
+
+def _judge(root: Path, state: LogState, me: Holder, flow: str, claim: Claim) -> None:
+    gone = partial(leases.is_gone, seen_from=me)
+    found = leases.standing(state.lease, leases.read_renewal(root), gone, leases.wall_ticks())
+    if found is Standing.HELD and state.lease and claim is Claim.ASK:
+        raise LeaseHeldError(flow, str(Holder.read(state.lease.detail)), state.lease.at)

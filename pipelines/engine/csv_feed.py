@@ -1,0 +1,178 @@
+"""CSV files as a feed: declared types, and times that are read one by one where a file has some that are none."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+
+from pipelines.engine.columns import TIME, ticks, times
+from pipelines.engine.feed_files import files_fingerprint
+from pipelines.engine.landing_errors import FeedUnreadableError, TimezoneMissingError
+from pipelines.engine.localtime import utc_from_local
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pipelines.flows.model import FeedSpec
+
+UNREADABLE = "<unreadable>"
+"""The column beside the feed's own that keeps, as JSON, what could not be read in a row."""
+BLOCK_BYTES = 16 << 20
+HELD_BYTES = 128 << 20
+"""Files up to this size in all are parsed once and kept; larger ones are parsed again each time they are read."""
+ZONED = r"[0-9][T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+FACE = pa.timestamp("us")
+TYPES = {
+    "bool": pa.bool_(),
+    **{f"int{width}": getattr(pa, f"int{width}")() for width in (8, 16, 32, 64)},
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": TIME,
+}
+
+
+class CsvFeed:
+    """CSV files with one header; columns without a declared type are strings."""
+
+    def __init__(self, files: Sequence[Path], spec: FeedSpec) -> None:
+        """Read the headers, and see that all are the first one's."""
+        self._files, self._spec = list(files), spec
+        names = _header(self._files[0], spec.delimiter)
+        for file in self._files:
+            _check_header(file, _header(file, spec.delimiter), names, spec)
+        self.schema = pa.schema([(name, TYPES[spec.types.get(name, "string")]) for name in names])
+        self._held: tuple[str, pa.Table] | None = None
+
+    def fingerprint(self) -> str:
+        """Give digits that change with the files or with how they are read."""
+        spec = self._spec
+        return files_fingerprint(self._files, [dict(spec.types), spec.delimiter, list(spec.nulls), spec.timezone])
+
+    def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
+        """Give the rows that `where` allows, file by file, line by line, and the column UNREADABLE.
+
+        Raises:
+            FeedUnreadableError: a value that is no time is not of its declared type.
+            TimezoneMissingError: a time has no zone, and the feed names none.
+        """
+        if sum(file.stat().st_size for file in self._files) > HELD_BYTES:
+            for batch in self._parsed():
+                yield from _those(pa.Table.from_batches([batch]), where)
+            return
+        yield from _those(self._table(), where)
+
+    def _table(self) -> pa.Table:
+        seen = self.fingerprint()
+        if self._held is None or self._held[0] != seen:
+            schema = self.schema.append(pa.field(UNREADABLE, pa.string()))
+            self._held = seen, pa.Table.from_batches(self._parsed(), schema)
+        return self._held[1]
+
+    def _parsed(self) -> Iterator[pa.RecordBatch]:
+        for file in self._files:
+            try:
+                for batch in self._open(file):
+                    yield self._with_times(batch)
+            except pa.ArrowInvalid as error:
+                raise FeedUnreadableError(str(file), "CSV of the declared types", str(error)) from error
+
+    def _open(self, file: Path) -> Iterator[pa.RecordBatch]:
+        typed = {field.name: pa.string() if field.type == TIME else field.type for field in self.schema}
+        yield from pcsv.open_csv(
+            str(file),
+            read_options=pcsv.ReadOptions(block_size=BLOCK_BYTES),
+            parse_options=pcsv.ParseOptions(delimiter=self._spec.delimiter, newlines_in_values=True),
+            convert_options=pcsv.ConvertOptions(
+                column_types=typed,
+                null_values=list(self._spec.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def _with_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        lost: dict[int, dict[str, str]] = {}
+        columns = list(batch.columns)
+        for place, field in enumerate(self.schema):
+            if field.type == TIME:
+                columns[place] = self._times(batch.column(place), field.name)
+                _remember(lost, field.name, batch.column(place), columns[place])
+        told = {row: json.dumps(texts, sort_keys=True, ensure_ascii=False) for row, texts in lost.items()}
+        raw = pa.nulls(batch.num_rows, pa.string())
+        if told:
+            raw = pa.array([told.get(row) for row in range(batch.num_rows)], pa.string())
+        return pa.RecordBatch.from_arrays([*columns, raw], schema=self.schema.append(pa.field(UNREADABLE, pa.string())))
+
+    def _times(self, texts: pa.Array, column: str) -> pa.Array:
+        """Read times with a zone as instants and those without as clock faces of the feed's timezone."""
+        zoned = pc.fill_null(pc.match_substring_regex(texts, ZONED), False)  # noqa: FBT003 - a value of a column
+        instants = _read(pc.if_else(zoned, texts, pa.scalar(None, pa.string())), TIME)
+        faces = _read(pc.if_else(zoned, pa.scalar(None, pa.string()), texts), FACE)
+        local = _readable(ticks(faces))
+        if self._spec.timezone is not None:
+            local = _readable(utc_from_local(local, self._spec.timezone))
+        elif (local != NULL).any():
+            example = texts[int(np.flatnonzero(local != NULL)[0])].as_py()
+            raise TimezoneMissingError(str(self._files[0]), column, example)
+        return times(np.where(np.asarray(zoned), _readable(ticks(instants)), local))
+
+
+def _those(table: pa.Table, where: pa.compute.Expression | None) -> list[pa.RecordBatch]:
+    batches: list[pa.RecordBatch] = (table if where is None else table.filter(where)).to_batches()
+    return batches
+
+
+def _readable(found: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.where((found > MAX_TIME) | (found < MIN_TIME), NULL, found)
+
+
+def _read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        encoded = texts.dictionary_encode()
+        read = pa.concat_arrays([_read_one(encoded.dictionary.slice(place, 1), kind) for place in range(len(encoded.dictionary))])
+        return read.take(encoded.indices)
+
+
+def _read_one(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        return text.cast(kind)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, kind)
+
+
+def _remember(lost: dict[int, dict[str, str]], name: str, texts: pa.Array, read: pa.Array) -> None:
+    if read.null_count == texts.null_count:
+        return
+    for row in np.flatnonzero(np.asarray(pc.and_(read.is_null(), texts.is_valid()))):
+        lost.setdefault(int(row), {})[name] = texts[int(row)].as_py()
+
+
+def _header(file: Path, delimiter: str) -> list[str]:
+    opener = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "rt", encoding="utf-8-sig", newline="") as lines:
+        return next(csv.reader(lines, delimiter=delimiter), [])
+
+
+def _check_header(file: Path, came: list[str], names: list[str], spec: FeedSpec) -> None:
+    if came != names:
+        raise FeedUnreadableError(str(file), f"CSV with the header {', '.join(names)}", f"its header is {', '.join(came)}")
+    twice = [name for place, name in enumerate(came) if name in came[:place]]
+    if twice or not came:
+        problem = f"two columns are `{twice[0]}`" if twice else "it is empty"
+        raise FeedUnreadableError(str(file), "CSV whose first line names each column once", problem)
+    for name in spec.types:
+        if name not in names:
+            raise FeedUnreadableError(str(file), f"CSV with the declared column `{name}`", f"its header is {', '.join(came)}")

@@ -1,0 +1,162 @@
+"""Files of rows, read back in stream order a window of arrivals at a time.
+
+Each file holds rows in order. Several files of one stream (a file a bucket) are merged by (arrival, key, place), or by
+(arrival, place) where the stream is numbered stream-wide; nothing is inferred from the order of files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import ticks
+from pipelines.engine.keys import canonical_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pipelines.operators.rows import Longs
+
+BLOCK = 262_144
+
+
+def order_of(arrival: Longs, *rest: Longs) -> Longs | None:
+    """Give the order of rows by arrival and then `rest`, or None where they stand in it already.
+
+    Safe for ties: rows equal in all columns keep their order.
+
+    Args:
+        arrival: one instant a row.
+        rest: further columns, the most important first.
+
+    Returns:
+        Row numbers in order.
+    """
+    steps = np.diff(arrival)
+    in_order = bool((steps >= 0).all())
+    order = np.arange(len(arrival)) if in_order else np.argsort(arrival, kind="stable")
+    same = steps == 0 if in_order else np.diff(arrival[order]) == 0
+    if not same.any() or not rest:
+        return None if in_order else order
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # noqa: FBT003 - a value, not a switch
+    rows = order[tied]
+    within = np.lexsort([column[rows] for column in reversed(rest)] + [arrival[rows]])
+    if in_order and (np.diff(within) == 1).all():
+        return None
+    order[tied] = rows[within]
+    return order
+
+
+def key_ranks(table: pa.Table, key: Sequence[str]) -> Longs:
+    """Number the keys of a table's rows so that numbers compare as keys do, by value."""
+    if not key:
+        return np.zeros(table.num_rows, dtype=np.int64)
+    encoded = canonical_keys([table[name].combine_chunks() for name in key]).dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
+    ranks[np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))] = np.arange(len(ranks))
+    return ranks[np.asarray(encoded.indices)]
+
+
+def in_order(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Give the rows of a stream in its order: (arrival, key, place)."""
+    arrival = ticks(table["arrival"])
+    if len(arrival) > 1 and (np.diff(arrival) > 0).all():
+        return table
+    order = order_of(arrival, key_ranks(table, key), ticks(table["place"]))
+    return table if order is None else table.take(pa.array(order))
+
+
+def row_groups(path: str, groups: Sequence[int] | None) -> Iterator[pa.Table]:
+    """Open the named row groups of a Parquet file, in blocks."""
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=BLOCK, row_groups=None if groups is None else list(groups)):
+            yield pa.Table.from_batches([batch])
+
+
+class Reader:
+    """One file of a stream, in order, with the rows that were read ahead."""
+
+    def __init__(self, blocks: Iterable[pa.Table]) -> None:
+        """Read nothing yet."""
+        self._blocks = iter(blocks)
+        self._ahead: pa.Table | None = None
+        self.ended = False
+
+    def last_arrival(self) -> int | None:
+        """Give the arrival of the last row read ahead, None where the file has ended."""
+        return None if self.ended or self._ahead is None else int(ticks(self._ahead["arrival"][-1:])[0])
+
+    def fill(self) -> None:
+        """Read one block further ahead."""
+        block = next((block for block in self._blocks if block.num_rows), None)
+        if block is None:
+            self.ended = True
+        else:
+            self._ahead = block if self._ahead is None else pa.concat_tables([self._ahead, block])
+
+    def take(self, before: int) -> pa.Table | None:
+        """Take the rows with an arrival below `before`."""
+        if self._ahead is None:
+            return None
+        count = int(np.searchsorted(ticks(self._ahead["arrival"]), before))
+        taken, rest = self._ahead.slice(0, count), self._ahead.slice(count)
+        self._ahead = rest if rest.num_rows else None
+        return taken if count else None
+
+    @property
+    def waiting(self) -> bool:
+        """Say whether rows are read ahead."""
+        return self._ahead is not None
+
+
+class OrderedInput:
+    """One stream or source as a task reads it: windows of arrivals over its files, each in order.
+
+    Args:
+        readers: blocks of each file, in order inside a file.
+        schema: of the rows, for windows that hold none.
+        key: the columns by which the stream is numbered; () for stream-wide.
+    """
+
+    def __init__(self, readers: Sequence[Iterable[pa.Table]], schema: pa.Schema, key: Sequence[str]) -> None:
+        """Open nothing yet."""
+        self._readers = [Reader(blocks) for blocks in readers]
+        self._schema = schema
+        self._key = key
+
+    def bound(self, after: int) -> int | None:
+        """Give an arrival below which all rows are read ahead, greater than `after`; None where all files have ended."""
+        bounds = []
+        for reader in self._readers:
+            while not reader.ended and (reader.last_arrival() or after) <= after:
+                reader.fill()
+            last = reader.last_arrival()
+            if last is not None:
+                bounds.append(last)
+        return min(bounds, default=None)
+
+    def take(self, before: int) -> pa.Table:
+        """Take all rows with an arrival below `before`, in order."""
+        parts = [part for reader in self._readers if (part := reader.take(before)) is not None]
+        if not parts:
+            return self._schema.empty_table()
+        table = pa.concat_tables(parts)
+        return table if len(parts) == 1 else in_order(table, self._key)
+
+
+def windows(inputs: Sequence[OrderedInput], start: int, close: int) -> Iterator[int]:
+    """Cut a span into readings, so that no window holds more than a few blocks; the last one is `close`.
+
+    The spacing of readings changes nothing, so every cut is as good as another.
+    """
+    reading = start
+    while True:
+        bounds = [bound for source in inputs if (bound := source.bound(reading)) is not None]
+        reading = min(bounds, default=close)
+        if reading >= close or not bounds:
+            yield close
+            return
+        yield reading

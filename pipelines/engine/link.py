@@ -1,0 +1,369 @@
+"""One named stream at work in a task: its operator between tables of rows, the ledger and the carry.
+
+Nothing here knows what an operator means: a link lays rows out as integers, feeds the scan, and turns what comes out
+into the main stream, the side stream and the ledger, which are filters of each row's fate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine import carrying
+from pipelines.engine.columns import (
+    LEDGER_SCHEMA,
+    ORDER_FIELDS,
+    TIME,
+    canonical_json,
+    json_rows,
+    kind_names,
+    kinds,
+    longs,
+    stream_schema,
+    ticks,
+    times,
+)
+from pipelines.engine.inputs import in_order, order_of
+from pipelines.engine.keys import KeyIndex, canonical_keys
+from pipelines.operators.registry import OPERATORS
+from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
+from pipelines.operators.scan import Per
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipelines.flows.model import Stream
+    from pipelines.operators.rows import Longs, Records
+    from pipelines.operators.scan import Blind
+
+ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
+ORDER_NAMES = frozenset(field.name for field in ORDER_FIELDS)
+PORT = "port"
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a link made of one window: tables of the main stream, the side stream and the ledger."""
+
+    main: pa.Table
+    side: pa.Table
+    ledger: pa.Table
+    rows_in: int
+
+
+class Keys:
+    """The keys of a scope: dense ids, the carry's keys first, and the column values behind each id.
+
+    Args:
+        fields: the key columns; none for a stream-wide operator, which has the one key 0.
+        known: key columns of the carry, one row an id.
+    """
+
+    def __init__(self, fields: Sequence[pa.Field], known: pa.Table | None = None) -> None:
+        """Start from the carry's keys."""
+        self.schema = pa.schema(fields)
+        self._index = KeyIndex()
+        self._values = [] if fields else [pa.table({"": pa.array([None])}).drop_columns([""])]
+        self.count = 0 if fields else 1
+        if known is not None and fields:
+            self.ids(known)
+
+    def ids(self, rows: pa.Table) -> Longs:
+        """Give the id of each row's key, new keys in order of first sight."""
+        if not self.schema.names:
+            return np.zeros(rows.num_rows, dtype=np.int64)
+        columns = rows.select(self.schema.names).combine_chunks()
+        ids = self._index.ids(canonical_keys([column.combine_chunks() for column in columns.columns]))
+        if len(self._index) > self.count:
+            fresh, first = np.unique(ids, return_index=True)
+            self._values.append(columns.take(pa.array(first[fresh >= self.count])).cast(self.schema))
+            self.count = len(self._index)
+        return ids
+
+    def table(self) -> pa.Table:
+        """Give the key columns, one row an id."""
+        if not self.schema.names:
+            return pa.table({"": pa.array([None])}).drop_columns([""])
+        if len(self._values) != 1:
+            self._values = [pa.concat_tables([self.schema.empty_table(), *self._values]).combine_chunks()]
+        return self._values[0]
+
+
+class Link:
+    """A stream of the flow, its operator and its carry, for the keys of one task.
+
+    Args:
+        stream: what the flow says.
+        payload: payload columns of each input, in the order of the ports.
+        source: name of the one source behind the stream; None behind several.
+        commit: the number that every row written carries.
+        carry: tables of the parent's carry by part, for the keys of this task; empty at the beginning of a run.
+        blind: spans in which nobody listened.
+    """
+
+    def __init__(  # noqa: PLR0913 - built in one place
+        self,
+        stream: Stream,
+        payload: Sequence[pa.Schema],
+        source: str | None,
+        commit: int,
+        carry: Mapping[str, pa.Table],
+        blind: Blind,
+    ) -> None:
+        """Take up the carry."""
+        self.stream, self._source, self._commit = stream, source, commit
+        self.schema = stream_schema(output_payload(stream, payload))
+        self._payload = [field.name for field in output_payload(stream, payload)]
+        self._kind = OPERATORS[stream.operator]
+        self.keys = Keys([self.schema.field(name) for name in stream.by], carry.get("state"))
+        self._event = None if stream.event_id is None else self.schema.field(stream.event_id)
+        event_fields = [self.schema.field(name) for name in stream.by] + ([self._event] if self._event else [])
+        self.events = Keys([field.with_name(f"e{i}") for i, field in enumerate(event_fields)])
+        self.operator = self._kind(stream.policy, self._records(carry), blind)  # type: ignore[arg-type]
+        self.operator.grow(self.keys.count, self.events.count + 1)
+        rows = carry.get("held")
+        self._held = self.schema.empty_table() if rows is None else carrying.held_rows(rows, self.schema)
+
+    @property
+    def held_count(self) -> int:
+        """Count the rows that wait in the carry."""
+        return int(self._held.num_rows)
+
+    def feed(self, inputs: Sequence[pa.Table], reading: int, final: int | None = None) -> Produced:
+        """Run one window: the rows of each input in its order, then the reading that closes it.
+
+        Args:
+            inputs: one table a port, rows with an arrival below `reading`.
+            reading: the instant that is exclusive of the window, in ticks.
+            final: arrival of the final punctuation, where the stream ends in this window.
+        """
+        fresh = self._joined(inputs)
+        table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
+        rows = self._rows(table, reading, final)
+        buffers = [out.copy() for out in self.operator.feed(rows, self._held.num_rows)]
+        out = np.concatenate(buffers) if buffers else np.zeros(0, dtype=OUT)
+        held = self.operator.held
+        self._held = table.take(pa.array(held)) if len(held) else self.schema.empty_table()
+        return Produced(
+            self._stream(out[out["fate"] == Fate.MAIN], table),
+            self._stream(out[out["fate"] == Fate.SIDE], table),
+            self._ledger(out[out["reason"] != Reason.NONE], table),
+            fresh.num_rows,
+        )
+
+    def carry(self) -> dict[str, pa.Table]:
+        """Give the whole carry as tables, a base for whoever comes next."""
+        tables = {}
+        for part in self.operator.parts:
+            records = self.operator.records[part.name]
+            key = self.keys.table()
+            if part.per is Per.EVENT:
+                tables[part.name] = self._open_events(part, records)
+                continue
+            extra = []
+            if part.per is Per.PORT:
+                width = len(self.stream.ports or ())
+                extra = [pa.array(np.tile(np.arange(width), key.num_rows))]
+                key = key.take(pa.array(np.repeat(np.arange(key.num_rows), width)))
+            schema = self.part_schemas()[part.name]
+            tables[part.name] = carrying.part_table(part, records, schema, self._commit, key, extra)
+        if self._held.num_rows:
+            tables["held"] = carrying.held_table(self._held, carrying.held_schema(self.schema), self._commit)
+        return tables
+
+    def part_schemas(self) -> dict[str, pa.Schema]:
+        """Give the schema of each carry table that this stream may have."""
+        key = list(self.keys.schema)
+        schemas = {part.name: carrying.part_schema(part, key, self._event) for part in self.operator.parts}
+        return schemas | {"held": carrying.held_schema(self.schema)}
+
+    def _records(self, carry: Mapping[str, pa.Table]) -> dict[str, Records]:
+        records = {}
+        for part in self._kind.parts:
+            table = carry.get(part.name)
+            if table is None:
+                continue
+            laid = carrying.to_records(part, table)
+            if part.per is Per.PORT:
+                laid = carrying.group_major(
+                    self.keys.ids(table), longs(table["port"]), len(self.stream.ports or ()), laid
+                )
+            elif part.per is Per.EVENT and self._event is not None:
+                self.events.ids(self._event_columns(table.rename_columns(self._renamed(table, "event"))))
+                laid = np.concatenate([np.zeros(1, dtype=part.record), laid])
+            records[part.name] = laid
+        return records
+
+    def _renamed(self, table: pa.Table, event: str) -> list[str]:
+        name = self._event.name if self._event is not None else event
+        return [name if column == event else column for column in table.column_names]
+
+    def _open_events(self, part: carrying.Part, records: Records) -> pa.Table:
+        kept = np.flatnonzero(records["status"][1:]) if self._event is not None else np.zeros(0, dtype=np.int64)
+        table = self.events.table().take(pa.array(kept)) if len(kept) else self.events.schema.empty_table()
+        schema = self.part_schemas()[part.name]
+        keys, extra = table.select(range(len(self.stream.by))), table.columns[len(self.stream.by) :]
+        return carrying.part_table(
+            part, records[1:][kept], schema, self._commit, keys, [column.combine_chunks() for column in extra]
+        )
+
+    def _event_columns(self, table: pa.Table) -> pa.Table:
+        names = [*self.stream.by, *([self._event.name] if self._event is not None else [])]
+        return table.select(names).rename_columns([f"e{i}" for i in range(len(names))])
+
+    def _joined(self, inputs: Sequence[pa.Table]) -> pa.Table:
+        """Put the inputs into one table, ordered by (arrival, port, the order of each)."""
+        if len(inputs) > 1:
+            inputs = [self._with_port(table, port) for port, table in enumerate(inputs)]
+        table = pa.concat_tables([self.schema.empty_table(), *inputs], promote_options="default")
+        table = table.select(self.schema.names)
+        if self.stream.ports is None:
+            return table
+        order = order_of(ticks(table["arrival"]), self._ports(table))
+        return table if order is None else table.take(pa.array(order))
+
+    def _with_port(self, table: pa.Table, port: int) -> pa.Table:
+        if self.stream.ports is None or not self.stream.ports.streams:
+            return table
+        name = pa.array([self.stream.ports.streams[port]])
+        return table.append_column(PORT, name.take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
+
+    def _ports(self, table: pa.Table) -> Longs:
+        ports = self.stream.ports
+        if ports is None:
+            return np.zeros(table.num_rows, dtype=np.int64)
+        column = table[ports.column or PORT]
+        known = pa.array(ports.values or ports.streams).cast(column.type)
+        return np.asarray(pc.fill_null(pc.index_in(column, known), -1), dtype=np.int64)
+
+    def _event_ids(self, table: pa.Table) -> Longs:
+        ids = np.zeros(table.num_rows, dtype=np.int64)
+        if self._event is None:
+            return ids
+        edges = np.flatnonzero(np.isin(kinds(table["kind"]), (Kind.START, Kind.END)))
+        ids[edges] = 1 + self.events.ids(self._event_columns(table.take(pa.array(edges))))
+        return ids
+
+    def _rows(self, table: pa.Table, reading: int, final: int | None) -> Rows:
+        key, event_id = self.keys.ids(table), self._event_ids(table)
+        self.operator.grow(self.keys.count, self.events.count + 1)
+        steering = [(Kind.READING, reading)] if final is None else [(Kind.FINAL, final), (Kind.READING, reading)]
+        instants = np.array([instant for _, instant in steering], dtype=np.int64)
+        zero, null = np.zeros(len(steering), dtype=np.int64), np.full(len(steering), NULL)
+        columns = (
+            (kinds(table["kind"]), np.array([kind for kind, _ in steering], dtype=np.int8)),
+            (key, zero),
+            (self._ports(table), zero),
+            (ticks(table["arrival"]), instants),
+            (longs(table["place"]), zero),
+            (ticks(table["event_time"]), null),
+            (ticks(table["event_end"]), null),
+            (event_id, zero),
+        )
+        laid = [np.concatenate(pair) for pair in columns]
+        for column in laid:
+            column.setflags(write=False)
+        return Rows(*laid)
+
+    def _stream(self, out: Records, table: pa.Table) -> pa.Table:
+        """Build rows of a stream: order columns from the scan, the rest by index, null for timers and CTIs."""
+        if not len(out):
+            return self.schema.empty_table()
+        src = np.ascontiguousarray(out["src"])
+        carried = [*self._payload, "landed_at", "landed_place"]
+        taken = self._taken(table.select(carried), src)
+        due = np.append(ticks(table["due_at"]), NULL)
+        built = {
+            "kind": kind_names(np.ascontiguousarray(out["kind"])),
+            "due_at": times(np.where(src >= 0, due[src], out["due_at"])),
+            "place": pa.array(np.ascontiguousarray(out["place"])),
+            "commit": pa.array(np.full(len(out), self._commit)),
+        }
+        for name in ("arrival", "event_time", "event_end"):
+            built[name] = times(np.ascontiguousarray(out[name]))
+        if self.stream.by:
+            keys = self.keys.table().take(pa.array(np.ascontiguousarray(out["key"])))
+            built |= dict(zip(keys.column_names, keys.columns, strict=True))
+        columns = [built[name] if name in built else taken[name] for name in self.schema.names]
+        rows = pa.Table.from_arrays(columns, schema=self.schema)
+        return in_order(rows, self.stream.by) if self.stream.by else rows
+
+    def _taken(self, table: pa.Table, src: Longs) -> pa.Table:
+        if len(src) == table.num_rows and (src == np.arange(len(src))).all():
+            return table
+        return table.take(pa.array(src, mask=src < 0))
+
+    def _ledger(self, out: Records, table: pa.Table) -> pa.Table:
+        if not len(out):
+            return LEDGER_SCHEMA.empty_table()
+        rows = len(out)
+        taken = table.take(pa.array(out["src"], mask=out["src"] < 0))
+        note = np.asarray(out["src"]) < 0
+        adjusted = np.isin(out["reason"], ADJUSTED) & (out["fate"] == Fate.MAIN)
+        key = self.keys.table().take(pa.array(np.ascontiguousarray(out["key"])))
+        payload = json_rows(taken, self._payload)
+        columns = {
+            "commit": [self._commit] * rows,
+            "stream": [self.stream.name] * rows,
+            "operator": [self.stream.operator] * rows,
+            "reason": [Reason(reason).name.lower() for reason in out["reason"].tolist()],
+            "action": [_action(fate, moved) for fate, moved in zip(out["fate"].tolist(), adjusted, strict=True)],
+            "source": [self._source] * rows,
+            "landed_at": taken["landed_at"],
+            "landed_place": taken["landed_place"],
+            "key": [canonical_json(row) for row in key.to_pylist()] if self.stream.by else ["{}"] * rows,
+            "kind": kind_names(np.ascontiguousarray(out["kind"])),
+            "arrival": times(np.where(note, out["arrival"], np.append(ticks(table["arrival"]), NULL)[out["src"]])),
+            "place": taken["place"],
+            "event_time": taken["event_time"],
+            "event_end": taken["event_end"],
+            "new_time": times(np.where(adjusted, out["event_time"], NULL)),
+            "new_end": times(np.where(adjusted, out["event_end"], NULL)),
+            "cti": times(np.ascontiguousarray(out["cti"])),
+            "cti_arrival": times(np.ascontiguousarray(out["cti_arrival"])),
+            "cti_place": pa.array(out["cti_place"], mask=np.asarray(out["cti_place"]) == NULL),
+            "row": [None if absent else text for absent, text in zip(note, payload, strict=True)],
+            "raw": pa.nulls(rows, pa.binary()),
+        }
+        return pa.Table.from_arrays(
+            [_as(columns[field.name], field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA
+        )
+
+
+def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    """Give the payload columns of a stream: those of its inputs, and `port` behind a merge of streams."""
+    fields = {field.name: field for schema in inputs for field in schema}
+    if stream.ports is not None and stream.ports.streams:
+        fields[PORT] = pa.field(PORT, pa.string())
+    return pa.schema(list(fields.values()))
+
+
+def landed_as_stream(table: pa.Table, payload: pa.Schema) -> pa.Table:
+    """Give landed rows the columns of a stream; their arrival and place are their identity from here on."""
+    rows = table.num_rows
+    columns = {
+        "due_at": pa.nulls(rows, TIME),
+        "landed_at": table["arrival"],
+        "landed_place": table["place"],
+        "commit": pa.nulls(rows, pa.int64()),
+    }
+    schema = stream_schema(payload)
+    arrays = [columns[name] if name in columns else table[name] for name in schema.names]
+    return pa.Table.from_arrays(arrays, names=schema.names).cast(schema)
+
+
+def _action(fate: int, adjusted: bool) -> str:  # noqa: FBT001 - one value of a column
+    if fate == Fate.SIDE:
+        return "diverted"
+    if fate == Fate.DROPPED:
+        return "dropped"
+    return "adjusted" if adjusted else "noted"
+
+
+def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
+

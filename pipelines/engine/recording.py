@@ -1,0 +1,245 @@
+"""A source's recorded feed, as landing sees it: the stream's column names, landed types, and the rows of a span.
+
+Everything that can be wrong between a feed and what a flow says of it is found here, before a row is read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columns import RESERVED, ticks
+from pipelines.engine.csv_feed import UNREADABLE
+from pipelines.engine.feeds import open_feed
+from pipelines.engine.keys import check_key_type
+from pipelines.engine.landed_types import check_timezones, landed_column, landed_type, unreadable
+from pipelines.engine.landing_errors import (
+    ColumnMissingError,
+    ColumnTypeError,
+    DuplicateColumnError,
+    NoTimeError,
+    ReservedColumnError,
+)
+from pipelines.flows.errors import nearest
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pipelines.engine.feeds import Feed
+    from pipelines.flows.model import Flow, Source
+    from pipelines.operators.rows import Longs
+
+TICKS_IN = {"s": 1_000_000, "ms": 1_000, "us": 1}
+ZONED_MARGIN, FACE_MARGIN = 1_000_000, 2 * 86_400_000_000
+"""How far, in ticks, the rows asked for reach beyond a span; which ones belong is decided after conversion."""
+
+
+class Orphans(NamedTuple):
+    """Rows with neither arrival nor event time, and the instants they land at: those of their neighbours."""
+
+    rows: pa.Table
+    instants: Longs
+
+
+class Recording:
+    """The feed of one source.
+
+    Args:
+        source: what the flow says of it.
+        feed: its rows.
+
+    Raises:
+        LandingError: a column is missing, has a type that does not land or a reserved name, or times have no zone.
+    """
+
+    def __init__(self, source: Source, feed: Feed) -> None:
+        """Check the feed's columns against what the source says of them; read nothing."""
+        self.source, self._feed = source, feed
+        self.schema = landed_schema(source, feed.schema)
+        """The payload as it lands."""
+        self._feed_name = {source.rename.get(name, name): name for name in feed.schema.names}
+        self._orphans: tuple[str, Orphans] | None = None
+
+    def fingerprint(self) -> str:
+        """Give digits that change when the feed's rows may have."""
+        return self._feed.fingerprint()
+
+    def between(self, start: int, end: int) -> pa.Table:
+        """Give, in the feed's order, at least the rows with an arrival in [start, end) and those without one whose event time is there.
+
+        Args:
+            start: in ticks.
+            end: in ticks, exclusive.
+
+        Returns:
+            The payload and the column UNREADABLE.
+        """
+        arrived = self._around(self.source.arrival, start, end)
+        absent = self._untimed(self.source.arrival) & self._around(self.source.time, start, end)
+        return self._table(self._rows(arrived | absent))
+
+    def orphans(self) -> Orphans:
+        """Give the rows with neither arrival nor event time; each lands with the nearest earlier row that has an arrival, else the next.
+
+        The feed is read whole, and only where it has such rows; what was found is kept as long as its files stand still.
+
+        Raises:
+            NoTimeError: no row of the feed has any time.
+        """
+        seen = self.fingerprint()
+        if self._orphans is None or self._orphans[0] != seen:
+            self._orphans = seen, self._find_orphans()
+        return self._orphans[1]
+
+    def _find_orphans(self) -> Orphans:
+        nowhere = self._untimed(self.source.arrival) & self._untimed(self.source.time)
+        if not any(_is_orphan(self.source, batch).any() for batch in self._rows(nowhere)):
+            return Orphans(self._table(iter(())), np.zeros(0, dtype=np.int64))
+        kept, orphan, instants = [], [], []
+        for batch in self._rows(None):
+            mask = _is_orphan(self.source, batch)
+            kept.append(batch.filter(pa.array(mask)))
+            orphan.append(mask)
+            instants.append(ticks(batch.column(self.source.arrival)))
+        known = neighbours(np.concatenate(instants))
+        found = known[np.concatenate(orphan)]
+        if (found == NULL).any():
+            raise NoTimeError(self.source.name, len(known))
+        return Orphans(self._table(iter(kept)), found)
+
+    def _table(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        return pa.Table.from_batches(batches, self.schema.append(pa.field(UNREADABLE, pa.string())))
+
+    def _rows(self, where: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        for batch in self._feed.read(where):
+            if batch.num_rows:
+                yield self._landed(batch)
+
+    def _landed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        timezone, columns, lost = self.source.feed.timezone, [], {}
+        for field, name in zip(self.schema, self._feed_name.values(), strict=True):
+            came = batch.column(name)
+            columns.append(landed_column(came, field.type, timezone))
+            text = unreadable(came, columns[-1])
+            if text is not None:
+                lost[field.name] = text
+        told = batch.column(UNREADABLE) if UNREADABLE in batch.schema.names else _told(lost, batch.num_rows)
+        schema = self.schema.append(pa.field(UNREADABLE, pa.string()))
+        return pa.RecordBatch.from_arrays([*columns, told], schema=schema)
+
+    def _around(self, column: str, start: int, end: int) -> pc.Expression:
+        name = self._feed_name[column]
+        kind = self._feed.schema.field(name).type
+        margin = FACE_MARGIN if kind.tz is None else ZONED_MARGIN
+        field = pc.field(name)
+        return (field >= _literal(start - margin, kind)) & (field <= _literal(end + margin, kind))
+
+    def _untimed(self, column: str) -> pc.Expression:
+        name = self._feed_name[column]
+        kind = self._feed.schema.field(name).type
+        field = pc.field(name)
+        if kind.unit == "ns":
+            return field.is_null()
+        margin = FACE_MARGIN if kind.tz is None else ZONED_MARGIN
+        outside = (field < _literal(MIN_TIME + margin, kind)) | (field > _literal(MAX_TIME - margin, kind))
+        return field.is_null() | outside
+
+
+def open_recordings(flow: Flow, base: Path) -> dict[str, Recording]:
+    """Open the feeds of all sources of a flow, by source; no row is read yet.
+
+    Args:
+        flow: validated.
+        base: the folder that relative paths begin in: the flow file's own.
+
+    Raises:
+        LandingError: a feed is missing, or does not have what its source says of it.
+    """
+    return {name: Recording(source, open_feed(source.feed, base)) for name, source in flow.sources.items()}
+
+
+def landed_schema(source: Source, feed: pa.Schema) -> pa.Schema:
+    """Give the payload with which a feed lands, in the feed's order, named as after `rename`.
+
+    Raises:
+        LandingError: a column is missing, is there twice, has a type that does not land or a reserved name.
+    """
+    for name in source.rename:
+        _find(source, "rename", name, tuple(feed.names))
+    names = [source.rename.get(name, name) for name in feed.names]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DuplicateColumnError(source.name, name)
+        if name in RESERVED or name == UNREADABLE:
+            raise ReservedColumnError(source.name, name)
+        check_timezones(source.name, name, feed.field(place).type, source.feed.timezone)
+    landed = pa.schema(
+        [(name, landed_type(source.name, name, field.type)) for name, field in zip(names, feed, strict=True)]
+    )
+    _check_roles(source, landed)
+    return landed
+
+
+def _check_roles(source: Source, landed: pa.Schema) -> None:
+    for column in source.key:
+        _find(source, "key", column, tuple(landed.names))
+        check_key_type(column, landed.field(column).type)
+    for setting in ("time", "arrival", "end"):
+        column = getattr(source, setting)
+        if column is None:
+            continue
+        _find(source, setting, column, tuple(landed.names))
+        if not pa.types.is_timestamp(landed.field(column).type):
+            raise ColumnTypeError(source.name, column, str(landed.field(column).type), f"a timestamp as `{setting}`")
+    for setting in ("edge", "event_id"):
+        if getattr(source, setting) is not None:
+            _find(source, setting, getattr(source, setting), tuple(landed.names))
+
+
+def _find(source: Source, setting: str, column: str, there: tuple[str, ...]) -> None:
+    if column not in there:
+        raise ColumnMissingError(source.name, setting, column, there, nearest(column, there))
+
+
+def _literal(tick: int, kind: pa.DataType) -> pa.Scalar:
+    if kind.unit == "ns":
+        whole = min(max(tick * 1_000, -(2**63) + 1), 2**63 - 1)
+    else:
+        whole = tick // TICKS_IN[kind.unit]
+    return pa.scalar(whole, pa.int64()).cast(kind)
+
+
+def _is_orphan(source: Source, batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    arrival, time = ticks(batch.column(source.arrival)), ticks(batch.column(source.time))
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (arrival == NULL) & (time == NULL)
+    return found
+
+
+def neighbours(arrivals: Longs) -> Longs:
+    """Give each row the arrival of the nearest row at or before it that has one, else of the next that has.
+
+    >>> neighbours(np.array([NULL, 5, NULL, 3])).tolist()
+    [5, 5, 5, 3]
+    """
+    there = np.flatnonzero(arrivals != NULL)
+    if len(there) == 0:
+        return arrivals
+    before = np.searchsorted(there, np.arange(len(arrivals)), side="right") - 1
+    found: Longs = arrivals[there[np.maximum(before, 0)]]
+    return found
+
+
+def _told(lost: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    if not lost:
+        return pa.nulls(rows, pa.string())
+    texts: list[str | None] = [None] * rows
+    for row in np.flatnonzero(np.any([np.asarray(text.is_valid()) for text in lost.values()], axis=0)):
+        there = {name: text[int(row)].as_py() for name, text in lost.items() if text[int(row)].is_valid}
+        texts[int(row)] = json.dumps(there, sort_keys=True, ensure_ascii=False)
+    return pa.array(texts, pa.string())

@@ -1,0 +1,201 @@
+"""One commit's work: the stages of a flow over a span, as tasks for any engine, and what came of them.
+
+A stage's tasks read what the stages before it wrote, so stages run one after the other; the tasks of one stage know
+nothing of each other and run wherever the engine puts them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pipelines.engine.content import ContentHash
+from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
+from pipelines.engine.link import Link
+from pipelines.engine.readers import carry_files
+from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
+from pipelines.engine.tasks import CarryInput, Done, Input, Task, flow_of, payloads
+from pipelines.engine.writing import NO_ROWS, Layout, Written
+from pipelines.operators.scan import NO_BLIND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pipelines.engine.history import LogState
+    from pipelines.flows.model import Flow
+    from pipelines.flows.plan import Plan, Stage
+
+
+class Engine(Protocol):
+    """Whoever runs the tasks of a stage; the same tasks everywhere."""
+
+    name: str
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks, in any order and anywhere that sees the root, and give what each wrote."""
+
+    def close(self) -> None:
+        """Give back what running took."""
+
+
+class Landed(Protocol):
+    """Where the rows of a span lie: one or more closed sequences of the landing."""
+
+    buckets: int
+
+    def inputs(self, source: str, bucket: int) -> list[tuple[str, tuple[int, ...]]]:
+        """Give files and row groups of a source's bucket, in any order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one commit does: which flow, over which span, from which carry."""
+
+    root: Path
+    definition: str
+    schemas: Mapping[str, pa.Schema]
+    commit: int
+    parent: int
+    start: int
+    close: int
+    landed: Landed
+    state: LogState
+    blind: tuple[tuple[int, int], ...] = ()
+    final: int | None = None
+
+
+@dataclass
+class Outcome:
+    """What the tasks of one commit wrote, by table."""
+
+    files: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    hashes: dict[str, ContentHash] = field(default_factory=dict)
+    carry: ContentHash = NO_ROWS
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, done: Done) -> None:
+        """Take in one task."""
+        for file in done.files:
+            self.files[file.table].append(file)
+        for name, count in done.counts.items():
+            self.counts[name].update(count)
+        for name, content in done.hashes.items():
+            self.hashes[name] = self.hashes.get(name, NO_ROWS) + content
+        self.carry += done.carry
+
+    def new_files(self) -> dict[str, list[NewFile]]:
+        """Give the files of each table as the driver adds them."""
+        return {
+            table: [NewFile(name=file.name, rows=file.rows, size=file.size) for file in files]
+            for table, files in self.files.items()
+        }
+
+
+def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Run every stage of a flow over a span.
+
+    Args:
+        work: the commit.
+        engine: who runs the tasks.
+        progress: told in a few words what runs now.
+    """
+    flow, plan = flow_of(work.definition)
+    outcome = Outcome()
+    for stage in plan.stages:
+        tasks = _tasks(work, flow, plan, stage, outcome)
+        progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
+        for done in engine.run(tasks):
+            outcome.add(done)
+    return outcome
+
+
+def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
+    buckets = work.landed.buckets if stage.key else 1
+    carry = tuple(
+        CarryInput(stream=name, part=part, carry=carry_files(work.root, name, part, work.parent, state=work.state))
+        for name in stage.streams
+        for part in carry_schemas(flow, work.schemas)[name]
+        if work.parent
+    )
+    layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
+    return [
+        Task(
+            root=str(work.root),
+            definition=work.definition,
+            schemas=work.schemas,
+            stage=stage.index,
+            bucket=bucket,
+            buckets=buckets,
+            commit=work.commit,
+            start=work.start,
+            close=work.close,
+            inputs=tuple(_input(work, flow, plan, stage, bucket, name, before) for name in stage.reads),
+            carry=carry,
+            layouts=layouts,
+            blind=work.blind,
+            final=work.final,
+        )
+        for bucket in range(buckets)
+    ]
+
+
+def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
+    """Lay a stream out for the first later stage that reads it by a key of its own."""
+    for later in plan.stages[stage.index + 1 :]:
+        if name in later.reads and later.key:
+            return Layout(key=later.key, buckets=buckets)
+    return Layout()
+
+
+def _input(  # noqa: PLR0913 - one input of one task
+    work: Work, flow: Flow, plan: Plan, stage: Stage, bucket: int, name: str, before: Outcome
+) -> Input:
+    if name in flow.sources:
+        return Input(name=name, files=tuple(_landed_files(work, flow, stage, bucket, name)))
+    layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
+    files = []
+    for file in before.files.get(f"streams/{name}", []):
+        groups = tuple(i for i, of in enumerate(file.groups) if of == bucket) if layout.key == stage.key else None
+        if groups != ():
+            files.append((str(work.root / file.table / file.name), groups))
+    return Input(name=name, files=tuple(files))
+
+
+def _landed_files(
+    work: Work, flow: Flow, stage: Stage, bucket: int, name: str
+) -> list[tuple[str, tuple[int, ...] | None]]:
+    if stage.key == flow.sources[name].key:
+        return [(path, groups) for path, groups in work.landed.inputs(name, bucket)]
+    every = [given for each in range(work.landed.buckets) for given in work.landed.inputs(name, each)]
+    if not stage.key:
+        return [(path, groups) for path, groups in every]
+    return [(path, None) for path in sorted({path for path, _ in every})]
+
+
+def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dict[str, pa.Schema]]:
+    """Give the schema of each carry table of a flow, by stream and part."""
+    known = payloads(flow, schemas)
+    return {
+        name: Link(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
+        for name, stream in flow.streams.items()
+    }
+
+
+def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+    """Create the tables that a flow writes, those that are not there.
+
+    Raises:
+        SchemaChangedError: a table is there with other columns.
+    """
+    known = payloads(flow, schemas)
+    for name in flow.tables():
+        create(stream_path(root, name), stream_schema(known[name]))
+    create(ledger_path(root), LEDGER_SCHEMA)
+    for name, parts in carry_schemas(flow, schemas).items():
+        for part, schema in parts.items():
+            create(carry_path(root, name, part), schema)

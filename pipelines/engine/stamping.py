@@ -1,0 +1,210 @@
+"""The Marker's stamp, as a pure function: which rows of a source came in a span, in what order, and what is set aside.
+
+Rows in, rows and ledger out; no file, no clock. Every row that belongs to the span comes out exactly once, as a row or
+as a ledger line `dropped`; a line `noted` stands beside a row that landed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columns import LEDGER_SCHEMA, TIME, json_rows, ticks, times
+from pipelines.engine.csv_feed import UNREADABLE
+from pipelines.engine.inputs import order_of
+from pipelines.engine.keys import bucket_of, canonical_keys
+from pipelines.operators.rows import NULL, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from pipelines.engine.recording import Orphans
+    from pipelines.flows.model import Source
+    from pipelines.operators.rows import Longs
+
+    Mask = npt.NDArray[np.bool_]
+
+STAMPS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("arrival", TIME),
+        ("place", pa.int64()),
+        ("event_time", TIME),
+        ("event_end", TIME),
+    ]
+)
+LANDED_LEDGER = pa.schema([field for field in LEDGER_SCHEMA if field.name != "commit"])
+"""The ledger's columns but `commit`, which a landing does not have."""
+OPERATOR = "landing"
+DROPPED, NOTED = "dropped", "noted"
+
+
+class Stamped(NamedTuple):
+    """What of a source's rows lands in a span."""
+
+    rows: pa.Table
+    """STAMPS and the payload, in the order (arrival, place)."""
+    ledger: pa.Table
+    """LANDED_LEDGER, in the order (landed_at, landed_place)."""
+
+
+def landed_row_schema(payload: pa.Schema) -> pa.Schema:
+    """Give the columns of a source's file in a sequence."""
+    return pa.schema([*STAMPS, *payload])
+
+
+def stamp(source: Source, rows: pa.Table, orphans: Orphans, start: int, end: int) -> Stamped:
+    """Number the rows that arrived in [start, end) and set aside those that cannot stand in a stream.
+
+    `place` numbers from 1 the rows of one arrival, in the feed's order; rows set aside for a null key have taken theirs.
+    A row without arrival lands, in the ledger, at its event time, behind the rows that arrived in that instant; one with
+    neither at the instant that `orphans` says. A row whose event time (or another time) could not be read stands in the
+    stream without it, and the ledger says what it was; a plain null is no ledger case.
+
+    Args:
+        source: what its columns mean.
+        rows: payload and UNREADABLE in the feed's order; more rows than belong to the span do no harm.
+        orphans: rows with neither arrival nor event time; those of other spans do no harm.
+        start: in ticks.
+        end: in ticks, exclusive.
+
+    Returns:
+        Rows and ledger; the same for the same rows of the span, whatever else was given.
+    """
+    arrival, time = ticks(rows[source.arrival]), ticks(rows[source.time])
+    came = _sorted(_those(rows, (arrival >= start) & (arrival < end)), source.arrival)
+    absent = _those(rows, (arrival == NULL) & (time >= start) & (time < end))
+    lost = (orphans.instants >= start) & (orphans.instants < end)
+    homeless = pa.concat_tables([absent, _those(orphans.rows, lost)])
+    homes = np.concatenate([ticks(absent[source.time]), orphans.instants[lost]])
+    stamped = _stamped(source, came)
+    keyless = _any_null(stamped, source.key)
+    edgeless = _any_null(stamped, ("kind",)) & ~keyless
+    kept = _those(stamped, ~(keyless | edgeless))
+    noted = kept.filter(kept[UNREADABLE].is_valid())
+    lines = (
+        _lines(source, _aside(source, homeless, homes, ticks(came[source.arrival])), "no_arrival", DROPPED),
+        _lines(source, _as_landed(_those(stamped, keyless)), "null_key", DROPPED),
+        _lines(source, _as_landed(_those(stamped, edgeless)), "unknown_edge", DROPPED),
+        _lines(source, _as_landed(noted), "unreadable_time", NOTED),
+    )
+    return Stamped(kept.drop_columns([UNREADABLE]), _in_order(pa.concat_tables(lines)))
+
+
+def _those(rows: pa.Table, mask: Mask) -> pa.Table:
+    return rows if mask.all() else rows.filter(pa.array(mask))
+
+
+def _any_null(rows: pa.Table, columns: tuple[str, ...]) -> Mask:
+    nulls = [np.asarray(rows[name].combine_chunks().is_null()) for name in columns if rows[name].null_count]
+    found: Mask = np.any(nulls, axis=0) if nulls else np.zeros(rows.num_rows, dtype=bool)
+    return found
+
+
+def _sorted(rows: pa.Table, arrival: str) -> pa.Table:
+    order = order_of(ticks(rows[arrival]))
+    return rows if order is None else rows.take(pa.array(order))
+
+
+def places(instants: Longs) -> Longs:
+    """Number from 1 the rows of each instant.
+
+    >>> places(np.array([5, 5, 7])).tolist()
+    [1, 2, 1]
+
+    Args:
+        instants: in order.
+    """
+    first = np.searchsorted(instants, instants, side="left")
+    return np.arange(1, len(instants) + 1) - first
+
+
+def _stamped(source: Source, rows: pa.Table) -> pa.Table:
+    kind = _kind(source, rows)
+    columns = {
+        "kind": kind,
+        "arrival": rows[source.arrival],
+        "place": pa.array(places(ticks(rows[source.arrival]))),
+        **_times(source, rows, kind),
+    }
+    schema = landed_row_schema(rows.schema)
+    return pa.Table.from_arrays([*columns.values(), *rows.columns], schema=schema)
+
+
+def _kind(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    """Say what each row is; null where an edge is neither a start nor an end."""
+    if source.shape is not Shape.EDGE or source.edge is None:
+        return pa.repeat("data", rows.num_rows)
+    said = rows[source.edge].cast(pa.string())
+    known = pc.is_in(said, pa.array(["start", "end"]))
+    return pc.if_else(known, said, pa.scalar(None, pa.string()))
+
+
+def _times(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedArray) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Give event time and end; an edge without a column for its end says its own instant."""
+    nothing = pa.nulls(rows.num_rows, TIME)
+    time, end = rows[source.time], nothing if source.end is None else rows[source.end]
+    if source.shape is Shape.EDGE and source.end is None:
+        ends = pc.equal(kind, "end")
+        time, end = pc.if_else(ends, nothing, time), pc.if_else(ends, time, nothing)
+    return {"event_time": time, "event_end": end}
+
+
+def _as_landed(rows: pa.Table) -> pa.Table:
+    return rows.append_column("landed_at", rows["arrival"]).append_column("landed_place", rows["place"])
+
+
+def _aside(source: Source, rows: pa.Table, homes: Longs, instants: Longs) -> pa.Table:
+    """Give rows without arrival the instants they land at, and places behind the rows that arrived then."""
+    order = np.argsort(homes, kind="stable")
+    rows, homes = rows.take(pa.array(order)), homes[order]
+    arrived = np.searchsorted(instants, homes, side="right") - np.searchsorted(instants, homes, side="left")
+    kind = _kind(source, rows)
+    schema = landed_row_schema(rows.schema)
+    nothing = {"arrival": pa.nulls(len(homes), TIME), "place": pa.nulls(len(homes), pa.int64())}
+    stamps = {"kind": kind, **nothing, **_times(source, rows, kind)}
+    stamped = pa.Table.from_arrays([*stamps.values(), *rows.columns], schema=schema)
+    return stamped.append_column("landed_at", times(homes)).append_column("landed_place", pa.array(arrived + places(homes)))
+
+
+def _lines(source: Source, rows: pa.Table, reason: str, action: str) -> pa.Table:
+    """Write a ledger line for each row."""
+    payload = [name for name in rows.column_names if name not in {*STAMPS.names, "landed_at", "landed_place", UNREADABLE}]
+    said = {"stream": source.name, "operator": OPERATOR, "reason": reason, "action": action, "source": source.name}
+    columns = {
+        **{name: pa.repeat(text, rows.num_rows) for name, text in said.items()},
+        **{name: rows[name] for name in ("landed_at", "landed_place", *STAMPS.names)},
+        "key": pa.array(json_rows(rows, source.key) if source.key else ["{}"] * rows.num_rows, pa.string()),
+        "row": pa.array(json_rows(rows, payload), pa.string()),
+        "raw": rows[UNREADABLE].cast(pa.binary()),
+    }
+    made = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in LANDED_LEDGER]
+    return pa.Table.from_arrays(made, schema=LANDED_LEDGER)
+
+
+def _in_order(ledger: pa.Table) -> pa.Table:
+    order = np.lexsort((ticks(ledger["landed_place"]), ticks(ledger["landed_at"])))
+    return ledger.take(pa.array(order))
+
+
+def bucketed(rows: pa.Table, key: tuple[str, ...], buckets: int) -> Iterator[tuple[int, pa.Table]]:
+    """Divide rows by the bucket of their key, each in the order they stood in; buckets without rows are left out.
+
+    Args:
+        rows: with no null in a key column.
+        key: column names; () puts all rows into bucket 0.
+        buckets: how many.
+    """
+    if rows.num_rows == 0:
+        return
+    if not key or buckets == 1:
+        yield 0, rows
+        return
+    numbers = bucket_of(canonical_keys([rows[name].combine_chunks() for name in key]), buckets)
+    for bucket in np.unique(numbers).tolist():
+        yield bucket, _those(rows, numbers == bucket)

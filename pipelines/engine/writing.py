@@ -1,0 +1,123 @@
+"""The files that one task writes: a Parquet file a table, its row groups laid out for whoever reads them next."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import NOT_HASHED
+from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.keys import bucket_of, canonical_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+COMPRESSION = "zstd"
+COMPRESSION_LEVEL = 1
+NO_ROWS = ContentHash(0, 0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the next reader wants the row groups: by the bucket of these key columns, of so many."""
+
+    key: tuple[str, ...] = ()
+    buckets: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """One file as the driver needs to know it; small, because it comes back from a worker."""
+
+    table: str
+    """Folder of the table, relative to the root: `streams/beating`."""
+    name: str
+    rows: int
+    size: int
+    groups: tuple[int, ...]
+    """Bucket of each row group, for the layout that was asked for."""
+
+
+@dataclass
+class TableFile:
+    """One file of one table, made when the first row comes; content is hashed on the way.
+
+    Args:
+        root: of the run.
+        table: folder of the table, relative to the root.
+        stem: file name up to its random part.
+        layout: of the row groups.
+        leave_out: columns outside the content hash.
+    """
+
+    root: Path
+    table: str
+    stem: str
+    layout: Layout = field(default_factory=Layout)
+    leave_out: frozenset[str] = NOT_HASHED
+    content: ContentHash = NO_ROWS
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        """Open nothing yet."""
+        self._name = f"{self.stem}-{secrets.token_hex(4)}.parquet"
+        self._writer: pq.ParquetWriter | None = None
+        self._groups: list[int] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows in their order, a row group a bucket."""
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            folder = self.root / self.table
+            folder.mkdir(parents=True, exist_ok=True)
+            strings = [column.name for column in rows.schema if pa.types.is_string(column.type)]
+            self._writer = pq.ParquetWriter(
+                folder / self._name,
+                rows.schema,
+                compression=COMPRESSION,
+                compression_level=COMPRESSION_LEVEL,
+                use_dictionary=strings,
+                store_schema=False,
+            )
+        for bucket, part in _by_bucket(rows, self.layout):
+            self._writer.write_table(part, row_group_size=part.num_rows)
+            self._groups.append(bucket)
+        self.rows += rows.num_rows
+        self.content += content_hash(rows, leave_out=self.leave_out)
+
+    def close(self) -> Written | None:
+        """Finish the file; None where no row came."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        size = (self.root / self.table / self._name).stat().st_size
+        return Written(table=self.table, name=self._name, rows=self.rows, size=size, groups=tuple(self._groups))
+
+
+def _by_bucket(rows: pa.Table, layout: Layout) -> Iterator[tuple[int, pa.Table]]:
+    if layout.buckets == 1 or not layout.key:
+        yield 0, rows
+        return
+    for bucket, places in enumerate(bucket_rows(rows, layout.key, layout.buckets)):
+        if len(places):
+            yield bucket, rows.take(pa.array(places))
+
+
+def bucket_rows(rows: pa.Table, key: Sequence[str], buckets: int) -> list[np.ndarray]:
+    """Give the row numbers of each bucket, in order."""
+    of = bucket_of(canonical_keys([rows[name].combine_chunks() for name in key]), buckets)
+    return [np.flatnonzero(of == bucket) for bucket in range(buckets)]
+
+
+def only_bucket(rows: pa.Table, key: Sequence[str], bucket: int, buckets: int) -> pa.Table:
+    """Give the rows whose key lies in a bucket; all of them where there is one bucket or no key."""
+    if buckets == 1 or not key or not rows.num_rows:
+        return rows
+    return rows.take(pa.array(bucket_rows(rows, key, buckets)[bucket]))

@@ -1,0 +1,1 @@
+"""Which operators run on which streams: the flow model read from YAML, its validation, its grid and its plan."""

@@ -1,0 +1,83 @@
+"""A flow as JSON and back again. Enums are spelled by name in lower case, tuples are lists, policies are objects."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from pipelines.flows.errors import DefinitionError
+from pipelines.flows.model import Definition, FeedSpec, Flow, Ports, Source, Stream
+from pipelines.flows.policies import enum_of, new_policy
+from pipelines.operators.rows import PolicyError, Shape
+
+CHOICES = ("shape", "late", "late_end", "at_end")
+"""Settings of policies that are enums."""
+
+
+def written(flow: Flow) -> Definition:
+    """Spell a flow as JSON: all but the file it came from and its warnings."""
+    parts = {name: part for name, part in _fields(flow) if name not in {"warnings", "file"}}
+    spelled: Definition = {name: _plain(part) for name, part in parts.items() if name not in {"sources", "streams"}}
+    spelled["sources"] = [_plain(source) for source in flow.sources.values()]
+    spelled["streams"] = [_plain(stream) for stream in flow.streams.values()]
+    return spelled
+
+
+def read(definition: Definition) -> Flow:
+    """Make the flow that `written` spelled.
+
+    Raises:
+        DefinitionError: a part is missing, unknown, or no longer allowed.
+    """
+    try:
+        sources = [_source(part) for part in definition["sources"]]
+        streams = [_stream(part) for part in definition["streams"]]
+        rest = {name: part for name, part in definition.items() if name not in {"sources", "streams"}}
+        return Flow(
+            **rest,
+            sources={source.name: source for source in sources},
+            streams={stream.name: stream for stream in streams},
+        )
+    except (KeyError, TypeError, AttributeError, PolicyError) as problem:
+        raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclass
+    return [(part.name, getattr(value, part.name)) for part in dataclasses.fields(value)]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if dataclasses.is_dataclass(value):
+        return {name: _plain(part) for name, part in _fields(value)}
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _tuples(parts: Definition) -> Definition:
+    return {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
+
+
+def _source(parts: Definition) -> Source:
+    known = _tuples(parts) | {"feed": FeedSpec(**_tuples(parts["feed"])), "shape": Shape[parts["shape"].upper()]}
+    return Source(**known)
+
+
+def _stream(parts: Definition) -> Stream:
+    operator = parts["operator"]
+    ports = parts["ports"] and Ports(**_tuples(parts["ports"]))
+    policy = {name: _setting(operator, name, part) for name, part in _tuples(parts["policy"]).items()}
+    known = _tuples(parts) | {
+        "ports": ports,
+        "policy": new_policy(operator, policy),
+        "shape": Shape[parts["shape"].upper()],
+    }
+    return Stream(**known)
+
+
+def _setting(operator: str, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
+    return enum_of(operator, name)[part.upper()] if name in CHOICES and isinstance(part, str) else part

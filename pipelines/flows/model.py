@@ -1,0 +1,215 @@
+"""A flow as the engines see it: validated, frozen, free of files and lines, and able to become JSON and come back.
+
+A commit keeps the definition of the flow it was made under, so that a restart finishes it under the very same plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipelines.operators.rows import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipelines.flows.policies import Policy
+
+Definition = dict[str, Any]
+"""JSON: text, numbers, truth values, null, lists and objects of these."""
+
+RESERVED = frozenset(
+    {
+        "kind",
+        "arrival",
+        "place",
+        "event_time",
+        "event_end",
+        "due_at",
+        "landed_at",
+        "landed_place",
+        "commit",
+    }
+)
+"""The columns that every stream has; a payload column of such a name must be renamed."""
+
+DIVERTED = ".diverted"
+"""What the name of a stream that an operator sets aside ends in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedSpec:
+    """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
+
+    kind: str
+    """`builtin`, `parquet` or `csv`."""
+    name: str | None = None
+    """Which builtin feed."""
+    paths: tuple[str, ...] = ()
+    """Files or patterns, relative to the folder the engine is given; rows come in this order."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """CSV: type by column, in the feed's own names; columns not named are strings."""
+    delimiter: str = ","
+    """CSV: the one character between two fields."""
+    nulls: tuple[str, ...] = ("",)
+    """CSV: what stands for null."""
+    timezone: str | None = None
+    """The timezone of times that carry none; None where there must be no such times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A feed whose rows land: what of a row is its key, its event time and its arrival.
+
+    All columns are named as after `rename`.
+    """
+
+    name: str
+    feed: FeedSpec
+    key: tuple[str, ...]
+    time: str
+    """Column of the event time (an edge: its own instant, where there is no `end`)."""
+    arrival: str
+    """Column of the instant at which the row came in."""
+    shape: Shape = Shape.POINT
+    end: str | None = None
+    """Column of the event's end: shape `interval`, and `edge` where start and end have a column each."""
+    edge: str | None = None
+    """Column that says `start` or `end`: shape `edge`."""
+    event_id: str | None = None
+    """Column that tells one open event of a key from another: shape `edge`."""
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """From the feed's column name to the stream's."""
+    buffers: int = 1
+    about: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """The ports of a merge, in their order: values of one column, or streams."""
+
+    column: str | None = None
+    values: tuple[str | int | bool, ...] = ()
+    streams: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """Count the ports."""
+        return len(self.values) or len(self.streams)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A named stream: what one operator makes of its inputs."""
+
+    name: str
+    operator: str
+    """`heartbeat`, `merge` or `advance_time`."""
+    inputs: tuple[str, ...]
+    """Sources, streams and side streams, in the order of their ports."""
+    by: tuple[str, ...]
+    """Columns that one carry of the operator stands for, and the key of the stream; () is stream-wide."""
+    policy: Policy
+    ports: Ports | None = None
+    shape: Shape = Shape.POINT
+    event_id: str | None = None
+    """Column that tells one open event from another, where the shape is `edge`."""
+    about: str = ""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Name the streams that the operator sets aside."""
+        late = getattr(self.policy, "late", None)
+        diverts = late is not None and late.name == "DIVERT"
+        return (self.name + DIVERTED,) if diverts else ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """A validated graph of sources and streams."""
+
+    name: str
+    sources: Mapping[str, Source]
+    streams: Mapping[str, Stream]
+    """In topological order: inputs stand before what reads them."""
+    every: int = 86_400_000_000
+    """Length of a backfilled interval in ticks, on the calendar of `timezone`."""
+    timezone: str = "UTC"
+    buckets: int = 4
+    about: str = ""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What is allowed and looks like a mistake, one line each."""
+    file: str = field(default="", compare=False)
+    """The file it was read from; no part of the definition."""
+
+    def owner(self, name: str) -> Source | Stream:
+        """Give the source or stream that makes the rows called `name`; a side stream belongs to its operator's stream.
+
+        Raises:
+            KeyError: the flow has nothing of that name.
+        """
+        made = self.sources.get(name) or self.streams.get(name) or self.streams.get(name.removesuffix(DIVERTED))
+        if made is None or name not in {made.name, *getattr(made, "sides", ())}:
+            raise KeyError(name)
+        return made
+
+    def key_of(self, name: str) -> tuple[str, ...]:
+        """Name the key columns of a source, stream or side stream; () is stream-wide."""
+        made = self.owner(name)
+        return made.key if isinstance(made, Source) else made.by
+
+    def tables(self) -> tuple[str, ...]:
+        """Name every stream that is written, side streams right behind their own."""
+        return tuple(name for stream in self.streams.values() for name in (stream.name, *stream.sides))
+
+    def sources_of(self, name: str) -> tuple[str, ...]:
+        """Name the sources whose rows can come out of `name`, in the order of the ports that lead to them."""
+        made = self.owner(name)
+        if isinstance(made, Source):
+            return (made.name,)
+        found = [source for read in made.inputs for source in self.sources_of(read)]
+        return tuple(dict.fromkeys(found))
+
+    def definition(self) -> Definition:
+        """Give all that decides what the flow means, as JSON; `from_definition` reads it back.
+
+        Sources and streams are lists, so that their order survives JSON whose keys are sorted.
+        """
+        from pipelines.flows.definition import written
+
+        return written(self)
+
+    @classmethod
+    def from_definition(cls, definition: Definition) -> Flow:
+        """Make the flow that `definition` was taken from.
+
+        Raises:
+            DefinitionError: another version wrote it, and this one cannot read it.
+        """
+        from pipelines.flows.definition import read
+
+        return read(definition)
+
+    def fingerprint(self) -> str:
+        """Give 64 hex digits that change when the flow or the meaning of one of its operators does.
+
+        What the flow says `about` itself changes nothing.
+        """
+        from pipelines.flows.policies import operator_version
+
+        operators = sorted({stream.operator for stream in self.streams.values()})
+        versions = {operator: operator_version(operator) for operator in operators}
+        told = json.dumps(
+            [_silent(self.definition()), versions], sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _silent(value: Definition) -> Definition:
+    """Leave out every `about`."""
+    parts = {name: part for name, part in value.items() if name != "about"}
+    for name in ("sources", "streams"):
+        if name in parts:
+            parts[name] = [_silent(part) for part in parts[name]]
+    return parts

@@ -1,0 +1,108 @@
+"""Which operators run together, and in what order: the stages of a flow.
+
+A *stage* is what one set of tasks does. Rows lie in buckets by the hash of a key, so all rows of one key are in one
+bucket, and whatever works key by key can work bucket by bucket: a task takes one bucket, opens its row groups, and
+runs a whole chain of operators over them in one pass, with no row leaving the process between two operators. That
+holds exactly as long as the operators of the chain share the key. So:
+
+- streams that feed each other *and* have the same key stand in one stage; a stage has one task for each bucket;
+- a stream with another key begins another stage: a second set of tasks, over the files that the first one wrote;
+- stream-wide operators (no key) see every row in one order, so their stage is one task. Those that feed each other
+  share it: an ordered merge without groups and the CTIs behind it are one pass;
+- what an operator sets aside (`punctual.diverted`) is written by the task that runs the operator, and belongs to its
+  stage; who reads it with the same key stands there too.
+
+The flights, for one: `beating` works per airport and is stage 0, four buckets, four tasks; `ordered` and `punctual`
+are stream-wide, stage 1, one task that reads what stage 0 wrote.
+
+Why stages never wait for each other in a circle: the key of a stream is the key of its inputs or a part of it, in the
+same order (`reading` refuses all else). Along a path through the graph keys only get shorter, so a path that has left
+a key never comes back to it, and sorting stages by the length of their keys, longest first, puts each behind all that
+it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.flows.model import DIVERTED
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Streams that one set of tasks makes."""
+
+    index: int
+    """Place among the stages, from 0."""
+    key: tuple[str, ...]
+    """What the rows are bucketed by; () is one task."""
+    streams: tuple[str, ...]
+    """Named streams in the order in which a task runs their operators."""
+    sides: tuple[str, ...]
+    """Side streams that these operators write."""
+    reads: tuple[str, ...]
+    """Sources, and streams and side streams of earlier stages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The stages of a flow, each behind all that it reads."""
+
+    stages: tuple[Stage, ...]
+
+    def stage_of(self, name: str) -> Stage:
+        """Give the stage that writes a stream or side stream.
+
+        Raises:
+            KeyError: no stage does (a source, or no such name).
+        """
+        for stage in self.stages:
+            if name in stage.streams or name in stage.sides:
+                return stage
+        raise KeyError(name)
+
+    def readers_of(self, name: str) -> tuple[Stage, ...]:
+        """Give the stages that read a source or the files of an earlier stage's stream."""
+        return tuple(stage for stage in self.stages if name in stage.reads)
+
+
+def plan(flow: Flow) -> Plan:
+    """Divide the streams of a flow into stages.
+
+    Args:
+        flow: validated, so that its streams are in topological order and keys only get shorter along a path.
+
+    Returns:
+        Every stream in exactly one stage.
+    """
+    groups: list[list[str]] = []
+    for name in flow.streams:
+        together = [group for group in groups if _joins(flow, name, group)]
+        groups = [group for group in groups if group not in together]
+        groups.append([*(member for group in together for member in group), name])
+    place = {name: number for number, name in enumerate(flow.streams)}
+    ordered = [sorted(group, key=place.__getitem__) for group in groups]
+    ordered.sort(key=lambda group: (-len(flow.key_of(group[0])), place[group[0]]))
+    return Plan(stages=tuple(_stage(flow, index, group) for index, group in enumerate(ordered)))
+
+
+def _joins(flow: Flow, name: str, group: list[str]) -> bool:
+    fed = {read.removesuffix(DIVERTED) for read in flow.streams[name].inputs}
+    return flow.key_of(group[0]) == flow.key_of(name) and not fed.isdisjoint(group)
+
+
+def _stage(flow: Flow, index: int, names: list[str]) -> Stage:
+    streams = [flow.streams[name] for name in names]
+    read = dict.fromkeys(name for stream in streams for name in stream.inputs)
+    outside = [name for name in read if name.removesuffix(DIVERTED) not in names]
+    return Stage(
+        index=index,
+        key=flow.key_of(names[0]),
+        streams=tuple(names),
+        sides=tuple(side for stream in streams for side in stream.sides),
+        reads=tuple(outside),
+    )

@@ -1,0 +1,49 @@
+"""The way from an operator's name to its policy, loaded when first asked for: a policy's module brings the compiler."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pipelines.operators.rows import Shape
+
+if TYPE_CHECKING:
+    from enum import IntEnum
+
+    from pipelines.operators.advance_time import AdvanceTimePolicy
+    from pipelines.operators.heartbeat import HeartbeatPolicy
+    from pipelines.operators.merge import MergePolicy
+
+    Policy = HeartbeatPolicy | MergePolicy | AdvanceTimePolicy
+
+CLASSES = {"heartbeat": "Heartbeat", "merge": "Merge", "advance_time": "AdvanceTime"}
+"""Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
+
+
+def operator_version(operator: str) -> int:
+    """Give the version of an operator's meaning; it is part of a flow's fingerprint."""
+    version: int = getattr(_module(operator), CLASSES[operator]).version
+    return version
+
+
+def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
+    """Make the policy of an operator.
+
+    Raises:
+        PolicyError: the settings make no sense.
+        TypeError: a setting that the policy does not have, or one it needs is missing.
+    """
+    policy: Policy = getattr(_module(operator), CLASSES[operator] + "Policy")(**settings)
+    return policy
+
+
+def enum_of(operator: str, setting: str) -> type[IntEnum]:
+    """Give the choices of a setting such as `late`, whose class is called `Late`."""
+    if setting == "shape":
+        return Shape
+    choices: type[IntEnum] = getattr(_module(operator), setting.title().replace("_", ""))
+    return choices
+
+
+def _module(operator: str) -> Any:  # noqa: ANN401 - a module
+    return importlib.import_module(f"pipelines.operators.{operator}")

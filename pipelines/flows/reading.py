@@ -1,0 +1,164 @@
+"""From a YAML file to a validated flow, or to one line that says where it is wrong and what to write instead.
+
+The order of the checks is the order of reading: YAML, keys, sources, the graph, then each stream behind what it reads.
+The first thing that is wrong is the one that is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pipelines.flows.document import load
+from pipelines.flows.durations import spell
+from pipelines.flows.errors import FlowError, nearest, one_of
+from pipelines.flows.model import DIVERTED, Flow
+from pipelines.flows.section import Section
+from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
+from pipelines.flows.streams import Draft, build, draft, known_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+KEYS = ("flow", "about", "every", "timezone", "buckets", "parameters", "sources", "streams")
+LATER = (
+    *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
+    *("clock", "retention", "quality", "expectations"),
+)
+DAY = 86_400_000_000
+SHORTEST = 60_000_000
+"""The shortest interval of a backfill: each is a landing and a commit."""
+MOST_BUCKETS = 1_024
+
+
+def read_flow(path: Path | str, parameters: Mapping[str, str] = MappingProxyType({})) -> Flow:
+    """Read, check and freeze the flow of a file.
+
+    Args:
+        path: the YAML file; errors call it by this very name.
+        parameters: what `${name}` stands for, before what the file's own `parameters:` say.
+
+    Returns:
+        The flow; what is allowed but looks like a mistake stands in its `warnings`.
+
+    Raises:
+        FlowError: the first thing that is wrong: its file, line, what came, what was expected, the nearest right word.
+    """
+    tree = load(Path(path))
+    top = Section(str(path), "the flow", tree, MappingProxyType({}))
+    top.only(KEYS, LATER)
+    top = replace(top, parameters=_parameters(top, parameters))
+    flow = Flow(
+        name=_name(top, "flow", top.text("flow")),
+        about=top.text("about", ""),
+        every=_every(top),
+        timezone=timezone(top, "timezone", "UTC") or "UTC",
+        buckets=_buckets(top),
+        sources={name: read_source(part, name) for name, part in _parts(top, "sources", "source")},
+        streams={},
+        file=str(path),
+    )
+    return _with_streams(top, flow)
+
+
+def _parameters(top: Section, given: Mapping[str, str]) -> Mapping[str, str]:
+    declared = top.words("parameters")
+    for name in given:
+        if name not in declared:
+            came = f"a value for the parameter `{name}`, which the flow does not have,"
+            expected = one_of(declared) if declared else "no parameters"
+            raise top.wrong("parameters", came, expected, nearest(name, declared))
+    return MappingProxyType(declared | dict(given))
+
+
+def _name(section: Section, key: str, name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise section.wrong(key, f"the name `{name}`", NAME_RULE)
+    return name
+
+
+def _every(top: Section) -> int:
+    if not top.has("every"):
+        return DAY
+    every = top.ticks("every")
+    if every < SHORTEST or (every % DAY and DAY % every):
+        expected = f"whole days, or a part of a day that divides it, at least {spell(SHORTEST)}"
+        raise top.wrong("every", f"`every: {spell(every)}`", expected)
+    return every
+
+
+def _buckets(top: Section) -> int:
+    buckets = top.count("buckets") if top.has("buckets") else 4
+    if not 1 <= buckets <= MOST_BUCKETS:
+        raise top.wrong("buckets", f"`buckets: {buckets}`", f"1 to {MOST_BUCKETS:,}")
+    return buckets
+
+
+def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
+    inside = top.inner(key, f"`{key}`")
+    if not inside.tree.entries:
+        raise top.wrong(key, f"no {kind}", f"at least one under `{key}:`")
+    for name in inside.tree.entries:
+        yield _name(inside, name, name), inside.inner(name, f"{kind} `{name}`")
+
+
+def _with_streams(top: Section, flow: Flow) -> Flow:
+    drafts = {name: draft(part, name) for name, part in _parts(top, "streams", "stream")}
+    for name, drafted in drafts.items():
+        if name in flow.sources:
+            raise top.inner("streams", "`streams`").wrong(name, f"`{name}`, the name of a source,", "another name")
+        _check_inputs(drafted, flow, drafts)
+    for name in _sorted(drafts):
+        flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
+    return replace(flow, warnings=tuple(_warnings(top, flow, drafts)))
+
+
+def _check_inputs(drafted: Draft, flow: Flow, drafts: dict[str, Draft]) -> None:
+    known = known_names(dict(flow.sources), drafts)
+    for read in drafted.inputs:
+        if read in known:
+            continue
+        owner = read.removesuffix(DIVERTED)
+        aside = owner != read and owner in known
+        came = f"`{read}`, but `{owner}` sets nothing aside," if aside else f"unknown stream `{read}`"
+        expected = "an advance_time with `late: divert` before it" if aside else one_of(known)
+        raise drafted.section.wrong(drafted.operator, came, expected, None if aside else nearest(read, known))
+
+
+def _sorted(drafts: dict[str, Draft]) -> list[str]:
+    """Sort streams behind what they read, else in the order of the file."""
+    waiting = {
+        name: {read.removesuffix(DIVERTED) for read in drafted.inputs} & set(drafts) for name, drafted in drafts.items()
+    }
+    done: list[str] = []
+    while waiting:
+        ready = next((name for name, reads in waiting.items() if reads <= set(done)), None)
+        if ready is None:
+            raise _cycle(drafts, waiting)
+        done.append(ready)
+        del waiting[ready]
+    return done
+
+
+def _cycle(drafts: dict[str, Draft], waiting: dict[str, set[str]]) -> FlowError:
+    """Say which streams read each other; each that waits waits for one that waits, so walking on comes back."""
+    path = [next(iter(waiting))]
+    while path.count(path[-1]) == 1:
+        path.append(min(waiting[path[-1]] & set(waiting)))
+    circle = path[path.index(path[-1]) :]
+    told = " reads ".join(f"`{name}`" for name in circle)
+    drafted = drafts[circle[0]]
+    return drafted.section.wrong(drafted.operator, f"a cycle, {told},", "streams that do not read themselves")
+
+
+def _warnings(top: Section, flow: Flow, drafts: dict[str, Draft]) -> Iterator[str]:
+    for name, stream in flow.streams.items():
+        for warning in stream.policy.warnings():
+            yield f"{flow.file}:{drafts[name].section.line()}: stream `{name}`: {warning}"
+    read = {name for stream in flow.streams.values() for name in stream.inputs}
+    sources = top.inner("sources", "`sources`")
+    for name in flow.sources:
+        if name not in read:
+            yield f"{flow.file}:{sources.line(name)}: source `{name}` lands and no stream reads it"

@@ -1,0 +1,174 @@
+"""Backfill: land the intervals of a span and run a flow over them, one commit an interval.
+
+An interval is landed, announced (intent), run by tasks, added to its tables (written) and published. Killed anywhere,
+the next run finishes the pending commit first; nothing is seen twice and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits import open_driver
+from pipelines.engine.feeds import open_feed
+from pipelines.engine.history import Span, State
+from pipelines.engine.landing import Landing
+from pipelines.engine.lease import Claim
+from pipelines.engine.stages import Outcome, Work, create_tables, run_stages
+from pipelines.flows.model import Flow
+from pipelines.jobs.failures import JobError, WrongUse
+from pipelines.jobs.landed import add_landing_ledger, landed_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits import Driver
+    from pipelines.engine.history import Entry
+    from pipelines.engine.landing import Sequence as Landed
+    from pipelines.engine.stages import Engine
+
+Interval = tuple[int, int]
+"""Start and end, in ticks; the end is exclusive."""
+Tell = Callable[[str], None] if TYPE_CHECKING else object
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfill:
+    """What is to be run: a flow over intervals, into a root, by an engine."""
+
+    flow: Flow
+    root: Path
+    base: Path
+    """Folder that the feeds' paths are relative to."""
+    engine: Engine
+    claim: Claim = Claim.ASK
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """One interval that was published."""
+
+    entry: Entry
+    seconds: float
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+def run_backfill(
+    wanted: Backfill,
+    intervals: Sequence[Interval],
+    tell: Callable[[str], None] = silent,
+    done: Callable[[Ran], None] = lambda _: None,
+) -> list[Ran]:
+    """Run a flow over intervals, in order; a pending commit of an earlier run is finished first.
+
+    Args:
+        wanted: flow, root and engine.
+        intervals: adjacent intervals of the flow's grid.
+        tell: told what is done now, in a few words.
+        done: given each interval when it is published.
+
+    Returns:
+        The commits that this call published, the finished pending one among them.
+
+    Raises:
+        LeaseHeldError: another driver works on this root.
+        MissingPredecessorError: an interval before the first must be run first.
+        LandingError: a feed cannot be landed.
+    """
+    ran = []
+    landing = Landing(wanted.root / "landing", wanted.flow)
+    feeds = {name: open_feed(source.feed, wanted.base) for name, source in wanted.flow.sources.items()}
+    landing.check(feeds)
+    with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
+        begun = time.perf_counter()
+        pending = driver.pending()
+        if pending is not None:
+            tell(f"finishing commit {pending.commit}, which an earlier run left at {pending.state}")
+            ran.append(Ran(entry=_finish(driver, wanted, pending, tell), seconds=time.perf_counter() - begun))
+            done(ran[-1])
+        for interval in intervals:
+            begun = time.perf_counter()
+            if pending is not None and pending.span == interval:
+                continue
+            driver.state().superseded_by(Span(*interval))
+            driver.state().parent_for(interval[0])
+            tell("landing")
+            sequence = landing.land(*interval, feeds)
+            entry = _begin(driver, wanted.flow, sequence)
+            ran.append(Ran(entry=_commit(driver, wanted, entry, sequence, tell), seconds=time.perf_counter() - begun))
+            done(ran[-1])
+    return ran
+
+
+def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
+    span = Span(sequence.start, sequence.end)
+    return driver.intent(
+        driver.next_number(),
+        span,
+        driver.state().parent_for(span.start),
+        [sequence.id],
+        {"flow": flow.definition()},
+        flow.fingerprint(),
+    )
+
+
+def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[str], None]) -> Entry:
+    """Finish a pending commit under its own plan."""
+    if pending.state is State.WRITTEN:
+        return driver.publish(pending.commit)
+    if pending.plan is None:
+        raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
+    flow = Flow.from_definition(json.loads(pending.plan)["flow"])
+    entry = pending.under(flow.fingerprint())
+    sequence = Landing(wanted.root / "landing", flow).sequence(entry.sequences[0])
+    own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
+    return _commit(driver, own, entry, sequence, tell)
+
+
+def _commit(
+    driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]
+) -> Entry:
+    begun = time.perf_counter()
+    schemas = sequence.schemas()
+    create_tables(wanted.root, wanted.flow, schemas)
+    work = Work(
+        root=wanted.root,
+        definition=json.dumps(wanted.flow.definition(), sort_keys=True),
+        schemas=schemas,
+        commit=entry.commit,
+        parent=entry.parent,
+        start=entry.span.start,
+        close=entry.span.end,
+        landed=sequence,
+        state=driver.state(),
+    )
+    outcome = run_stages(work, wanted.engine, tell)
+    add_landing_ledger(wanted.root, entry.commit, sequence, outcome)
+    worked = time.perf_counter()
+    tell("committing")
+    for table, files in outcome.new_files().items():
+        driver.add_files(entry.commit, wanted.root / table, files)
+    durations = {"tasks_ms": round((worked - begun) * 1000), "tables_ms": round((time.perf_counter() - worked) * 1000)}
+    driver.written(entry.commit, _counts(sequence, outcome), _hashes(outcome), outcome.carry.text, durations)
+    return driver.publish(entry.commit)
+
+
+def _counts(sequence: Landed, outcome: Outcome) -> dict[str, dict[str, int]]:
+    counts = {name: dict(count) for name, count in outcome.counts.items()}
+    return counts | {"landed": landed_counts(sequence)}
+
+
+def _hashes(outcome: Outcome) -> dict[str, str]:
+    return {name: content.text for name, content in outcome.hashes.items()}
+
+
+def check_span(intervals: Sequence[Interval]) -> None:
+    """Refuse an empty list of intervals."""
+    if not intervals:
+        raise WrongUse("start must be before end; there is no interval between them")

@@ -1,0 +1,133 @@
+"""Run conformance cases: each becomes a key of a flow that is landed, run and read back like any other.
+
+Cases of one policy share a flow and a run. Wall-clock milliseconds of a case are real milliseconds here; values without
+a unit are ticks.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import TIME, ticks
+from pipelines.engine.readers import read_ledger, read_stream
+from pipelines.flows.errors import FlowsError
+from pipelines.flows.model import FeedSpec
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.cases import CASES, KEY, NotBuilt, Prepared
+from pipelines.jobs.engines import engine_named
+from pipelines.operators.rows import NULL, PolicyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipelines.engine.stages import Engine
+
+Case = dict[str, Any]
+Row = dict[str, Any]
+FEED = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in (KEY, "port", "edge", "id", "item")),
+        *(pa.field(name, TIME) for name in ("at", "time", "end")),
+    ]
+)
+INSTANTS = ("arrival", "event_time", "event_end", "landed_at")
+
+
+def conform_file(file: Path, engine: str, out: TextIO) -> None:
+    """Run the cases of a file and print an answer for each, in the order of the file.
+
+    Args:
+        file: a JSON list of cases.
+        engine: core, batch or stream.
+        out: where the answers go, one JSON object a line.
+    """
+    cases = [case for case in json.loads(file.read_text()) if case.get("compare") != "statement"]
+    for answer in answers(cases, engine):
+        out.write(json.dumps(answer) + "\n")
+
+
+def answers(cases: list[Case], engine: str) -> list[Row]:
+    """Give one answer for each case, in order."""
+    found: dict[int, Row] = {}
+    shared: dict[tuple[str, bool], list[tuple[int, Prepared]]] = defaultdict(list)
+    for number, case in enumerate(cases):
+        try:
+            prepared = _prepare(case, engine)
+            shared[prepared.flow.fingerprint(), prepared.ends].append((number, prepared))
+        except NotBuilt as error:
+            found[number] = {"unsupported": str(error)}
+        except (PolicyError, FlowsError) as error:
+            found[number] = {"error": str(error)}
+    if shared:
+        runner = engine_named(engine)
+        for group in shared.values():
+            found |= dict(_run(group, runner))
+        runner.close()
+    return [{"id": case["id"], **found[number]} for number, case in enumerate(cases)]
+
+
+def _prepare(case: Case, engine: str) -> Prepared:
+    if engine == "stream":
+        raise NotBuilt("the stream engine")
+    if case["operator"] not in CASES:
+        raise NotBuilt(f"the operator {case['operator']}")
+    return CASES[case["operator"]](case)
+
+
+def _run(group: list[tuple[int, Prepared]], engine: Engine) -> Iterator[tuple[int, Row]]:
+    """Run cases that share a flow, and answer each."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        first = group[0][1]
+        source = replace(first.flow.sources["cases"], feed=FeedSpec(kind="parquet", paths=("cases.parquet",)))
+        flow = replace(first.flow, sources={"cases": source})
+        rows = [{KEY: str(number), **_laid(row)} for number, case in group for row in case.rows]
+        pq.write_table(pa.Table.from_pylist(rows, schema=FEED), base / "cases.parquet")
+        start = min((row["at"] for _, case in group for row in case.rows), default=0)
+        close = max(max(case.close for _, case in group), start + 1)
+        final = close - 1 if first.ends else None
+        wanted = Backfill(flow=flow, root=base / "run", base=base, engine=engine)
+        run_backfill(wanted, [(start, close)], final=final)
+        read = {name: _rows(read_stream(base / "run", name, key=flow.key_of(name))) for name in flow.streams}
+        read["ledger"] = _rows(read_ledger(base / "run"))
+    for number, case in group:
+        mine = {name: [row for row in rows if _is_mine(row, number, case)] for name, rows in read.items()}
+        yield number, case.read(case, mine)
+
+
+def _laid(row: Row) -> Row:
+    return {
+        "at": row["at"],
+        "time": row.get("time"),
+        "end": row.get("end"),
+        "edge": row.get("edge"),
+        "port": row.get("port"),
+        "id": row.get("id"),
+        "item": json.dumps(row["item"]),
+    }
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """Give rows with instants as ticks and the case's own item read back."""
+    instants = {name: ticks(table[name]) for name in INSTANTS if name in table.column_names}
+    plain = table.drop_columns([field.name for field in table.schema if pa.types.is_timestamp(field.type)])
+    rows = plain.to_pylist()
+    for i, row in enumerate(rows):
+        row |= {name: None if values[i] == NULL else int(values[i]) for name, values in instants.items()}
+        payload = json.loads(row["row"] or "{}") | json.loads(row["key"]) if "row" in row else row
+        row[KEY] = payload.get(KEY)
+        row["item"] = json.loads(payload["item"]) if payload.get("item") else None
+    return rows
+
+
+def _is_mine(row: Row, number: int, case: Prepared) -> bool:
+    """Say whether a row is a case's own: of its key, and not past its closing reading."""
+    return row[KEY] == str(number) and (case.ends or row["arrival"] is None or row["arrival"] < case.close)

@@ -1,0 +1,29 @@
+"""Which engines there are, by the word a user calls them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.engine.batch import SparkEngine
+from pipelines.engine.core import CoreEngine
+from pipelines.jobs.failures import WrongUse
+
+if TYPE_CHECKING:
+    from pipelines.engine.stages import Engine
+
+
+def engine_named(name: str, master: str = "local[2]") -> Engine:
+    """Give the engine that runs tasks.
+
+    Args:
+        name: `core` or `batch`.
+        master: of Spark, for `batch`.
+
+    Raises:
+        WrongUse: there is no such engine.
+    """
+    if name == "core":
+        return CoreEngine()
+    if name == "batch":
+        return SparkEngine(master)
+    raise WrongUse(f"engine must be core or batch; it is {name!r}")

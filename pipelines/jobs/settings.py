@@ -1,0 +1,92 @@
+"""Where things lie and who runs them: the environment's settings, from config/<environment>.yaml and the shell."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.failures import WrongUse
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow
+
+MAIN_RUN = "main"
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One environment.
+
+    `PULSELINE_HOME` goes before the file's `home`, `PULSELINE_CONFIG` names another folder than ./config, and
+    `PULSELINE_ENVIRONMENT` another file than local.yaml.
+    """
+
+    config: Path
+    home: Path
+    engine: str
+    master: str
+
+    def feeds_base(self, flow: Flow) -> Path:
+        """Give the folder that the paths of a flow's feeds are relative to: the one its file lies in."""
+        return Path(flow.file).absolute().parent if flow.file else self.config / "flows"
+
+    def root(self, flow: str, run: str = MAIN_RUN) -> Path:
+        """Give the folder of a flow's run."""
+        return self.home / flow / run
+
+
+def config_folder() -> Path:
+    """Give the folder of flows and environments: $PULSELINE_CONFIG, ./config, or the checkout's."""
+    chosen = os.environ.get("PULSELINE_CONFIG")
+    here = Path(chosen) if chosen else Path("config")
+    return here if chosen or here.is_dir() else CHECKOUT / "config"
+
+
+def read_settings() -> Settings:
+    """Read the environment's settings.
+
+    Raises:
+        WrongUse: the environment's file is not there or lacks a setting.
+    """
+    from ruamel.yaml import YAML
+
+    folder = config_folder()
+    file = folder / f"{os.environ.get('PULSELINE_ENVIRONMENT', 'local')}.yaml"
+    if not file.is_file():
+        raise WrongUse(f"{file} must hold the environment's settings; there is no such file: see PULSELINE_CONFIG")
+    found = YAML(typ="safe").load(file) or {}
+    missing = {"home", "engine", "master"} - found.keys()
+    if missing:
+        raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
+    home = Path(os.environ.get("PULSELINE_HOME", found["home"])).absolute()
+    return Settings(config=folder, home=home, engine=found["engine"], master=found["master"])
+
+
+def flow_files(settings: Settings) -> list[Path]:
+    """List the files that describe flows."""
+    return sorted((settings.config / "flows").glob("*.yaml"))
+
+
+def load_flow(settings: Settings, name: str) -> Flow:
+    """Read a flow by name, or by the path of its file.
+
+    Raises:
+        WrongUse: there is no such flow.
+        FlowError: the file says something that makes no sense.
+    """
+    from pipelines.flows.reading import read_flow
+
+    file = Path(name)
+    if file.suffix not in {".yaml", ".yml"}:
+        file = settings.config / "flows" / f"{name}.yaml"
+    if not file.is_file():
+        from difflib import get_close_matches
+
+        known = [path.stem for path in flow_files(settings)]
+        nearest = get_close_matches(name, known, 1)
+        hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; there are: {', '.join(known) or 'none'}"
+        raise WrongUse(f"no flow `{name}`: {file} is not there{hint}")
+    return read_flow(file, {})

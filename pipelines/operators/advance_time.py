@@ -1,0 +1,404 @@
+"""Advancing application time: CTIs, the promises that no event before an instant will come.
+
+Source: Microsoft StreamInsight, *Advancing Application Time*; the project's semantics, section 3. The policy Divert and
+the ledger of every violation are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import (
+    INFINITY,
+    MAX_TIME,
+    MIN_TIME,
+    NULL,
+    OUT_CAPACITY,
+    Fate,
+    Kind,
+    PolicyError,
+    Reason,
+    Records,
+    Rows,
+    Shape,
+    out_buffer,
+)
+from pipelines.operators.scan import (
+    NO_BLIND,
+    NOTHING_HELD,
+    NUMBERING,
+    Blind,
+    Part,
+    Per,
+    drain,
+    grown,
+    place_main,
+    taken_up,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+LONGEST = MAX_TIME - MIN_TIME
+
+STATE = np.dtype(
+    [
+        ("cti", "i8"),
+        ("cti_arrival", "i8"),
+        ("cti_place", "i8"),
+        ("received", "i8"),
+        ("base", "i8"),
+        ("side_arrival", "i8"),
+        ("side_place", "i8"),
+        *NUMBERING,
+    ]
+)
+INSTANTS = frozenset({"cti", "cti_arrival", "base", "side_arrival", "last_arrival", "start"})
+OPEN = np.dtype([("status", "i8"), ("start", "i8")])
+"""One event of edges: whether and how its start edge left, and the start it left with."""
+
+DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
+READING, FINAL = int(Kind.READING), int(Kind.FINAL)
+MAIN, SIDE, GONE = int(Fate.MAIN), int(Fate.SIDE), int(Fate.DROPPED)
+NONE, LATE, LATE_END = int(Reason.NONE), int(Reason.LATE), int(Reason.LATE_END)
+START_DROPPED, START_MOVED = int(Reason.START_DROPPED), int(Reason.START_MOVED)
+START_DIVERTED, ORPHAN, REUSED = int(Reason.START_DIVERTED), int(Reason.ORPHAN_END), int(Reason.ID_REUSED)
+AHEAD, EMPTY, NULL_TIME, LATE_CTI = (
+    int(Reason.MAX_AHEAD),
+    int(Reason.EMPTY),
+    int(Reason.NULL_TIME),
+    int(Reason.LATE_CTI),
+)
+CLOSED, OPENED, MOVED, DROPPED_START, DIVERTED_START = range(5)
+IMPORTED = 1
+
+
+class Late(IntEnum):
+    """What is done to an event that breaks a promise."""
+
+    DROP = 0
+    """It does not get through."""
+    ADJUST = 1
+    """Its start is moved to the newest CTI where its lifetime reaches past it; else it is dropped."""
+    DIVERT = 2
+    """It leaves unchanged in the side stream, which carries no CTIs."""
+
+
+class LateEnd(IntEnum):
+    """What becomes of an event whose end edge lies before the newest CTI."""
+
+    STAY_OPEN = 0
+    """The end edge is set aside and the event stays open (the vendor's way)."""
+    CLOSE_AT_CTI = 1
+    """The event ends at the newest CTI."""
+
+
+class AtEnd(IntEnum):
+    """What is promised when the stream ends."""
+
+    SILENT = 0
+    """Nothing."""
+    INFINITY = 1
+    """Everything: a last CTI at infinity."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvanceTimePolicy:
+    """What a person chose for one stream's CTIs; all times in ticks (µs).
+
+    Without `events` and `duration` CTIs come with the input or from another stream.
+
+    Raises:
+        PolicyError: a count or duration below one, a delay beyond all readable time.
+    """
+
+    shape: Shape
+    late: Late
+    events: int | None = None
+    duration: int | None = None
+    delay: int = 0
+    late_end: LateEnd = LateEnd.STAY_OPEN
+    at_end: AtEnd = AtEnd.SILENT
+    max_ahead: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if self.events is not None and self.events < 1:
+            raise PolicyError("every.events", "at least 1", self.events)
+        if self.duration is not None and not 0 < self.duration <= LONGEST:
+            raise PolicyError("every.duration", "greater than zero", self.duration)
+        if abs(self.delay) > LONGEST:
+            raise PolicyError("delay", "no longer than all readable time", self.delay)
+        if self.max_ahead is not None and not 0 <= self.max_ahead <= LONGEST:
+            raise PolicyError("max_ahead", "zero or more", self.max_ahead)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        return ()
+
+
+class Numbers(NamedTuple):
+    """The policy as the compiled scan takes it; 0 stands for "not asked for" in `events` and `duration`."""
+
+    shape: int
+    late: int
+    events: int
+    duration: int
+    delay: int
+    late_end: int
+    at_end: int
+    max_ahead: int
+
+
+@compiled
+def _write(rows: Rows, i, src, fate, reason, place, time, end, s, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    row = out[n]
+    row["src"] = src
+    row["key"] = rows.key[i]
+    row["kind"] = rows.kind[i]
+    row["fate"] = fate
+    row["reason"] = reason
+    row["arrival"] = rows.arrival[i]
+    row["place"] = place
+    row["event_time"] = time
+    row["event_end"] = end
+    row["due_at"] = NULL
+    governed = reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
+    row["cti"] = s["cti"] if governed else NULL
+    row["cti_arrival"] = s["cti_arrival"] if governed else NULL
+    row["cti_place"] = s["cti_place"] if governed else NULL
+    return n + 1
+
+
+@compiled
+def _place_side(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    if s["side_arrival"] == arrival:
+        s["side_place"] += 1
+    else:
+        s["side_arrival"] = arrival
+        s["side_place"] = 1
+    return s["side_place"]
+
+
+@compiled
+def _leave(rows: Rows, i, state, fate, reason, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    k = rows.key[i]
+    s = state[k]
+    place = rows.place[i]
+    if fate == MAIN:
+        place = place_main(state, k, rows.arrival[i])
+    elif fate == SIDE:
+        place = _place_side(s, rows.arrival[i])
+    return _write(rows, i, i, fate, reason, place, time, end, s, out, n)
+
+
+@compiled
+def _promise(rows: Rows, i, src, state, k, time, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    """Emit a CTI at `time`, if it moves time forward."""
+    s = state[k]
+    if time <= s["cti"]:
+        return n
+    place = place_main(state, k, rows.arrival[i])
+    n = _write(rows, i, src, MAIN, NONE, place, time, NULL, s, out, n)
+    out[n - 1]["kind"] = CTI
+    out[n - 1]["key"] = k
+    s["cti"] = time
+    s["cti_arrival"] = rows.arrival[i]
+    s["cti_place"] = place
+    return n
+
+
+@compiled
+def _event(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Judge a point, an interval or a start edge: (fate, reason, start with which it leaves)."""
+    time, edge = rows.event_time[i], rows.kind[i] == START
+    if edge and opens[rows.event_id[i]]["status"] != CLOSED:
+        return GONE, REUSED, time
+    if p.shape == Shape.INTERVAL and not edge and rows.event_end[i] <= time:
+        return GONE, EMPTY, time
+    if time >= s["cti"]:
+        return MAIN, NONE, time
+    if p.late == Late.DIVERT:
+        return SIDE, LATE, time
+    reaches = s["cti"] != INFINITY if edge else p.shape == Shape.INTERVAL and rows.event_end[i] > s["cti"]
+    if p.late == Late.ADJUST and reaches:
+        return MAIN, LATE, s["cti"]
+    return GONE, LATE, time
+
+
+@compiled
+def _remember_start(rows: Rows, i, fate, reason, start, opens) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0913
+    if rows.kind[i] != START or reason == REUSED:
+        return
+    event = opens[rows.event_id[i]]
+    event["start"] = start
+    if fate == SIDE:
+        event["status"] = DIVERTED_START
+    elif fate == GONE:
+        event["status"] = DROPPED_START
+    else:
+        event["status"] = OPENED if reason == NONE else MOVED
+
+
+@compiled
+def _end_edge(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Judge an end edge: (fate, reason, start, end with which it leaves)."""
+    event = opens[rows.event_id[i]]
+    status, start, end = event["status"], rows.event_time[i], rows.event_end[i]
+    if status == CLOSED:
+        return GONE, ORPHAN, start, end
+    if status == DROPPED_START or status == DIVERTED_START:
+        event["status"] = CLOSED
+        return (GONE, START_DROPPED, start, end) if status == DROPPED_START else (SIDE, START_DIVERTED, start, end)
+    reason = NONE
+    if status == MOVED:
+        start, reason = event["start"], START_MOVED
+    if end >= s["cti"]:
+        event["status"] = CLOSED
+        return MAIN, reason, start, end
+    if p.late_end == LateEnd.CLOSE_AT_CTI:
+        event["status"] = CLOSED
+        return MAIN, LATE_END, start, s["cti"]
+    return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, rows.event_time[i], end
+
+
+@compiled
+def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Let a received event or a timer pass time, and say whether a CTI is due."""
+    due = False
+    if kind != TIMER and p.events:
+        s["received"] += 1
+        if s["received"] == p.events:
+            s["received"] = 0
+            due = counted
+    if p.duration and counted:
+        first = s["base"] == NULL
+        if (first and kind != TIMER) or (not first and time - s["base"] >= p.duration):
+            s["base"] = time
+            due = True
+    return due
+
+
+@compiled
+def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    """Take in one row of the operator's own input, with the CTI that it causes behind it."""
+    kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
+    s = state[k]
+    if kind == CTI:
+        if time > s["cti"]:
+            return _promise(rows, i, i, state, k, time, out, n)
+        return _leave(rows, i, state, GONE, LATE_CTI, time, NULL, out, n)
+    if kind == END:
+        if rows.event_end[i] == NULL:
+            return _leave(rows, i, state, MAIN, NULL_TIME, time, NULL, out, n)
+        fate, reason, start, end = _end_edge(p, rows, i, s, opens)
+        return _leave(rows, i, state, fate, reason, start, end, out, n)
+    if time == NULL or (kind == DATA and p.shape == Shape.INTERVAL and rows.event_end[i] == NULL):
+        return _leave(rows, i, state, MAIN, NULL_TIME, time, rows.event_end[i], out, n)
+    fate, reason, start = MAIN, NONE, time
+    counted = time - rows.arrival[i] <= p.max_ahead
+    if kind != TIMER:
+        fate, reason, start = _event(p, rows, i, s, opens)
+        _remember_start(rows, i, fate, reason, start, opens)
+        if reason == NONE and not counted:
+            reason = AHEAD
+    n = _leave(rows, i, state, fate, reason, start, rows.event_end[i], out, n)
+    if _passes(p, s, kind, time, counted):
+        n = _promise(rows, i, -1, state, k, time - p.delay, out, n)
+    return n
+
+
+@compiled
+def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+    """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+    n = 0
+    while i < len(rows.kind):
+        kind = rows.kind[i]
+        if n + 2 > len(out):
+            return i, n
+        if kind == FINAL and p.at_end == AtEnd.INFINITY:
+            for k in range(len(state)):
+                if n < len(out):
+                    n = _promise(rows, i, -1, state, k, INFINITY, out, n)
+            if n == len(out):
+                return i, n
+        elif kind == CTI and rows.port[i] == IMPORTED:
+            if rows.key[i] >= 0:
+                n = _promise(rows, i, -1, state, rows.key[i], rows.event_time[i], out, n)
+        elif kind != READING and kind != FINAL:
+            n = _received(p, rows, i, state, opens, out, n)
+        i += 1
+    return i, n
+
+
+def fresh() -> Records:
+    """Give the timeline of a stream, or key, that has not been seen."""
+    state = np.zeros(1, dtype=STATE)
+    for name in ("cti", "cti_arrival", "base", "side_arrival", "last_arrival"):
+        state[name] = NULL
+    return state
+
+
+class AdvanceTime:
+    """Put CTIs into a stream and hold every later event to them.
+
+    Safe on any division of the input into blocks. The edge: an event beyond `max_ahead` is kept and counted but moves no
+    time; an event without a time passes, and the ledger says so.
+
+    Laws: CTIs strictly increase; no event leaves with a start (end edge: an end) before the CTI already sent; every
+    input leaves or is in the ledger; no interval event leaves empty; cuts do not matter.
+
+    Args:
+        policy: the settings.
+        carry: part "state", one record a timeline, and part "open", one record an event of edges that was opened.
+        blind: not looked at; CTIs judge no silence.
+        capacity: rows of the output buffer, at least 2.
+    """
+
+    name = "advance_time"
+    version = 1
+    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("open", Per.EVENT, OPEN, INSTANTS))
+    held = NOTHING_HELD
+
+    def __init__(
+        self,
+        policy: AdvanceTimePolicy,
+        carry: Mapping[str, Records] = MappingProxyType({}),
+        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
+        capacity: int = OUT_CAPACITY,
+    ) -> None:
+        """Take up the carry."""
+        p = policy
+        self.records = {
+            "state": taken_up(carry, "state", fresh()),
+            "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
+        }
+        self._out = out_buffer(max(2, capacity))
+        self._numbers = Numbers(
+            int(p.shape),
+            int(p.late),
+            p.events or 0,
+            p.duration or 0,
+            p.delay,
+            int(p.late_end),
+            int(p.at_end),
+            2 * LONGEST if p.max_ahead is None else p.max_ahead,
+        )
+
+    def grow(self, keys: int, events: int = 1) -> None:
+        """Make room for `keys` timelines and event ids below `events`."""
+        self.records["state"] = grown(self.records["state"], keys, fresh())
+        self.records["open"] = grown(self.records["open"], max(1, events), np.zeros(1, dtype=OPEN))
+
+    def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
+        """Take in rows in order; give what leaves, is set aside or dropped, each with its fate."""
+        state, opens = self.records["state"], self.records["open"]
+        return drain(
+            lambda i: scan(self._numbers, rows, i, state, opens, self._out), held, len(rows.kind), self._out
+        )

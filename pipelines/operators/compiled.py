@@ -1,0 +1,52 @@
+"""The one decorator under which every scan is compiled, and the folder its machine code is kept in.
+
+Numba keeps old machine code when a function in *another* module changes, so the folder is named by a hash of the
+sources of all operators: an edited operator never meets stale code. `NUMBA_DISABLE_JIT=1` runs the same functions as
+plain Python; `NUMBA_BOUNDSCHECK=1` makes an index out of range an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Function = TypeVar("Function", bound="Callable[..., object]")
+
+PLAIN = bool(numba.config.DISABLE_JIT)
+
+
+def _sources_digest() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    base = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"pulseline-numba-{os.getuid()}"
+    return base if base.name == _sources_digest() else base / _sources_digest()
+
+
+numba.config.CACHE_DIR = str(_cache_folder())
+
+
+def compiled(function: Function) -> Function:
+    """Compile `function` to machine code on first call and keep the code on disk.
+
+    Args:
+        function: integers, NumPy columns and named tuples of them in; the same out.
+
+    Returns:
+        The compiled function; `function` itself where `NUMBA_DISABLE_JIT=1`.
+    """
+    wrapped: Function = numba.njit(cache=True, error_model="numpy")(function)
+    return wrapped

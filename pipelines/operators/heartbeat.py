@@ -1,0 +1,320 @@
+"""Heartbeat: timer tuples in a stream, so that time moves while data is silent.
+
+Source: TIBCO StreamBase, *Using the Heartbeat Operator*; rules 1 to 11 of the project's semantics, section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import (
+    INFINITY,
+    MAX_TIME,
+    MIN_TIME,
+    NULL,
+    OUT_CAPACITY,
+    Fate,
+    Kind,
+    PolicyError,
+    Reason,
+    Records,
+    Rows,
+    out_buffer,
+)
+from pipelines.operators.scan import (
+    NO_BLIND,
+    NOTHING_HELD,
+    NUMBERING,
+    Blind,
+    Part,
+    Per,
+    drain,
+    grown,
+    place_main,
+    sighted,
+    taken_up,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DAY = 86_400_000_000
+FINEST = 10_000
+LONGEST = MAX_TIME - MIN_TIME
+FAR = 4 * 10**18
+RATIO_LIMIT = 10**9
+
+STATE = np.dtype(
+    [
+        ("newest", "i8"),
+        ("anchor_arrival", "i8"),
+        ("anchor_time", "i8"),
+        ("due", "i8"),
+        ("seen", "i8"),
+        ("retired", "i8"),
+        *NUMBERING,
+    ]
+)
+INSTANTS = frozenset({"newest", "anchor_arrival", "anchor_time", "due", "seen", "last_arrival"})
+
+DATA, START, END, TIMER = int(Kind.DATA), int(Kind.START), int(Kind.END), int(Kind.TIMER)
+READING, FINAL = int(Kind.READING), int(Kind.FINAL)
+MAIN, NOTE = int(Fate.MAIN), int(Fate.NOTE)
+NONE, AHEAD, CATCH_UP, EXPIRED = (
+    int(Reason.NONE),
+    int(Reason.MAX_AHEAD),
+    int(Reason.MAX_CATCH_UP),
+    int(Reason.EXPIRED),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeartbeatPolicy:
+    """What a person chose for one heartbeat; all times in ticks (µs).
+
+    >>> HeartbeatPolicy(interval=60_000_000, slack=10_000_000).warnings()
+    ()
+
+    Raises:
+        PolicyError: an interval of 0 or less, a negative slack or bound, a ratio that is not positive.
+    """
+
+    interval: int
+    slack: int = 0
+    acceleration: tuple[int, int] = (1, 1)
+    """Event time per wall-clock time, as a ratio (numerator, denominator)."""
+    max_ahead: int | None = DAY
+    max_catch_up: int = 100_000
+    expire: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if not 0 < self.interval <= LONGEST:
+            raise PolicyError("interval", "greater than zero and no longer than all readable time", self.interval)
+        if not 0 <= self.slack <= LONGEST:
+            raise PolicyError("slack", "zero or more", self.slack)
+        if not all(0 < part <= RATIO_LIMIT for part in self.acceleration):
+            raise PolicyError("acceleration", "a ratio greater than zero", self.acceleration)
+        if self.max_ahead is not None and not 0 <= self.max_ahead <= LONGEST:
+            raise PolicyError("max_ahead", "zero or more", self.max_ahead)
+        if self.max_catch_up < 0:
+            raise PolicyError("max_catch_up", "zero or more", self.max_catch_up)
+        if self.expire is not None and not 0 < self.expire <= LONGEST:
+            raise PolicyError("expire", "greater than zero", self.expire)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        if self.interval >= FINEST:
+            return ()
+        a_day = DAY // self.interval
+        return (f"interval is under 10 ms: {a_day:,} timers a day for each key, most of them late",)
+
+
+class Numbers(NamedTuple):
+    """The policy as the compiled scan takes it."""
+
+    interval: int
+    slack: int
+    numerator: int
+    denominator: int
+    max_ahead: int
+    max_catch_up: int
+    expire: int
+
+
+@compiled
+def _deadline(p: Numbers, s) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
+    if s["retired"] or s["newest"] == NULL or s["due"] == INFINITY:
+        return INFINITY
+    ahead = s["due"] - s["anchor_time"] + p.slack
+    whole = ahead // p.numerator
+    rest = ahead - whole * p.numerator
+    if whole > FAR // p.denominator:
+        return INFINITY
+    return s["anchor_arrival"] + whole * p.denominator + (rest * p.denominator + p.numerator - 1) // p.numerator
+
+
+@compiled
+def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913 - one record, field by field
+    row = out[n]
+    row["src"] = src
+    row["key"] = k
+    row["kind"] = kind
+    row["fate"] = fate
+    row["reason"] = reason
+    row["arrival"] = arrival
+    row["place"] = place
+    row["event_time"] = time
+    row["event_end"] = end
+    row["due_at"] = due
+    row["cti"] = NULL
+    row["cti_arrival"] = NULL
+    row["cti_place"] = NULL
+    return n + 1
+
+
+@compiled
+def _announce(p: Numbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    s = state[k]
+    time = s["due"]
+    s["due"] = INFINITY if time > MAX_TIME - p.interval else time + p.interval
+    return _emit(out, n, -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+
+
+@compiled
+def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    """Let every timer of key `k` leave whose instant is at or before `last` (rules 4, 10, 11)."""
+    s = state[k]
+    while n < len(out):
+        due_at = _deadline(p, s)
+        if p.expire and s["newest"] != NULL and not s["retired"] and due_at >= s["seen"] + p.expire:
+            gone = sighted(blind, s["seen"] + p.expire)
+            if gone <= last:
+                s["retired"] = 1
+                n = _emit(out, n, -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+            return n
+        if due_at == INFINITY:
+            return n
+        leaves = sighted(blind, due_at)
+        if leaves > last:
+            return n
+        n = _announce(p, state, k, leaves, due_at, out, n)
+    return n
+
+
+@compiled
+def _doubt(p: Numbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Say why a timestamp must not count (rule 9), or NONE."""
+    if time - arrival > p.max_ahead:
+        return AHEAD
+    if s["newest"] == NULL or s["retired"] or s["due"] == INFINITY or time < s["due"]:
+        return NONE
+    waited = arrival - s["anchor_arrival"]
+    whole = waited // p.denominator
+    rest = waited - whole * p.denominator
+    if whole > FAR // p.numerator:
+        return NONE
+    passed = s["anchor_time"] - p.slack + whole * p.numerator + (rest * p.numerator) // p.denominator
+    first = s["due"]
+    if passed >= first:
+        first += ((passed - first) // p.interval + 1) * p.interval
+    if time >= first and (time - first) // p.interval + 1 > p.max_catch_up:
+        return CATCH_UP
+    return NONE
+
+
+@compiled
+def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    if s["newest"] == NULL or s["retired"]:
+        ahead = (time // p.interval + 1) * p.interval
+        if s["due"] == NULL or s["due"] < ahead:
+            s["due"] = ahead if ahead <= MAX_TIME else INFINITY
+        s["retired"] = 0
+    s["newest"] = time
+    s["anchor_arrival"] = arrival
+    s["anchor_time"] = time
+
+
+@compiled
+def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+    """Run the heartbeat from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+    n = 0
+    while i < len(rows.kind):
+        kind, k, arrival, time = rows.kind[i], rows.key[i], rows.arrival[i], rows.event_time[i]
+        if kind == READING or kind == FINAL:
+            last = arrival - 1 if kind == READING else arrival
+            for key in range(len(state)):
+                n = _judge(p, blind, state, key, last, out, n)
+            if n == len(out):
+                return i, n
+            if kind == FINAL:
+                state["due"][:] = INFINITY
+            i += 1
+            continue
+        n = _judge(p, blind, state, k, arrival, out, n)
+        if n == len(out):
+            return i, n
+        s = state[k]
+        reason = NONE
+        if (kind == DATA or kind == START) and time != NULL:
+            if s["retired"] or s["newest"] == NULL or time >= s["newest"]:
+                reason = _doubt(p, s, arrival, time)
+                if reason == NONE:
+                    while not s["retired"] and s["newest"] != NULL and s["due"] <= time and n < len(out):
+                        n = _announce(p, state, k, arrival, arrival, out, n)
+                    if n == len(out):
+                        return i, n
+                    _accept(p, s, arrival, time)
+        if kind == DATA or kind == START or kind == END:
+            s["seen"] = arrival
+        place = place_main(state, k, arrival)
+        n = _emit(out, n, i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        i += 1
+    return i, n
+
+
+def fresh() -> Records:
+    """Give the state of one key that has not been seen."""
+    state = np.full(1, 0, dtype=STATE)
+    for name in ("newest", "anchor_arrival", "anchor_time", "due", "seen", "last_arrival"):
+        state[name] = NULL
+    return state
+
+
+class Heartbeat:
+    """Add timers to each key of a stream, under the policy's contract of when each one leaves.
+
+    Safe on any division of the input into blocks: the state holds all that the rules look back on. Where the landing
+    was blind, deadlines wait for the end of the span.
+
+    Laws: data order and content unchanged; timers strictly increase and are multiples; removing null and out-of-order
+    rows changes no timer; cuts do not matter; readings do not matter.
+
+    Args:
+        policy: the settings.
+        carry: part "state", one record a key; empty at the beginning of a run.
+        blind: spans in which nobody listened.
+        capacity: rows of the output buffer.
+    """
+
+    name = "heartbeat"
+    version = 1
+    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    held = NOTHING_HELD
+
+    def __init__(
+        self,
+        policy: HeartbeatPolicy,
+        carry: Mapping[str, Records] = MappingProxyType({}),
+        blind: Blind = NO_BLIND,
+        capacity: int = OUT_CAPACITY,
+    ) -> None:
+        """Take up the carry."""
+        p = policy
+        self.records = {"state": taken_up(carry, "state", fresh())}
+        self._blind = blind
+        self._out = out_buffer(capacity)
+        self._numbers = Numbers(
+            p.interval,
+            p.slack,
+            *p.acceleration,
+            LONGEST if p.max_ahead is None else p.max_ahead,
+            p.max_catch_up,
+            p.expire or 0,
+        )
+
+    def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a heartbeat knows no event ids
+        """Make room for `keys` keys."""
+        self.records["state"] = grown(self.records["state"], keys, fresh())
+
+    def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
+        """Take in rows in order of arrival and place; give what leaves, each key in its order."""
+        state = self.records["state"]
+        return drain(
+            lambda i: scan(self._numbers, self._blind, rows, i, state, self._out), held, len(rows.kind), self._out
+        )

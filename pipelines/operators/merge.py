@@ -1,0 +1,324 @@
+"""Ordered Merge: rows of several ports in one order of event time, each port waiting for all others.
+
+Source: TIBCO StreamBase, *Using the Merge Operator*; the project's semantics, section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import (
+    NULL,
+    OUT_CAPACITY,
+    Fate,
+    Kind,
+    Longs,
+    PolicyError,
+    Reason,
+    Records,
+    Rows,
+    out_buffer,
+)
+from pipelines.operators.scan import (
+    NO_BLIND,
+    NOTHING_HELD,
+    NUMBERING,
+    Blind,
+    Part,
+    Per,
+    drain,
+    grown,
+    place_main,
+    taken_up,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+STATE = np.dtype(NUMBERING)
+PORT = np.dtype([("left", "i8"), ("highest", "i8"), ("head", "i8"), ("tail", "i8"), ("waiting", "i8")])
+"""`left` is the value as compared of the port's last row that left, NULL if none did; it alone is carried. The other
+fields are rebuilt from the held rows."""
+CARRIED_PORT = np.dtype([("left", "i8")])
+INSTANTS = frozenset({"last_arrival", "left"})
+
+END, READING, FINAL = int(Kind.END), int(Kind.READING), int(Kind.FINAL)
+MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
+NONE, UNKNOWN_PORT = int(Reason.NONE), int(Reason.UNKNOWN_PORT)
+NOBODY = -1
+
+
+class AtEnd(IntEnum):
+    """What becomes of held rows when the stream ends."""
+
+    HOLD = 0
+    """They stay held (the vendor's way)."""
+    FLUSH = 1
+    """They leave in order."""
+
+
+class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
+    """More rows wait than `max_held` allows; nothing was dropped, reading stops."""
+
+    def __init__(self, held: int, allowed: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(held, allowed)
+        self.held, self.allowed = held, allowed
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"the merge holds {self.held:,} rows and max_held allows {self.allowed:,}: a port is silent; "
+            "put a heartbeat before it, or raise max_held"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergePolicy:
+    """What a person chose for one merge.
+
+    Raises:
+        PolicyError: fewer than one port, or a bound below one.
+    """
+
+    ports: int
+    at_end: AtEnd = AtEnd.HOLD
+    max_held: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if self.ports < 1:
+            raise PolicyError("ports", "at least one", self.ports)
+        if self.max_held is not None and self.max_held < 1:
+            raise PolicyError("max_held", "at least 1", self.max_held)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        return ("a merge of one port orders nothing",) if self.ports == 1 else ()
+
+
+class Desk(NamedTuple):
+    """Working state of one block: numbering per group, queues per group and port, links and values per row."""
+
+    state: Records
+    ports: Records
+    following: Longs
+    value: Longs
+    cursor: Longs
+    """The group that may release now, or NOBODY, and the arrival of the row that released."""
+
+
+@compiled
+def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    port = desk.ports[rows.key[i] * width + rows.port[i]]
+    value = rows.event_end[i] if rows.kind[i] == END else rows.event_time[i]
+    value = max(value, port["highest"])
+    port["highest"] = value
+    desk.value[i] = value
+    desk.following[i] = NOBODY
+    if port["waiting"]:
+        desk.following[port["tail"]] = i
+    else:
+        port["head"] = i
+    port["tail"] = i
+    port["waiting"] += 1
+
+
+@compiled
+def _next_port(width, group, every, desk: Desk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Give the port whose head leaves next, or NOBODY; `every` port must hold something, unless it is 0."""
+    best = NOBODY
+    for p in range(group * width, (group + 1) * width):
+        if desk.ports[p]["waiting"]:
+            head = desk.ports[p]["head"]
+            if best == NOBODY:
+                best = p
+                continue
+            other = desk.ports[best]["head"]
+            if desk.value[head] < desk.value[other] or (desk.value[head] == desk.value[other] and head < other):
+                best = p
+        elif every:
+            return NOBODY
+    return best
+
+
+@compiled
+def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    row = out[n]
+    row["src"] = src
+    row["key"] = group
+    row["kind"] = rows.kind[src]
+    row["fate"] = fate
+    row["reason"] = reason
+    row["arrival"] = arrival
+    row["place"] = place
+    row["event_time"] = rows.event_time[src]
+    row["event_end"] = rows.event_end[src]
+    row["due_at"] = NULL
+    row["cti"] = NULL
+    row["cti_arrival"] = NULL
+    row["cti_place"] = NULL
+    return n + 1
+
+
+@compiled
+def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+    """Let rows of one group leave while they may; the buffer full means: call again."""
+    while n < len(out):
+        p = _next_port(width, group, every, desk)
+        if p == NOBODY:
+            return n
+        port = desk.ports[p]
+        src = port["head"]
+        port["head"] = desk.following[src]
+        port["left"] = desk.value[src]
+        port["waiting"] -= 1
+        desk.following[src] = src
+        n = _write(rows, src, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
+    return n
+
+
+@compiled
+def scan(width, flush, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+    """Run the merge from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+    n = 0
+    while True:
+        if desk.cursor[0] != NOBODY:
+            n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], desk, out, n)
+            if n == len(out):
+                return i, n
+            desk.cursor[0] = NOBODY
+        if i == len(rows.kind):
+            return i, n
+        if rows.kind[i] == READING:
+            i += 1
+        elif rows.kind[i] == FINAL:
+            for group in range(len(desk.state)):
+                if flush:
+                    n = _release(width, rows, group, 0, rows.arrival[i], desk, out, n)
+            if n == len(out):
+                return i, n
+            i += 1
+        elif rows.port[i] < 0:
+            if n == len(out):
+                return i, n
+            n = _write(rows, i, rows.key[i], DROPPED, UNKNOWN_PORT, rows.arrival[i], rows.place[i], out, n)
+            desk.following[i] = i
+            i += 1
+        else:
+            _enqueue(width, rows, i, desk)
+            desk.cursor[0] = rows.key[i]
+            desk.cursor[1] = rows.arrival[i]
+            i += 1
+
+
+@compiled
+def relink(width, rows: Rows, held, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Put the carry's held rows, the first `held` of the block, back into their queues."""
+    for i in range(held):
+        _enqueue(width, rows, i, desk)
+
+
+@compiled
+def _still_held(rows: Rows, desk: Desk):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    kept = np.empty(len(rows.kind), dtype=np.int64)
+    n = 0
+    for i in range(len(rows.kind)):
+        if desk.following[i] != i:
+            kept[n] = i
+            n += 1
+    return kept[:n]
+
+
+def fresh_state() -> Records:
+    """Give the numbering of a group that has not been seen."""
+    state = np.zeros(1, dtype=STATE)
+    state["last_arrival"] = NULL
+    return state
+
+
+def fresh_port() -> Records:
+    """Give a port that never had a row."""
+    port = np.zeros(1, dtype=PORT)
+    for name in ("left", "highest"):
+        port[name] = NULL
+    return port
+
+
+class Merge:
+    """Let the smallest head of all ports leave, once every port holds something; among equals the one that waited longest.
+
+    A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
+    Where a port is silent everything waits: put a heartbeat before it.
+
+    Laws: rows in = rows out + rows held + ledger; each port keeps its order; cuts do not matter.
+
+    Args:
+        policy: the settings.
+        carry: part "state", the numbering of each group, and part "ports", one record a group and port (group-major).
+        blind: not looked at; a merge judges no silence.
+        capacity: rows of the output buffer.
+    """
+
+    name = "merge"
+    version = 1
+    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("ports", Per.PORT, CARRIED_PORT, INSTANTS))
+
+    def __init__(
+        self,
+        policy: MergePolicy,
+        carry: Mapping[str, Records] = MappingProxyType({}),
+        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
+        capacity: int = OUT_CAPACITY,
+    ) -> None:
+        """Take up the carry."""
+        self.policy = policy
+        self.records = {
+            "state": taken_up(carry, "state", fresh_state()),
+            "ports": taken_up(carry, "ports", fresh_port()[["left"]]),
+        }
+        self.held = NOTHING_HELD
+        self._out = out_buffer(capacity)
+
+    def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
+        """Make room for `keys` groups."""
+        self.records["state"] = grown(self.records["state"], keys, fresh_state())
+        ports = np.zeros(1, dtype=CARRIED_PORT)
+        ports["left"] = NULL
+        self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
+
+    def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
+        """Take in the held rows (the first `held`) and then new ones in order; give what leaves.
+
+        Raises:
+            MergeFull: more rows wait than `max_held` allows.
+        """
+        desk = self._desk(len(rows.kind))
+        relink(self.policy.ports, rows, held, desk)
+        yield from drain(
+            lambda i: scan(self.policy.ports, int(self.policy.at_end), rows, i, desk, self._out),
+            held,
+            len(rows.kind),
+            self._out,
+        )
+        self.records["ports"]["left"] = desk.ports["left"]
+        self.held = _still_held(rows, desk)
+        if self.policy.max_held is not None and len(self.held) > self.policy.max_held:
+            raise MergeFull(len(self.held), self.policy.max_held)
+
+    def _desk(self, rows: int) -> Desk:
+        ports = np.repeat(fresh_port(), len(self.records["ports"]))
+        ports["left"] = ports["highest"] = self.records["ports"]["left"]
+        return Desk(
+            self.records["state"],
+            ports,
+            np.arange(rows, dtype=np.int64),
+            np.zeros(rows, dtype=np.int64),
+            np.full(2, NOBODY, dtype=np.int64),
+        )

@@ -1,0 +1,125 @@
+"""What every scan has in common: blind spans, numbering, and the loop that empties a full buffer.
+
+An operator is `(carry, rows in order) -> (rows out, carry')`. A scan that finds the output buffer full returns *before*
+it changes the state of the row at hand and is called again with the same row: a full buffer is only a cut, and cuts do
+not matter.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import Longs, Records, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+NUMBERING = [("last_arrival", "i8"), ("last_place", "i8")]
+"""State fields of an operator that numbers its main stream."""
+
+
+class Blind(NamedTuple):
+    """Spans [start, end) in which nobody listened, ascending and disjoint; silence in them is not judged."""
+
+    starts: Longs
+    ends: Longs
+
+
+NO_BLIND = Blind(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+class Per(Enum):
+    """What one record of a carry part belongs to."""
+
+    KEY = "key"
+    """One key of the operator's scope; a stream-wide operator has one."""
+    PORT = "port"
+    """One key and one of the declared ports."""
+    EVENT = "event"
+    """One key and one event id of edges; records of zeros are not kept."""
+
+
+class Part(NamedTuple):
+    """One table of an operator's carry."""
+
+    name: str
+    per: Per
+    record: np.dtype[np.void]
+    instants: frozenset[str]
+    """Fields that hold an instant in ticks; the others hold plain numbers."""
+
+
+class Operator(Protocol):
+    """A policy, its carry and its scan, as the engines drive them."""
+
+    name: str
+    version: int
+    parts: tuple[Part, ...]
+    records: dict[str, Records]
+    """The carry by part, always up to date between two calls of `feed`."""
+    held: Longs
+    """Rows of the last block (held ones first) that stay held, in the order they came; they are carry too."""
+
+    def grow(self, keys: int, events: int) -> None:
+        """Make room for `keys` keys and `events` event ids in all; new ones begin fresh."""
+
+    def feed(self, rows: Rows, held: int) -> Iterator[Records]:
+        """Take in one block, the first `held` rows of it the held ones, and give what leaves in a reused buffer."""
+
+
+@compiled
+def sighted(blind: Blind, instant: int) -> int:
+    """Give the first instant at or after `instant` at which somebody listens."""
+    for j in range(len(blind.starts)):
+        if blind.starts[j] <= instant < blind.ends[j]:
+            instant = blind.ends[j]
+    return instant
+
+
+@compiled
+def place_main(state, k, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba infers records
+    """Number the next row of key `k` in the main stream: places count from 1 within one arrival."""
+    s = state[k]
+    if s["last_arrival"] == arrival:
+        s["last_place"] += 1
+    else:
+        s["last_arrival"] = arrival
+        s["last_place"] = 1
+    return s["last_place"]
+
+
+def drain(step: Callable[[int], tuple[int, int]], first: int, length: int, out: Records) -> Iterator[Records]:
+    """Call a scan until it has consumed rows `first` to `length`, giving what it wrote after each call.
+
+    Args:
+        step: from a row number to (next row, rows written into `out`).
+        first: the row to begin with.
+        length: rows in the block.
+        out: the buffer that `step` fills.
+    """
+    i = first
+    while True:
+        i, written = step(i)
+        if written:
+            yield out[:written]
+        if i >= length and written < len(out):
+            return
+
+
+def grown(state: Records, keys: int, fresh: Records) -> Records:
+    """Give `state` lengthened to `keys` records, the new ones as `fresh` (one record)."""
+    if len(state) >= keys:
+        return state
+    return np.concatenate([state, np.repeat(fresh, keys - len(state))])
+
+
+NOTHING_HELD = np.zeros(0, dtype=np.int64)
+
+
+def taken_up(carry: Mapping[str, Records], name: str, fresh: Records) -> Records:
+    """Give a copy of the carried records of one part, none where the carry has none."""
+    return carry[name].copy() if name in carry else fresh[:0]

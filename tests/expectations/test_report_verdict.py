@@ -1,0 +1,72 @@
+"""The verdict: one sentence, the worst fact first."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from expectations.report import Account, ReportFacts
+from expectations.report.verdict import Tone, verdict
+
+
+def test_a_good_run_is_told_in_one_sentence(week: ReportFacts) -> None:
+    news = verdict(week)
+    aside, rows = week.stream("punctual.diverted").rows.num_rows, week.sources[0].rows
+    assert news.tone is Tone.GOOD
+    assert news.next_step is None
+    assert news.sentence == (
+        f"All 10 ways of computing it give the same bytes: {rows:,} rows of departures came in, "
+        f"{aside} of them late and set aside, and none was lost."
+    )
+
+
+def test_other_bytes_are_the_first_news(broken: ReportFacts) -> None:
+    news = verdict(broken)
+    assert news.tone is Tone.BAD
+    assert news.sentence == (
+        "Not the same bytes: Spark, day by day (4 buckets) gives another punctual than Plain core (4 buckets), first at row 1,204."
+    )
+
+
+@pytest.mark.parametrize(("left", "told"), [(90, "10 of them are nowhere"), (110, "10 more left it")])
+def test_an_account_that_does_not_hold_is_bad_news(week: ReportFacts, left: int, told: str) -> None:
+    account = Account(stream="beating", rows_in=100, main=left, side=0, dropped=0, held=0)
+    news = verdict(dataclasses.replace(week, accounts=(account,)))
+    assert news.tone is Tone.BAD
+    assert told in news.sentence
+
+
+def test_a_rejected_commit_is_bad_news_until_its_span_is_published(week: ReportFacts) -> None:
+    first, second, third, *rest = week.commits
+    rejected = dataclasses.replace(second, state="rejected", note="timers do not increase")
+    made_good = dataclasses.replace(week, commits=(first, rejected, third, *rest))
+    standing = dataclasses.replace(week, commits=(first, rejected, *rest))
+    assert verdict(made_good).tone is Tone.GOOD
+    assert verdict(standing).sentence == "Commit 2 was rejected: timers do not increase."
+
+
+def test_a_pending_commit_is_unfinished_and_names_the_next_step(week: ReportFacts) -> None:
+    pending = dataclasses.replace(week.commits[-1], state="written")
+    news = verdict(dataclasses.replace(week, commits=(*week.commits[:-1], pending)))
+    assert news.tone is Tone.OPEN
+    assert news.sentence == "Not finished: 8 of 8 commits not published (written)."
+    assert news.next_step == week.next_step
+
+
+def test_without_a_certificate_nothing_is_said_to_be_equal(week: ReportFacts) -> None:
+    news = verdict(dataclasses.replace(week, certificate=None))
+    assert news.tone is Tone.OPEN
+    assert "same bytes" not in news.sentence
+    assert "parity not checked yet" in news.sentence
+
+
+def test_a_certificate_that_lacks_a_stream_or_a_way_is_unfinished(week: ReportFacts) -> None:
+    assert week.certificate is not None
+    rows = week.certificate.rows
+    fewer = dataclasses.replace(week.certificate, rows=rows[:-1])
+    holed = dataclasses.replace(week.certificate, rows=(dataclasses.replace(rows[0], hashes=(*rows[0].hashes[:-1], None)), *rows[1:]))
+    told = [verdict(dataclasses.replace(week, certificate=certificate)) for certificate in (fewer, holed)]
+    assert [news.tone for news in told] == [Tone.OPEN, Tone.OPEN]
+    assert told[0].sentence.endswith("does not cover ledger.")
+    assert told[1].sentence.endswith("lacks Spark, day by day (4 buckets).")

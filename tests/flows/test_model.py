@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine import columns
+from pipelines.flows import policies
+from pipelines.flows.errors import DefinitionError
+from pipelines.flows.model import RESERVED, Flow
+from pipelines.flows.reading import read_flow
+from pipelines.operators.registry import OPERATORS
+
+if TYPE_CHECKING:
+    from tests.flows.conftest import Read
+
+FLIGHTS = read_flow(Path("config/flows/flights.yaml"))
+
+
+def through_json(flow: Flow) -> Flow:
+    return Flow.from_definition(json.loads(json.dumps(flow.definition(), sort_keys=True)))
+
+
+def test_reserved_columns_are_those_of_every_stream() -> None:
+    assert columns.RESERVED == RESERVED
+
+
+def test_the_operators_are_those_of_the_registry() -> None:
+    assert set(policies.CLASSES) == set(OPERATORS)
+    assert {name: kind.__name__ for name, kind in OPERATORS.items()} == policies.CLASSES
+
+
+def test_a_definition_gives_the_same_flow_even_with_its_keys_sorted(read: Read) -> None:
+    edges = "shape: edge, edge: e, event_id: i, rename: {x: y}"
+    feed = "{csv: [x, y], types: {t: timestamp, r: timestamp}, timezone: UTC}"
+    flow = read(sources=f"  d: {{feed: {feed}, key: origin, time: t, arrival: r, {edges}}}\n")
+    for made in (FLIGHTS, flow):
+        assert through_json(made) == made
+        assert through_json(made).fingerprint() == made.fingerprint()
+        assert list(through_json(made).streams) == list(made.streams)
+
+
+def test_a_definition_names_no_file() -> None:
+    assert ".yaml" not in json.dumps(FLIGHTS.definition())
+
+
+@pytest.mark.parametrize("problem", [{}, {"sources": [], "streams": []}, {"sources": [{}], "streams": []}])
+def test_a_definition_of_another_version_is_refused(problem: dict[str, object]) -> None:
+    with pytest.raises(DefinitionError, match="run it with the version that wrote it"):
+        Flow.from_definition(problem)
+
+
+def test_a_definition_whose_policy_is_no_longer_allowed_is_refused() -> None:
+    told = FLIGHTS.definition()
+    told["streams"][0]["policy"]["interval"] = 0
+    with pytest.raises(DefinitionError, match="interval must be"):
+        Flow.from_definition(told)
+
+
+def test_the_fingerprint_changes_with_any_setting_and_not_with_words(read: Read) -> None:
+    plain, other = read(), read(top="buckets: 5\n")
+    described = read(top="about: A flow for tests.\n")
+    assert plain.fingerprint() != other.fingerprint()
+    assert plain.fingerprint() == described.fingerprint()
+
+
+def test_the_fingerprint_changes_with_the_meaning_of_an_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = FLIGHTS.fingerprint()
+    monkeypatch.setattr(OPERATORS["merge"], "version", 10**6)
+    assert FLIGHTS.fingerprint() != before
+
+
+def test_names_lead_to_what_makes_them() -> None:
+    assert FLIGHTS.owner("departures") is FLIGHTS.sources["departures"]
+    assert FLIGHTS.owner("punctual.diverted") is FLIGHTS.streams["punctual"]
+    assert FLIGHTS.key_of("departures") == FLIGHTS.key_of("beating") == ("origin",)
+    assert FLIGHTS.key_of("punctual.diverted") == ()
+    for name in ("beating.diverted", "departures.diverted", "gone"):
+        with pytest.raises(KeyError):
+            FLIGHTS.owner(name)

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.errors import FlowError
+from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
+from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.merge import AtEnd as MergeEnd
+from pipelines.operators.merge import MergePolicy
+from pipelines.operators.rows import Shape
+
+if TYPE_CHECKING:
+    from tests.flows.conftest import Read
+
+DAY = 86_400_000_000
+KEYED = "key: [a, b], time: t, arrival: r"
+TWO = "".join(f"  {name}: {{feed: nycflights13.departures, {KEYED}}}\n" for name in ("d", "e"))
+
+
+def test_a_heartbeat_has_the_key_of_its_input_and_its_policy(read: Read) -> None:
+    settings = "interval: 0.1, slack: 90s, acceleration: 3/2, max_ahead: off, max_catch_up: 1_000, expire: 2d"
+    stream = read(streams=f"  b: {{heartbeat: d, {settings}}}\n").streams["b"]
+    assert (stream.by, stream.inputs) == (("origin",), ("d",))
+    assert stream.policy == HeartbeatPolicy(
+        interval=100_000, slack=90_000_000, acceleration=(3, 2), max_ahead=None, max_catch_up=1_000, expire=2 * DAY
+    )
+
+
+def test_a_heartbeat_guards_against_poison_unless_told_otherwise(read: Read) -> None:
+    assert read(streams="  b: {heartbeat: d, interval: 1m}\n").streams["b"].policy == HeartbeatPolicy(
+        interval=60_000_000, max_ahead=DAY
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio"),
+    [("2", (2, 1)), ("0.1", (1, 10)), ("'6/4'", (3, 2)), ("6/4", (3, 2)), ("1.000001", (1000001, 10**6))],
+)
+def test_an_acceleration_is_an_exact_ratio(read: Read, text: str, ratio: tuple[int, int]) -> None:
+    policy = read(streams=f"  b: {{heartbeat: d, interval: 1m, acceleration: {text}}}\n").streams["b"].policy
+    assert isinstance(policy, HeartbeatPolicy)
+    assert policy.acceleration == ratio
+
+
+def test_a_merge_by_the_values_of_a_column(read: Read) -> None:
+    merged = "merge: b, ports_by: {origin: [EWR, 7, true, '7', NO]}, flush_at_end: true, max_held: 10"
+    stream = read(streams=f"  b: {{heartbeat: d, interval: 1m}}\n  m: {{{merged}}}\n").streams["m"]
+    assert stream.ports is not None
+    assert (stream.by, stream.ports.column, stream.ports.values) == ((), "origin", ("EWR", 7, True, "7", "NO"))
+    assert stream.policy == MergePolicy(ports=5, at_end=MergeEnd.FLUSH, max_held=10)
+
+
+def test_a_merge_of_streams_has_a_port_for_each_in_their_order(read: Read) -> None:
+    stream = read(sources=TWO, streams="  m: {merge: [e, d], by: a}\n").streams["m"]
+    assert stream.ports is not None
+    assert (stream.by, stream.inputs, stream.ports.streams) == (("a",), ("e", "d"), ("e", "d"))
+    assert (stream.ports.column, len(stream.ports)) == (None, 2)
+    assert stream.policy == MergePolicy(ports=2, at_end=MergeEnd.HOLD)
+
+
+def test_a_merge_without_timers_may_have_its_ports_in_any_column(read: Read) -> None:
+    ports = read(streams="  m: {merge: d, ports_by: {carrier: [UA, AA]}}\n").streams["m"].ports
+    assert ports is not None
+    assert ports.column == "carrier"
+
+
+def test_advance_time_takes_all_its_settings(read: Read) -> None:
+    settings = "every: {events: 50, duration: 10s}, delay: -1us, late: adjust, by: key, at_end: infinity"
+    text = f"  c: {{advance_time: d, {settings}, late_end: close_at_cti, max_ahead: 2h}}\n"
+    stream = read(streams=text).streams["c"]
+    assert stream.by == ("origin",)
+    assert stream.sides == ()
+    assert stream.policy == AdvanceTimePolicy(
+        shape=Shape.POINT,
+        late=Late.ADJUST,
+        events=50,
+        duration=10_000_000,
+        delay=-1,
+        late_end=LateEnd.CLOSE_AT_CTI,
+        at_end=AtEnd.INFINITY,
+        max_ahead=2 * 3_600_000_000,
+    )
+
+
+def test_advance_time_is_stream_wide_and_guarded_unless_told_otherwise(read: Read) -> None:
+    stream = read(streams="  c: {advance_time: d, every: {events: 5}, late: drop}\n").streams["c"]
+    assert stream.by == ()
+    assert stream.policy == AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, events=5, max_ahead=DAY)
+
+
+def test_by_may_name_the_whole_key(read: Read) -> None:
+    text = "  c: {advance_time: d, every: {events: 5}, late: drop, by: [a, b]}\n"
+    assert read(sources=TWO, streams=text).streams["c"].by == ("a", "b")
+
+
+def test_behind_another_advance_time_every_may_be_left_out(read: Read) -> None:
+    text = "  c: {advance_time: d, every: {events: 5}, late: drop}\n  e: {advance_time: c, late: drop}\n"
+    assert read(streams=text).streams["e"].policy == AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, max_ahead=DAY)
+
+
+def test_what_is_diverted_is_a_stream(read: Read) -> None:
+    diverting = "  c: {advance_time: d, every: {events: 5}, late: divert, by: key}\n"
+    flow = read(streams=diverting + "  e: {heartbeat: c.diverted, interval: 1m}\n")
+    assert flow.streams["c"].sides == ("c.diverted",)
+    assert flow.streams["e"].by == ("origin",)
+
+
+def test_the_shape_of_a_source_comes_through_to_advance_time(read: Read) -> None:
+    shape = "shape: interval, end: u"
+    sources = f"  d: {{feed: nycflights13.departures, {KEYED}, {shape}}}\n"
+    streams = "  b: {heartbeat: d, interval: 1m}\n  c: {advance_time: b, every: {events: 5}, late: adjust}\n"
+    policy = read(sources=sources, streams=streams).streams["c"].policy
+    assert isinstance(policy, AdvanceTimePolicy)
+    assert policy.shape is Shape.INTERVAL
+
+
+@pytest.mark.parametrize(
+    ("stream", "told", "near"),
+    [
+        ("heartbeet: d, interval: 1m", "unknown key `heartbeet` in stream `x`", "heartbeat"),
+        ("interval: 1m", "no operator in stream `x`", None),
+        ("", "no operator in stream `x`", None),
+        ("join: [d, d], on: k", "`join`, which is not built yet,", None),
+        ("union: [d, d]", "`union`, which is not built yet,", None),
+        ("advance_time: d, import: d, late: drop", "`import`, which is not built yet,", None),
+        ("heartbeat: d, interval: 1m, parallel: true", "`parallel`, which is not built yet,", None),
+        ("heartbeat: d, merge: d", "both `heartbeat` and `merge`", None),
+        ("heartbeat: [d, d], interval: 1m", "`d` twice under `heartbeat`", None),
+        ("heartbeat: [d, b], interval: 1m", "2 inputs of `heartbeat`", None),
+        ("heartbeat: , interval: 1m", "nothing under `heartbeat`", None),
+        ("heartbeat: d", "no `interval` in stream `x`", None),
+        ("heartbeat: d, intervall: 1m", "unknown key `intervall`", "interval"),
+        ("heartbeat: d, interval: 1 minute", "`interval: 1 minute`", "1m"),
+        ("heartbeat: d, interval: 0", "`interval: 0` in stream `x`, expected greater than zero", None),
+        ("heartbeat: d, interval: -5s", "`interval: -5s`", None),
+        ("heartbeat: d, interval: '${gap}'", "`interval: ${gap}`", None),
+        ("heartbeat: d, interval: 1m, slack: -1s", "`slack: -1s`", None),
+        ("heartbeat: d, interval: 1m, slack: off", "`slack: off`", None),
+        ("heartbeat: d, interval: 1m, acceleration: 1/0", "`1/0` under `acceleration`", None),
+        ("heartbeat: d, interval: 1m, acceleration: fast", "`fast` under `acceleration`", None),
+        ("heartbeat: d, interval: 1m, acceleration: -1", "`acceleration: -1`", None),
+        ("heartbeat: d, interval: 1m, max_ahead: -1s", "`max_ahead: -1s`", None),
+        ("heartbeat: d, interval: 1m, max_ahead: ", "nothing under `max_ahead`", None),
+        ("heartbeat: d, interval: 1m, max_catch_up: 1.5", "`1.5` under `max_catch_up`", None),
+        ("heartbeat: d, interval: 1m, by: origin", "unknown key `by`", None),
+        ("merge: b", "no `ports_by` in stream `x`", None),
+        ("merge: [b]", "a list of one stream", None),
+        ("merge: [b, d], ports_by: {origin: [A]}", "`ports_by` beside a list of streams", None),
+        ("merge: b, ports_by: {origin: [A, A]}", "`A` twice", None),
+        ("merge: b, ports_by: {origin: []}", "a list of 0 under `origin`", None),
+        ("merge: b, ports_by: {origin: A}", "`A` under `origin`", None),
+        ("merge: b, ports_by: {origin: [1.5]}", "`1.5` under `origin`", None),
+        ("merge: b, ports_by: {origin: [A], dest: [B]}", "2 columns under `ports_by`", None),
+        ("merge: b, ports_by: {orign: [A]}", "which the timers of `b` leave empty", "origin"),
+        ("merge: d, ports_by: {kind: [A]}", "`kind`, a column that every stream has,", None),
+        ("merge: b, ports_by: {origin: [A]}, by: orign", "`by: orign`", "origin"),
+        ("merge: b, ports_by: {origin: [A]}, flush_at_end: yes", "`flush_at_end: yes`", None),
+        ("merge: b, ports_by: {origin: [A]}, max_held: 0", "`max_held: 0`", None),
+        ("advance_time: d, late: drop", "no `every` in stream `x`", None),
+        ("advance_time: d, every: {}, late: drop", "an empty `every`", None),
+        ("advance_time: d, every: 50, late: drop", "`50` under `every`", None),
+        ("advance_time: d, every: {event: 50}, late: drop", "unknown key `event` in `every` of stream `x`", "events"),
+        ("advance_time: d, every: {events: 0}, late: drop", "`events: 0`", None),
+        ("advance_time: d, every: {duration: 0s}, late: drop", "`duration: 0s`", None),
+        ("advance_time: d, every: {events: 50}", "no `late` in stream `x`", None),
+        ("advance_time: d, every: {events: 50}, late: divrt", "`late: divrt`", "divert"),
+        ("advance_time: d, every: {events: 50}, late: drop, by: carrier", "`by: carrier`", None),
+        ("advance_time: d, every: {events: 50}, late: drop, at_end: infinite", "`at_end: infinite`", "infinity"),
+        ("advance_time: d, every: {events: 50}, late: drop, slack: 1s", "unknown key `slack`", None),
+    ],
+)
+def test_a_wrong_stream_is_refused(read: Read, stream: str, told: str, near: str | None) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(streams=f"  b: {{heartbeat: d, interval: 1m}}\n  x: {{{stream}}}\n")
+    assert told in str(refused.value)
+    assert (refused.value.line, refused.value.nearest) == (6, near)
+
+
+def test_by_over_a_stream_without_key_is_refused(read: Read) -> None:
+    merged = "  m: {merge: d, ports_by: {origin: [A]}}\n"
+    with pytest.raises(FlowError, match="`by` over `m`, which has no key"):
+        read(streams=merged + "  x: {advance_time: m, every: {events: 5}, late: drop, by: key}\n")
+
+
+def test_by_stands_in_the_order_of_the_key(read: Read) -> None:
+    with pytest.raises(FlowError, match=r"`by: b, a` .*in its order \(a, b\)"):
+        read(sources=TWO, streams="  m: {merge: [e, d], by: [b, a]}\n")
+
+
+def test_a_merge_of_two_shapes_is_refused(read: Read) -> None:
+    edges = f"  g: {{feed: nycflights13.departures, {KEYED}, shape: interval, end: u}}\n"
+    with pytest.raises(FlowError, match="`g` of another shape than `d`"):
+        read(sources=TWO + edges, streams="  m: {merge: [d, g]}\n")

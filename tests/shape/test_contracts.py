@@ -1,0 +1,90 @@
+"""The import contracts hold, and each of them can fail."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("pipelines", "expectations", "dags")
+STANDARD = sys.stdlib_module_names
+MAY_IMPORT = {
+    "operators": {"numba", "numpy", "pipelines.operators"},
+    "flows": {"pendulum", "pyarrow", "ruamel", "pipelines.operators", "pipelines.flows"},
+}
+HEAVY = {"airflow", "delta", "deltalake", "great_expectations", "numba", "pandas", "pyarrow", "pyspark"}
+PLANTED = [
+    ("layers", "pipelines/flows/planted.py", "import pipelines.engine"),
+    ("layers", "pipelines/engine/planted.py", "import expectations"),
+    ("layers", "expectations/planted.py", "import pipelines.engine"),
+    ("rooms", "pipelines/planted.py", ""),
+    ("operators", "pipelines/operators/planted.py", "import pyspark"),
+    ("flows", "pipelines/flows/planted.py", "def later() -> None:\n    import pandas"),
+    ("airflow", "pipelines/jobs/planted.py", "import airflow"),
+    ("expectations", "pipelines/jobs/planted.py", "import great_expectations"),
+    ("dags", "dags/planted.py", "import pipelines.engine.planted_session"),
+]
+
+
+def lint_imports(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def imported_by(path: Path) -> set[str]:
+    """Name the modules that a file imports, wherever in it the import stands."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add("." * node.level + (node.module or ""))
+    return names
+
+
+def test_the_import_contracts_hold() -> None:
+    run = lint_imports(ROOT)
+
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(("contract", "path", "line"), PLANTED, ids=[f"{c}-{p}" for c, p, _ in PLANTED])
+def test_a_planted_import_breaks_its_contract(contract: str, path: str, line: str, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pipelines/engine/planted_session.py").write_text("import pyspark\n")
+    (tmp_path / path).write_text(line + "\n")
+
+    run = lint_imports(tmp_path, "--contract", contract)
+
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "0 kept, 1 broken" in run.stdout
+
+
+@pytest.mark.parametrize("layer", MAY_IMPORT)
+def test_a_lower_layer_imports_only_what_it_may(layer: str) -> None:
+    files = sorted((ROOT / "pipelines" / layer).rglob("*.py"))
+    strangers = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in imported_by(path)
+        if name.split(".")[0] not in STANDARD
+        and not any(name == allowed or name.startswith(f"{allowed}.") for allowed in MAY_IMPORT[layer])
+    }
+
+    assert files
+    assert strangers == set()
+
+
+def test_the_command_line_starts_without_anything_heavy() -> None:
+    program = f"import sys, pipelines.cli; print(*sorted({HEAVY!r} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == []

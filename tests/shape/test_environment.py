@@ -1,0 +1,77 @@
+"""The files around the code agree with each other: dependencies, versions, targets, services, settings."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def yaml_file(name: str) -> dict[str, Any]:
+    """Read a YAML file of the repository as plain dictionaries."""
+    loaded: dict[str, Any] = YAML(typ="safe").load((ROOT / name).read_text())
+    return loaded
+
+
+def pinned() -> dict[str, str]:
+    """Read the tested versions by name; a line of any other form is an error."""
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.+!]+", line)] == []
+    return {normal(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def test_every_dependency_has_one_tested_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    versions = pinned()
+
+    assert [one for one in asked if normal(re.split(r"[<>=!~;\[ ]", one)[0]) not in versions] == []
+    assert [one for one in asked if "==" in one and versions[normal(one.split("==")[0])] != one.split("==")[1]] == []
+
+
+def test_the_client_that_overwrites_pyspark_is_left_out() -> None:
+    assert "pyspark-client" not in pinned()
+
+
+def test_make_help_has_a_line_for_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    [targets] = re.findall(r"^\.PHONY:(.*)$", makefile, flags=re.MULTILINE)
+    explained = re.findall(r"^([a-z-]+):[^#\n]*## \S", makefile, flags=re.MULTILINE)
+
+    assert set(targets.split()) - {"machine"} == set(explained)
+
+
+def test_ci_runs_what_the_readme_says() -> None:
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+
+    assert lines[-1].endswith("make --no-print-directory test")
+
+
+def test_the_services_name_only_what_exists() -> None:
+    compose = yaml_file("docker-compose.yml")
+    services = compose["services"]
+    waited_for = {other for service in services.values() for other in service.get("depends_on", {})}
+    mounted = {str(volume).split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
+    dockerfile = services["airflow"]["build"]["dockerfile_inline"]
+    copied = {name for line in re.findall(r"^COPY (.*) \S+$", dockerfile, flags=re.MULTILINE) for name in line.split()}
+
+    assert waited_for <= set(services)
+    assert mounted == set(compose["volumes"])
+    assert {name for name in copied if not (ROOT / name).exists()} == set()
+
+
+def test_the_cluster_settings_meet_the_services() -> None:
+    cluster, airflow = yaml_file("config/cluster.yaml"), yaml_file("docker-compose.yml")["services"]["airflow"]
+
+    assert set(cluster) == set(yaml_file("config/local.yaml"))
+    assert airflow["environment"]["PULSELINE_HOME"] == cluster["home"]
+    assert yaml_file("docker-compose.yml")["services"]["spark-worker"]["command"][-1] == cluster["master"]
