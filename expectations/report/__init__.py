@@ -1,7 +1,7 @@
 """The report: one page that says how a run of a flow went, from facts that the jobs read in the tables.
 
-`render(facts)` is a pure function from `ReportFacts` to HTML: no clock, no table, no network. The page loads nothing from
-elsewhere, so it can be mailed, archived or opened years later and still shows what it showed.
+`render(facts)` is a pure function from `ReportFacts` to HTML: no clock, no table, no network. The page loads nothing
+from elsewhere, so it can be mailed, archived or opened years later and still shows what it showed.
 """
 
 from expectations.report.facts import (

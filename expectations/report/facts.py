@@ -244,4 +244,5 @@ class ReportFacts:
     @property
     def set_aside(self) -> int:
         """Count the rows that operators diverted."""
-        return sum(s.counts["data"] + s.counts["start"] + s.counts["end"] for s in self.streams if s.name.endswith(".diverted"))
+        side = [stream.counts for stream in self.streams if stream.name.endswith(".diverted")]
+        return sum(counts[kind] for counts in side for kind in ("data", "start", "end"))

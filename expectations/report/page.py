@@ -45,22 +45,23 @@ def render(facts: ReportFacts) -> str:
     clock = Clock(facts.timezone)
     views = [(section, section.view(facts, clock)) for section in SECTIONS]
     shown = [(section, view) for section, view in views if view is not None]
-    return _environment().get_template("page.html").render(
+    page = _environment().get_template("page.html")
+    return page.render(
         facts=facts, clock=clock, words=words, verdict=verdict(facts), figures=_figures(facts), sections=shown
     )
 
 
 def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    loader = FileSystemLoader(TEMPLATES)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
     figures = [Figure(value=words.count(source.rows), label=f"{source.name} landed") for source in facts.sources]
     if facts.streams:
         last = next((s for s in reversed(facts.streams) if not s.name.endswith(".diverted")), facts.streams[-1])
-        figures += [Figure(value=words.count(last.counts[k]), label=f"{name} in {last.name}") for k, name in _COUNTED if last.counts[k]]
+        told = [(last.counts[kind], f"{name} in {last.name}") for kind, name in _COUNTED]
+        figures += [Figure(value=words.count(rows), label=label) for rows, label in told if rows]
         figures.append(Figure(value=words.count(facts.set_aside), label="late, set aside"))
     if facts.ledger is not None and facts.streams:
         figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))

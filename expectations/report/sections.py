@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from expectations.report.charts.drawing import Chart
-    from expectations.report.facts import Account, CertificateRow, CommitFacts, Difference, ReportFacts, StreamFacts, Way
+    from expectations.report.facts import (
+        Account,
+        CertificateRow,
+        CommitFacts,
+        Difference,
+        ReportFacts,
+        StreamFacts,
+        Way,
+    )
     from expectations.report.words import Clock
     from pipelines.operators.rows import Longs
 
@@ -114,7 +122,9 @@ def _line(row: CertificateRow, places: Mapping[tuple[str, int], int]) -> Certifi
     cells = tuple(_cell(row, way, places) for way in range(len(row.hashes)))
     rows = row.reference.partition(":")[0] if row.reference else ""
     known = int(rows) if rows.isdigit() else None
-    return CertificateLine(stream=row.stream, rows=known, hash=row.reference, short=short_hash(row.reference), cells=cells)
+    return CertificateLine(
+        stream=row.stream, rows=known, hash=row.reference, short=short_hash(row.reference), cells=cells
+    )
 
 
 def _cell(row: CertificateRow, way: int, places: Mapping[tuple[str, int], int]) -> CertificateCell:

@@ -1,4 +1,4 @@
-"""The verdict: one sentence that says whether the run may be relied on, and the next step where something is missing."""
+"""The verdict: one sentence on whether the run may be relied on, and the next step where one is left."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def _wrong(facts: ReportFacts) -> str | None:
     lost = next((account for account in facts.accounts if account.missing), None)
     if lost is not None:
         return _lost(lost)
-    rejected = [commit for commit in facts.commits if commit.state == "rejected" and not _made_good(commit, facts.commits)]
+    commits = facts.commits
+    rejected = [commit for commit in commits if commit.state == "rejected" and not _made_good(commit, commits)]
     return _rejected(rejected[0], len(rejected)) if rejected else None
 
 
@@ -72,9 +73,10 @@ def _disagreement(certificate: Certificate) -> str:
 
 
 def _lost(account: Account) -> str:
+    came = f"{account.stream} took in {counted(account.rows_in, 'row')}"
     if account.missing > 0:
-        return f"Rows are missing: {account.stream} took in {counted(account.rows_in, 'row')}, and {account.missing:,} of them are nowhere."
-    return f"Rows were doubled: {account.stream} took in {counted(account.rows_in, 'row')}, and {-account.missing:,} more left it."
+        return f"Rows are missing: {came}, and {account.missing:,} of them are nowhere."
+    return f"Rows were doubled: {came}, and {-account.missing:,} more left it."
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:

@@ -34,6 +34,8 @@ ORDER_FIELDS = (
     pa.field("commit", pa.int64()),
 )
 
+RESERVED = frozenset(field.name for field in ORDER_FIELDS)
+
 LEDGER_SCHEMA = pa.schema(
     [
         pa.field("commit", pa.int64()),

@@ -170,6 +170,7 @@ def open_driver(root: Path, *, flow: str, claim: Claim = Claim.ASK) -> Iterator[
     log = CommitLog(root)
     log.create()
     token = _take(root, log, flow, claim)
+    log.compact()
     with leases.Renewals(root, token):
         yield Driver(root, flow, log, token)
 

@@ -1,7 +1,7 @@
 """What a table says, as one number: the content hash that certificates compare.
 
 Order is data here (`arrival` and `place` are hashed columns), so a plain sum of row hashes misses nothing and does not
-care about files, buckets, cores, engines or the order of columns, and commits join by addition without being read again.
+care about files, buckets, cores, engines or the order of columns; commits join by addition, without being read again.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ NOTHING = ContentHash()
 def content_hash(table: pa.Table | pa.RecordBatch, *, leave_out: frozenset[str] = frozenset()) -> ContentHash:
     """Hash the rows of a table by what they say, column names included and column order not.
 
-    Canonical are: one NaN, -0.0 kept apart from 0.0, null marked, integers of any width by value, float32 as the float64
-    it equals, timestamps in µs, dates in days, text by its bytes and length. Integers, floats, booleans, timestamps and
+    Canonical are: one NaN, -0.0 kept apart from 0.0, null marked, integers of any width by value, float32 as the
+    float64 it equals, timestamps in µs, dates in days, text by its bytes and length. Integers, floats, booleans, timestamps and
     dates that share their bits differ. A column that is all null differs from one that is not there.
 
     >>> whole = pa.table({"a": [1, 2], "b": ["x", None]})
@@ -164,7 +164,8 @@ def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
     if pa.types.is_decimal(kind):
         return _decimals(column, seed)
     if _is_bytes(kind):
-        tag = seed ^ _TAGS["text" if "string" in str(kind) else "binary"]
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        tag = seed ^ _TAGS["text" if is_text else "binary"]
         return hash_bytes(column, tag)
     family, words = _words(column, name)
     high = spread(words ^ (seed ^ _TAGS[family]))
@@ -177,7 +178,7 @@ def _tagged(lanes: Lanes, seed: np.uint64) -> Lanes:
 
 def _is_bytes(kind: pa.DataType) -> bool:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return bool(is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 _TAGS = {
@@ -206,11 +207,11 @@ def _integers(column: pa.Array) -> Lane:
     if column.type == pa.uint64():
         return np.asarray(pc.fill_null(column, 0), dtype=np.uint64)
     whole = pc.fill_null(column.cast(pa.int64()), 0)
-    return np.asarray(whole).view(np.uint64)
+    return np.asarray(whole, dtype=np.int64).view(np.uint64)
 
 
 def _float_bits(column: pa.Array) -> Lane:
-    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
+    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0), dtype=np.float64)
     bits = values.view(np.uint64)
     nan = np.isnan(values)
     return np.where(nan, ONE_NAN, bits) if nan.any() else bits

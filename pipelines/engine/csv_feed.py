@@ -142,7 +142,8 @@ def _read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts.cast(kind)
     except pa.ArrowInvalid:
         encoded = texts.dictionary_encode()
-        read = pa.concat_arrays([_read_one(encoded.dictionary.slice(place, 1), kind) for place in range(len(encoded.dictionary))])
+        distinct = encoded.dictionary
+        read = pa.concat_arrays([_read_one(distinct.slice(place, 1), kind) for place in range(len(distinct))])
         return read.take(encoded.indices)
 
 
@@ -167,12 +168,13 @@ def _header(file: Path, delimiter: str) -> list[str]:
 
 
 def _check_header(file: Path, came: list[str], names: list[str], spec: FeedSpec) -> None:
+    found = f"its header is {', '.join(came)}"
     if came != names:
-        raise FeedUnreadableError(str(file), f"CSV with the header {', '.join(names)}", f"its header is {', '.join(came)}")
+        raise FeedUnreadableError(str(file), f"CSV with the header {', '.join(names)}", found)
     twice = [name for place, name in enumerate(came) if name in came[:place]]
     if twice or not came:
         problem = f"two columns are `{twice[0]}`" if twice else "it is empty"
         raise FeedUnreadableError(str(file), "CSV whose first line names each column once", problem)
     for name in spec.types:
         if name not in names:
-            raise FeedUnreadableError(str(file), f"CSV with the declared column `{name}`", f"its header is {', '.join(came)}")
+            raise FeedUnreadableError(str(file), f"CSV with the declared column `{name}`", found)

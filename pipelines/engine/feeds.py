@@ -91,9 +91,8 @@ class ParquetFeed:
             came = _schema(file).remove_metadata()
             if not came.equals(self.schema):
                 columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
-                raise FeedUnreadableError(
-                    str(file), f"Parquet with the columns of {self._files[0]} ({columns})", _difference(self.schema, came)
-                )
+                declared = f"Parquet with the columns of {self._files[0]} ({columns})"
+                raise FeedUnreadableError(str(file), declared, _difference(self.schema, came))
 
     def fingerprint(self) -> str:
         """Give digits that change with the files."""

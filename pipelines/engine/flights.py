@@ -66,8 +66,8 @@ def departures() -> pa.Table:
 
     `scheduled` is exact, DST included: the package's hour in UTC and the minute. `departed` is `scheduled` plus
     `dep_delay`; it equals the package's local `dep_time` in all 328,521 flights that left. `scheduled_arrival` is the
-    next instant after `scheduled` at which a clock at the destination shows `sched_arr_time`, and `arrived` is that plus
-    `arr_delay`.
+    next instant after `scheduled` at which a clock at the destination shows `sched_arr_time`, and `arrived` is that
+    plus `arr_delay`.
 
     Returns:
         336,776 rows; times are `timestamp[us, UTC]`, delays and `air_time` minutes, `distance` miles.
@@ -96,7 +96,7 @@ BUILT_IN: dict[str, Callable[[], pa.Table]] = {
 
 
 def data_fingerprint() -> str:
-    """Give hex digits that change when the package's data files do, by their names and sizes and the way we read them."""
+    """Give hex digits that change when the package's data files do, by names and sizes and the way they are read."""
     files = sorted(data_folder().glob("*.csv*"))
     told = [READING, *(f"{file.name} {file.stat().st_size}" for file in files)]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()

@@ -157,13 +157,13 @@ class LogState:
     @cached_property
     def commits(self) -> dict[int, Entry]:
         """Each commit as its newest row tells it, with the plan of its intent."""
-        newest: dict[int, Entry] = {}
-        for row in self.entries:
-            if row.state in {State.LEASE, State.FOLDED}:
-                continue
-            before = newest.get(row.commit)
-            newest[row.commit] = replace(row, plan=before.plan) if before and row.plan is None else row
-        return newest
+        steps = [row for row in self.entries if row.state is not State.LEASE and row.state is not State.FOLDED]
+        plans = {row.commit: row.plan for row in steps if row.plan is not None}
+        newest = {row.commit: row for row in steps}
+        return {
+            number: replace(row, plan=plans[number]) if row.plan is None and number in plans else row
+            for number, row in newest.items()
+        }
 
     @cached_property
     def folded(self) -> frozenset[int]:

@@ -50,7 +50,9 @@ class NullKeyError(ValueError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
-        return f"every row must have a key; {self.nulls} of {self.rows} are null: set them aside before keys are counted"
+        return (
+            f"every row must have a key; {self.nulls} of {self.rows} are null: set them aside before keys are counted"
+        )
 
 
 def canonical_keys(columns: list[pa.Array]) -> pa.Array:
@@ -97,13 +99,13 @@ def _part(column: pa.Array, place: int, last: int) -> pa.Array:
 
 def _is_bytes(kind: pa.DataType) -> bool:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return bool(is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_whole_number(kind: pa.DataType) -> bool:
     is_moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     is_signed = pa.types.is_integer(kind) and kind != pa.uint64()
-    return is_moment or is_signed or pa.types.is_boolean(kind)
+    return bool(is_moment or is_signed or pa.types.is_boolean(kind))
 
 
 def check_key_type(name: str, kind: pa.DataType) -> None:

@@ -86,10 +86,7 @@ def landed_column(column: pa.Array, kind: pa.DataType, timezone: str | None) -> 
     if pa.types.is_timestamp(column.type):
         return times(instants(column, timezone))
     if pa.types.is_struct(column.type):
-        parts = [
-            landed_column(part, field.type, timezone)
-            for part, field in zip(column.flatten(), kind, strict=True)
-        ]
+        parts = [landed_column(part, field.type, timezone) for part, field in zip(column.flatten(), kind, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _landed_list(column, kind, timezone)

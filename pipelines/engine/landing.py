@@ -23,6 +23,7 @@ from pipelines.engine.manifests import (
     LandedSource,
     RowGroup,
     Sequence,
+    check_files,
     close_sequence,
     file_digest,
     new_folder,
@@ -75,11 +76,11 @@ def land_interval(landing: Path, flow: Flow, start: int, end: int, feeds: Mappin
     versions = [each for each in before if (each.kind, each.start, each.end) == ("interval", start, end)]
     newest = versions[-1] if versions else None
     if newest is not None and _untouched(newest, flow, feeds):
-        return newest
+        return check_files(newest)
     arrived = {name: _arrive(feeds[name], start, end) for name in flow.sources}
     ledger = _ledger([each.ledger for each in arrived.values()])
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
-        return newest
+        return check_files(newest)
     folder = new_folder(landing, len(before) + 1)
     sequence = Sequence(
         folder=folder,
@@ -151,7 +152,7 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: _Arrived) -> Lan
                 writer.write_table(part, row_group_size=GROUP_ROWS)
                 groups.append(_group(bucket, part))
     return LandedSource(
-        **_known(path, arrived.rows.num_rows, arrived.content),
+        **vars(_known(path, arrived.rows.num_rows, arrived.content)),
         feed=arrived.feed,
         declared=arrived.declared,
         columns=_columns(arrived.recording.schema),
@@ -172,13 +173,13 @@ def _group(bucket: int, rows: pa.Table) -> RowGroup:
 def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
     path = folder / LEDGER_FILE
     pq.write_table(ledger, path, compression="zstd")
-    return LandedFile(**_known(path, ledger.num_rows, content_hash(ledger)))
+    return _known(path, ledger.num_rows, content_hash(ledger))
 
 
-def _known(path: Path, rows: int, content: ContentHash) -> dict[str, object]:
+def _known(path: Path, rows: int, content: ContentHash) -> LandedFile:
     """Have a file on disk, and give how to know it again."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
     sync_folder(path.parent)
     size = path.stat().st_size
-    return {"file": path.name, "rows": rows, "size": size, "sha256": file_digest(path), "content": content}
+    return LandedFile(file=path.name, rows=rows, size=size, sha256=file_digest(path), content=content)

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ from pipelines.engine.landing_errors import SequenceBrokenError
 from pipelines.engine.stamping import STAMPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence as Many
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
 
 MANIFEST = "manifest.json"
 LEDGER_FILE = "ledger.parquet"
@@ -94,7 +95,7 @@ class Sequence:
         groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
         return [(str(self.folder / landed.file), groups)] if groups else []
 
-    def open(self, source: str, buckets: Many[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def open(self, source: str, buckets: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
         """Read a source's rows bucket by bucket, each in the order (arrival, place).
 
         Args:
@@ -102,9 +103,7 @@ class Sequence:
             buckets: which; None for all.
         """
         landed = self.sources[source]
-        wanted = [
-            at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets
-        ]
+        wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
         with pq.ParquetFile(self.folder / landed.file) as file:
             yield from file.iter_batches(row_groups=wanted)
 
@@ -125,16 +124,18 @@ def sequence_folder(landing: Path, number: int) -> Path:
 
 
 def sequences(landing: Path) -> list[Sequence]:
-    """Read all closed sequences of a landing, by id.
+    """Read the manifests of all closed sequences of a landing, by id; `check_files` sees to the files of one.
 
     Raises:
-        SequenceBrokenError: a sequence is missing, or is not what its manifest says.
+        SequenceBrokenError: a sequence is missing, or its manifest cannot be read.
     """
     closed = [int(path.parent.name) for path in landing.glob(f"[0-9]*/{MANIFEST}")]
     for expected, number in enumerate(sorted(closed), start=1):
         if number != expected:
-            raise SequenceBrokenError(str(sequence_folder(landing, expected)), "no manifest, though a later one is closed")
-    return [read_sequence(landing, number) for number in sorted(closed)]
+            raise SequenceBrokenError(
+                str(sequence_folder(landing, expected)), "no manifest, though a later one is closed"
+            )
+    return [_manifest(sequence_folder(landing, number)) for number in sorted(closed)]
 
 
 def read_sequence(landing: Path, number: int) -> Sequence:
@@ -143,19 +144,37 @@ def read_sequence(landing: Path, number: int) -> Sequence:
     Raises:
         SequenceBrokenError: there is no manifest, or a file is missing or of another size.
     """
-    folder = sequence_folder(landing, number)
+    return check_files(_manifest(sequence_folder(landing, number)))
+
+
+def check_files(sequence: Sequence) -> Sequence:
+    """See that the files of a sequence are there with their sizes; `verify` reads them too.
+
+    Raises:
+        SequenceBrokenError: a file is missing or of another size.
+    """
+    for landed in (*sequence.sources.values(), sequence.ledger):
+        _check_file(sequence.folder, landed)
+    return sequence
+
+
+def _manifest(folder: Path) -> Sequence:
     try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        changed = (folder / MANIFEST).stat().st_mtime_ns
     except FileNotFoundError as error:
         raise SequenceBrokenError(str(folder), "no manifest") from error
+    return _read(folder, changed)
+
+
+@lru_cache(maxsize=4_096)
+def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another time of change is another manifest
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
     if told.get("format") != FORMAT:
         raise SequenceBrokenError(str(folder), f"a manifest of format {told.get('format')}, not {FORMAT}")
-    sequence = _sequence(folder, told)
-    for landed in (*sequence.sources.values(), sequence.ledger):
-        _check_file(folder, landed)
-    return sequence
+    return _sequence(folder, told)
 
 
 def _check_file(folder: Path, landed: LandedFile) -> None:
@@ -251,7 +270,12 @@ def _file_told(landed: LandedFile) -> dict[str, Any]:
 
 def _source_told(landed: LandedSource) -> dict[str, Any]:
     groups = [
-        {"bucket": group.bucket, "rows": group.rows, "first": instant_text(group.first), "last": instant_text(group.last)}
+        {
+            "bucket": group.bucket,
+            "rows": group.rows,
+            "first": instant_text(group.first),
+            "last": instant_text(group.last),
+        }
         for group in landed.row_groups
     ]
     return {

@@ -18,6 +18,7 @@ from pipelines.engine.readers import carry_files
 from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
 from pipelines.engine.tasks import CarryInput, Done, Input, Task, flow_of, payloads
 from pipelines.engine.writing import NO_ROWS, Layout, Written
+from pipelines.operators.registry import OPERATORS
 from pipelines.operators.scan import NO_BLIND
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
     carry = tuple(
         CarryInput(stream=name, part=part, carry=carry_files(work.root, name, part, work.parent, state=work.state))
         for name in stage.streams
-        for part in carry_schemas(flow, work.schemas)[name]
+        for part in carry_parts(flow)[name]
         if work.parent
     )
     layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
@@ -182,6 +183,14 @@ def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dic
     known = payloads(flow, schemas)
     return {
         name: Link(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
+        for name, stream in flow.streams.items()
+    }
+
+
+def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Name the carry tables that each stream of a flow may have."""
+    return {
+        name: (*(part.name for part in OPERATORS[stream.operator].parts), "held")
         for name, stream in flow.streams.items()
     }
 

@@ -169,12 +169,16 @@ def _aside(source: Source, rows: pa.Table, homes: Longs, instants: Longs) -> pa.
     nothing = {"arrival": pa.nulls(len(homes), TIME), "place": pa.nulls(len(homes), pa.int64())}
     stamps = {"kind": kind, **nothing, **_times(source, rows, kind)}
     stamped = pa.Table.from_arrays([*stamps.values(), *rows.columns], schema=schema)
-    return stamped.append_column("landed_at", times(homes)).append_column("landed_place", pa.array(arrived + places(homes)))
+    return stamped.append_column("landed_at", times(homes)).append_column(
+        "landed_place", pa.array(arrived + places(homes))
+    )
 
 
 def _lines(source: Source, rows: pa.Table, reason: str, action: str) -> pa.Table:
     """Write a ledger line for each row."""
-    payload = [name for name in rows.column_names if name not in {*STAMPS.names, "landed_at", "landed_place", UNREADABLE}]
+    payload = [
+        name for name in rows.column_names if name not in {*STAMPS.names, "landed_at", "landed_place", UNREADABLE}
+    ]
     said = {"stream": source.name, "operator": OPERATOR, "reason": reason, "action": action, "source": source.name}
     columns = {
         **{name: pa.repeat(text, rows.num_rows) for name, text in said.items()},

@@ -7,32 +7,34 @@ the next run finishes the pending commit first; nothing is seen twice and nothin
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import open_driver
-from pipelines.engine.feeds import open_feed
 from pipelines.engine.history import Span, State
-from pipelines.engine.landing import Landing
+from pipelines.engine.landing import land_interval
 from pipelines.engine.lease import Claim
+from pipelines.engine.manifests import read_sequence
+from pipelines.engine.recording import open_recordings
 from pipelines.engine.stages import Outcome, Work, create_tables, run_stages
 from pipelines.flows.model import Flow
-from pipelines.jobs.failures import JobError, WrongUse
+from pipelines.jobs.engines import engine_named
+from pipelines.jobs.failures import Exit, JobError, WrongUse
 from pipelines.jobs.landed import add_landing_ledger, landed_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from pipelines.engine.commits import Driver
     from pipelines.engine.history import Entry
-    from pipelines.engine.landing import Sequence as Landed
+    from pipelines.engine.manifests import Sequence as Landed
     from pipelines.engine.stages import Engine
 
 Interval = tuple[int, int]
 """Start and end, in ticks; the end is exclusive."""
-Tell = Callable[[str], None] if TYPE_CHECKING else object
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,11 @@ class Backfill:
     """Folder that the feeds' paths are relative to."""
     engine: Engine
     claim: Claim = Claim.ASK
+
+    @property
+    def landing(self) -> Path:
+        """Where the run's sequences lie."""
+        return self.root / "landing" / "a"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +89,7 @@ def run_backfill(
         LandingError: a feed cannot be landed.
     """
     ran = []
-    landing = Landing(wanted.root / "landing", wanted.flow)
-    feeds = {name: open_feed(source.feed, wanted.base) for name, source in wanted.flow.sources.items()}
-    landing.check(feeds)
+    feeds = open_recordings(wanted.flow, wanted.base)
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
         pending = driver.pending()
@@ -99,7 +104,7 @@ def run_backfill(
             driver.state().superseded_by(Span(*interval))
             driver.state().parent_for(interval[0])
             tell("landing")
-            sequence = landing.land(*interval, feeds)
+            sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds)
             entry = _begin(driver, wanted.flow, sequence)
             ran.append(Ran(entry=_commit(driver, wanted, entry, sequence, tell), seconds=time.perf_counter() - begun))
             done(ran[-1])
@@ -126,7 +131,7 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
         raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
     flow = Flow.from_definition(json.loads(pending.plan)["flow"])
     entry = pending.under(flow.fingerprint())
-    sequence = Landing(wanted.root / "landing", flow).sequence(entry.sequences[0])
+    sequence = read_sequence(wanted.landing, entry.sequences[0])
     own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
     return _commit(driver, own, entry, sequence, tell)
 
@@ -135,7 +140,7 @@ def _commit(
     driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]
 ) -> Entry:
     begun = time.perf_counter()
-    schemas = sequence.schemas()
+    schemas = {name: sequence.payload(name) for name in sequence.sources}
     create_tables(wanted.root, wanted.flow, schemas)
     work = Work(
         root=wanted.root,
@@ -172,3 +177,29 @@ def check_span(intervals: Sequence[Interval]) -> None:
     """Refuse an empty list of intervals."""
     if not intervals:
         raise WrongUse("start must be before end; there is no interval between them")
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Run one request, JSON from a file or standard input: flow, root, base, intervals, engine, master.
+
+    Args:
+        argv: path of the request; standard input where there is none.
+    """
+    text = Path(argv[0]).read_text() if argv else sys.stdin.read()
+    request = json.loads(text)
+    engine = engine_named(request["engine"], request.get("master", "local[2]"))
+    wanted = Backfill(
+        flow=Flow.from_definition(request["flow"]),
+        root=Path(request["root"]),
+        base=Path(request["base"]),
+        engine=engine,
+    )
+    try:
+        run_backfill(wanted, [(start, end) for start, end in request["intervals"]])
+    finally:
+        engine.close()
+    return Exit.FINE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

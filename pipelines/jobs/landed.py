@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.engine.columns import LEDGER_SCHEMA
 from pipelines.engine.tasks import ledger_counts
@@ -14,7 +15,7 @@ from pipelines.engine.writing import TableFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing import Sequence
+    from pipelines.engine.manifests import Sequence
     from pipelines.engine.stages import Outcome
 
 
@@ -27,7 +28,7 @@ def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Out
         sequence: what was landed.
         outcome: of the commit's tasks; takes the file, the counts and the content hash.
     """
-    rows = sequence.ledger()
+    rows = pq.read_table(sequence.ledger_path)
     numbered = rows.add_column(0, "commit", pa.array(np.full(rows.num_rows, commit)))
     file = TableFile(root, "ledger", f"c{commit:08d}-landing")
     file.write(numbered.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))
@@ -40,4 +41,4 @@ def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Out
 
 def landed_counts(sequence: Sequence) -> dict[str, int]:
     """Count the rows of each source in a sequence."""
-    return {name: sequence.rows(name) for name in sequence.sources}
+    return {name: source.rows for name, source in sequence.sources.items()}

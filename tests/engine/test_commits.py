@@ -142,6 +142,11 @@ def test_an_equal_carry_stands_in(week: Model) -> None:
     assert week.state.parent_of(2) == 4
 
 
+def test_what_ends_elsewhere_does_not_stand_in(week: Model) -> None:
+    week.run(10, 30, "a")
+    assert week.state.parent_of(2) == 1
+
+
 def test_a_carry_that_comes_back_stands_in_again(week: Model) -> None:
     week.run(10, 20, "other")
     week.run(10, 20, "a")
@@ -385,6 +390,18 @@ def test_a_driver_takes_a_commit_through_its_steps(tmp_path: Path) -> None:
 def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert CommitLog(tmp_path).rows() == ()
     assert not (tmp_path / "commits").exists()
+
+
+def test_a_log_of_many_files_is_compacted_when_a_driver_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.engine.log.MANY_FILES", 3)
+    with open_driver(tmp_path, flow="f") as driver:
+        step_through(driver, Span(10, 20))
+    with open_driver(tmp_path, flow="f") as driver:
+        assert len(DeltaTable(str(driver.log.path)).file_uris()) == 2
+        step_through(driver, Span(20, 30))
+    assert [row.commit for row in CommitLog(tmp_path).state().published] == [1, 2]
 
 
 def test_a_log_that_was_compacted_reads_the_same(tmp_path: Path) -> None:

@@ -88,14 +88,19 @@ def test_floats_have_one_nan_and_two_zeros() -> None:
 def test_families_with_the_same_bits_differ() -> None:
     kinds = [pa.int64(), pa.timestamp("us", tz="UTC"), pa.date32(), pa.bool_(), pa.float64(), pa.string(), pa.binary()]
     values: list[list[object]] = [[0], [0], [0], [False], [0.0], [""], [b""]]
-    assert len({hash_of(value, kind) for value, kind in zip(values, kinds, strict=True)} | {hash_of([None], pa.int64())}) == 8
+    assert (
+        len({hash_of(value, kind) for value, kind in zip(values, kinds, strict=True)} | {hash_of([None], pa.int64())})
+        == 8
+    )
 
 
 def test_what_stands_under_a_null_does_not_count() -> None:
     under = pa.array(np.array([7, 8]), mask=np.array([True, False]))
     assert content_hash(pa.table({"v": under})) == hash_of([None, 8], pa.int64())
     text = pa.Array.from_buffers(
-        pa.string(), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([0, 2000, 2001], "i4")), pa.py_buffer(b"x" * 2001)]
+        pa.string(),
+        2,
+        [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([0, 2000, 2001], "i4")), pa.py_buffer(b"x" * 2001)],
     )
     assert content_hash(pa.table({"v": text})) == hash_of([None, "x"], pa.string())
 
@@ -103,7 +108,9 @@ def test_what_stands_under_a_null_does_not_count() -> None:
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 1023, 1024, 1025, 5000])
 def test_text_of_any_length_is_seen_to_its_last_byte(size: int) -> None:
     text = "y" * size
-    seen = {hash_of(["", text, other], pa.string()) for other in (text, text + "y", text[:-1] + "z", text + "\x00", None)}
+    seen = {
+        hash_of(["", text, other], pa.string()) for other in (text, text + "y", text[:-1] + "z", text + "\x00", None)
+    }
     assert len(seen) == 5
     assert hash_of([text], pa.string()) == hash_of([text], pa.large_string())
 

@@ -56,7 +56,11 @@ def test_days_of_a_change_hold_their_own_flights(table: pa.Table, month: int, nu
     span = day(month, number)
     assert (span[1] - span[0]) // (60 * MINUTE) == hours
     with zipfile.ZipFile(flights.data_folder() / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
-        rows = [row for row in csv.DictReader(io.TextIOWrapper(file)) if (row["month"], row["day"]) == (str(month), str(number))]
+        rows = [
+            row
+            for row in csv.DictReader(io.TextIOWrapper(file))
+            if (row["month"], row["day"]) == (str(month), str(number))
+        ]
     assert within(table, "scheduled", span).num_rows == len(rows)
 
 
@@ -98,14 +102,19 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         flights.data_folder()
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "UTC"])
+@pytest.mark.parametrize(
+    "zone", ["America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "UTC"]
+)
 def test_clock_faces_become_the_instants_python_gives(zone: str) -> None:
     minutes = np.arange(instant(2013, 1, 1), instant(2014, 1, 1), 30 * MINUTE)
     wanted = [
-        instant(*(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(face))).replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).timetuple()[:6])  # noqa: DTZ001, E501
+        instant(
+            *(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(face)))
+            .replace(tzinfo=ZoneInfo(zone))
+            .astimezone(dt.UTC)
+            .timetuple()[:6]
+        )
         for face in minutes
     ]
     assert utc_from_local(minutes, zone).tolist() == wanted
     assert utc_from_local(np.array([NULL]), zone).tolist() == [NULL]
-
-

@@ -41,7 +41,10 @@ def test_the_order_of_the_bytes_is_the_order_of_the_keys(pairs: list[tuple[str, 
     [
         ([dt.date(1, 1, 1), dt.date(1969, 12, 31), dt.date(2013, 1, 1)], pa.date32()),
         ([dt.datetime(1960, 1, 1), dt.datetime(2013, 1, 1), dt.datetime(2013, 1, 1, 1)], pa.timestamp("ms")),  # noqa: DTZ001
-        ([Decimal("-99999999999999999999.5"), Decimal("-0.5"), Decimal(0), Decimal("12345678901234567890.5")], pa.decimal128(30, 1)),
+        (
+            [Decimal("-99999999999999999999.5"), Decimal("-0.5"), Decimal(0), Decimal("12345678901234567890.5")],
+            pa.decimal128(30, 1),
+        ),
         ([False, True], pa.bool_()),
         ([b"", b"\x00", b"\x00\x00", b"\x00a", b"a", b"\xff"], pa.binary()),
     ],
@@ -54,7 +57,9 @@ def test_every_type_of_key_sorts_by_value(values: list[object], kind: pa.DataTyp
 
 
 def test_integers_of_any_width_are_spelt_alike() -> None:
-    spellings = {tuple(bytes_of(pa.array([-1, 0, 100], kind))) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
+    spellings = {
+        tuple(bytes_of(pa.array([-1, 0, 100], kind))) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    }
     assert len(spellings) == 1
     assert bytes_of(pa.array(["b", "a"]).dictionary_encode()) == [b"b", b"a"]
 

@@ -8,6 +8,7 @@ event below it set aside. It is seeded, so the week is always the same.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,9 @@ def departures(days: int = 7, a_day: int = 290) -> list[Row]:
             late = np.where(random.random(a_day) < 0.28, random.exponential(28, a_day), 0.0)
             very = np.where(random.random(a_day) < 0.035, random.exponential(130, a_day), 0.0)
             delay = np.clip(np.round(usual + late + very), -18, 900).astype(np.int64) * MINUTE
-            rows += [_flight(origin, int(t), int(t + d), i) for i, (t, d) in enumerate(zip(scheduled, delay, strict=True))]
+            rows += [
+                _flight(origin, int(t), int(t + d), i) for i, (t, d) in enumerate(zip(scheduled, delay, strict=True))
+            ]
     rows = [row for row in rows if _int(row, "arrival") < START + days * DAY]
     return sorted(rows, key=lambda row: (row["arrival"], row["origin"], row["event_time"]))
 
@@ -149,10 +152,24 @@ def punctual(rows: list[Row], every: int = 50, delay: int = 120 * MINUTE) -> tup
 
 
 def _noted(row: Row, reason: str, action: str, cti: int | None, sent: int | None) -> Row:
-    payload = f'{{"carrier":"{row["carrier"]}","flight":{row["flight"]},"gate":null,"origin":"{row["origin"]}","planned":"2013-01-02T10:15:00.000000Z"}}'
+    planned = "2013-01-02T10:15:00.000000Z"
+    payload = {
+        "carrier": row["carrier"],
+        "flight": row["flight"],
+        "gate": None,
+        "origin": row["origin"],
+        "planned": planned,
+    }
     told: Row = {"stream": "punctual", "operator": "advance_time", "reason": reason, "action": action}
     when = {name: row.get(name) for name in ("landed_at", "arrival", "event_time")}
-    return {**told, **when, "key": f'{{"origin":"{row["origin"]}"}}', "row": payload, "cti": cti, "cti_arrival": sent}
+    return {
+        **told,
+        **when,
+        "key": f'{{"origin":"{row["origin"]}"}}',
+        "row": json.dumps(payload),
+        "cti": cti,
+        "cti_arrival": sent,
+    }
 
 
 LEDGER = pa.schema(
@@ -169,7 +186,10 @@ def table(rows: list[Row]) -> pa.Table:
 def cancelled(rows: list[Row]) -> list[Row]:
     """Note 35 flights that never left."""
     flights = [{**row, "landed_at": row["event_time"], "arrival": None} for row in rows[:: len(rows) // 35][:35]]
-    return [{**_noted(row, "no_arrival", "dropped", None, None), "stream": "departures", "operator": "landing"} for row in flights]
+    return [
+        {**_noted(row, "no_arrival", "dropped", None, None), "stream": "departures", "operator": "landing"}
+        for row in flights
+    ]
 
 
 WAYS = (
@@ -183,7 +203,9 @@ WAYS = (
 def certificate(counts: dict[str, int]) -> Certificate:
     """Make hashes that are all equal."""
     texts = {name: f"{rows}:{hash_of(name)}" for name, rows in counts.items()}
-    return Certificate(ways=WAYS, rows=tuple(CertificateRow(stream=n, hashes=(t,) * len(WAYS)) for n, t in texts.items()))
+    return Certificate(
+        ways=WAYS, rows=tuple(CertificateRow(stream=n, hashes=(t,) * len(WAYS)) for n, t in texts.items())
+    )
 
 
 def hash_of(name: str) -> str:
@@ -201,7 +223,17 @@ def commits(flights: list[Row], days: int) -> tuple[CommitFacts, ...]:
         text = f"{rows}:{hash_of(f'day{number}')}"
         seconds = 1.8 + number / 7
         made.append(
-            CommitFacts(number=number, kind="interval", state=state, start=start, end=end, rows=rows, seconds=seconds, hash=text, note=note)
+            CommitFacts(
+                number=number,
+                kind="interval",
+                state=state,
+                start=start,
+                end=end,
+                rows=rows,
+                seconds=seconds,
+                hash=text,
+                note=note,
+            )
         )
     return tuple(made)
 
@@ -214,9 +246,15 @@ def make_week(days: int = 7) -> ReportFacts:
     main, side, late = punctual(merged)
     ledger = pa.Table.from_pylist(late + cancelled(flights), LEDGER)
     streams = (
-        StreamFacts(name="beating", does="Heartbeat of departures by origin, every 10 min, slack 90 s", rows=table(beats)),
+        StreamFacts(
+            name="beating", does="Heartbeat of departures by origin, every 10 min, slack 90 s", rows=table(beats)
+        ),
         StreamFacts(name="ordered", does="Ordered merge of beating, ports EWR, JFK, LGA", rows=table(merged)),
-        StreamFacts(name="punctual", does="CTIs in ordered every 50 events, delay 2 h; late events are set aside", rows=table(main)),
+        StreamFacts(
+            name="punctual",
+            does="CTIs in ordered every 50 events, delay 2 h; late events are set aside",
+            rows=table(main),
+        ),
         StreamFacts(name="punctual.diverted", does="What punctual set aside", rows=table(side)),
     )
     events = sum(row["kind"] == "data" for row in merged)
@@ -234,13 +272,26 @@ def make_week(days: int = 7) -> ReportFacts:
         streams=streams,
         ledger=ledger,
         commits=commits(flights, days),
-        certificate=certificate({stream.name: stream.rows.num_rows for stream in streams} | {"ledger": ledger.num_rows}),
+        certificate=certificate(
+            {stream.name: stream.rows.num_rows for stream in streams} | {"ledger": ledger.num_rows}
+        ),
         accounts=(
             Account(stream="beating", rows_in=len(flights), main=len(flights), side=0, dropped=0, held=0),
-            Account(stream="ordered", rows_in=len(beats), main=len(merged), side=0, dropped=0, held=len(beats) - len(merged)),
-            Account(stream="punctual", rows_in=len(merged), main=events - len(side) + timers, side=len(side), dropped=0, held=0),
+            Account(
+                stream="ordered", rows_in=len(beats), main=len(merged), side=0, dropped=0, held=len(beats) - len(merged)
+            ),
+            Account(
+                stream="punctual",
+                rows_in=len(merged),
+                main=events - len(side) + timers,
+                side=len(side),
+                dropped=0,
+                held=0,
+            ),
         ),
-        picture=Picture(stream="punctual", side="punctual.diverted", key="origin", delay=120 * MINUTE, tell=("carrier", "flight")),
+        picture=Picture(
+            stream="punctual", side="punctual.diverted", key="origin", delay=120 * MINUTE, tell=("carrier", "flight")
+        ),
         versions={"pulseline": "0.1.0", "python": "3.11", "pyspark": "4.2.0"},
     )
 

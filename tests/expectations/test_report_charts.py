@@ -58,7 +58,8 @@ def test_thinning_keeps_lone_points_and_at_most_what_was_asked() -> None:
     crowd = random.normal(200, 4, (5000, 2))
     lone = np.array([[10.0, 10.0], [900.0, 30.0], [500.0, 400.0]])
     points = np.concatenate([crowd, lone])
-    kept = thinned(points[:, 0], points[:, 1], 600)
+    x, y = (np.asarray(points[:, axis], dtype=np.float64) for axis in (0, 1))
+    kept = thinned(x, y, 600)
     assert {5000, 5001, 5002} <= set(kept.tolist())
     assert 300 < len(kept) <= 600
     assert (np.diff(kept) > 0).all()
@@ -66,7 +67,8 @@ def test_thinning_keeps_lone_points_and_at_most_what_was_asked() -> None:
 
 def test_thinning_holds_its_bound_when_every_point_is_alone() -> None:
     place = np.arange(100_000)
-    assert 0 < len(thinned(place % 1000 * 20.0, place // 1000 * 20.0, 500)) <= 500
+    x, y = (np.asarray(axis * 20, dtype=np.float64) for axis in (place % 1000, place // 1000))
+    assert 0 < len(thinned(x, y, 500)) <= 500
 
 
 def test_rows_above_the_line_are_those_set_aside(week: ReportFacts) -> None:
@@ -156,7 +158,8 @@ def odd(rows: list[dict[str, object]], key: pa.DataType, empty: ReportFacts) -> 
 
 def test_many_keys_share_one_colour_beyond_the_eighth(empty: ReportFacts) -> None:
     rows: list[dict[str, object]] = [
-        {"kind": "data", "arrival": n * 1000, "event_time": n * 990, "landed_at": n * 1000, "sensor": n % 30} for n in range(1, 400)
+        {"kind": "data", "arrival": n * 1000, "event_time": n * 990, "landed_at": n * 1000, "sensor": n % 30}
+        for n in range(1, 400)
     ]
     facts = odd(rows, pa.int64(), empty)
     assert facts.picture is not None
@@ -188,6 +191,7 @@ def test_one_row_alone_can_be_drawn(empty: ReportFacts) -> None:
 
 def test_a_long_history_is_drawn_in_longer_steps(empty: ReportFacts) -> None:
     rows: list[dict[str, object]] = [
-        {"kind": "data", "arrival": n * DAY, "event_time": n * DAY, "landed_at": n * DAY, "sensor": "a"} for n in range(1, 400, 3)
+        {"kind": "data", "arrival": n * DAY, "event_time": n * DAY, "landed_at": n * DAY, "sensor": "a"}
+        for n in range(1, 400, 3)
     ]
     assert "Rows per 28 days" in render(odd(rows, pa.string(), empty))

@@ -15,7 +15,9 @@ from expectations.report.sections import SECTIONS
 
 HOSTILE = "</title></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'&{{7*7}}{% raw %}"
 VOID = frozenset({"meta", "br", "img", "link", "hr", "input", "base", "source"})
-LOADING = frozenset({"script", "img", "link", "iframe", "object", "embed", "image", "use", "base", "source", "form", "audio", "video"})
+LOADING = frozenset(
+    {"script", "img", "link", "iframe", "object", "embed", "image", "use", "base", "source", "form", "audio", "video"}
+)
 
 
 class Reading(HTMLParser):
@@ -71,7 +73,9 @@ def poisoned(facts: ReportFacts) -> ReportFacts:
         StreamFacts(
             name=stream.name + HOSTILE,
             does=HOSTILE,
-            rows=stream.rows.set_column(stream.rows.column_names.index("origin"), "origin", texts(stream.rows["origin"])),
+            rows=stream.rows.set_column(
+                stream.rows.column_names.index("origin"), "origin", texts(stream.rows["origin"])
+            ),
         )
         for stream in facts.streams
     )
@@ -90,16 +94,22 @@ def poisoned(facts: ReportFacts) -> ReportFacts:
         streams=streams,
         ledger=ledger,
         sources=tuple(dataclasses.replace(source, name=HOSTILE) for source in facts.sources),
-        commits=tuple(dataclasses.replace(c, kind=HOSTILE, state=HOSTILE, note=HOSTILE, hash=HOSTILE) for c in facts.commits),
+        commits=tuple(
+            dataclasses.replace(c, kind=HOSTILE, state=HOSTILE, note=HOSTILE, hash=HOSTILE) for c in facts.commits
+        ),
         accounts=tuple(dataclasses.replace(account, stream=HOSTILE) for account in facts.accounts),
         picture=dataclasses.replace(facts.picture, stream=f"punctual{HOSTILE}", side=f"punctual.diverted{HOSTILE}"),
         versions={HOSTILE: HOSTILE},
         certificate=dataclasses.replace(
             facts.certificate,
-            rows=tuple(dataclasses.replace(row, stream=HOSTILE, hashes=(HOSTILE, *row.hashes[1:])) for row in facts.certificate.rows),
+            rows=tuple(
+                dataclasses.replace(row, stream=HOSTILE, hashes=(HOSTILE, *row.hashes[1:]))
+                for row in facts.certificate.rows
+            ),
             ways=tuple(dataclasses.replace(way, engine=HOSTILE, cut=HOSTILE) for way in facts.certificate.ways),
             differences=tuple(
-                dataclasses.replace(found, stream=HOSTILE, expected={HOSTILE: HOSTILE}, came=None) for found in facts.certificate.differences
+                dataclasses.replace(found, stream=HOSTILE, expected={HOSTILE: HOSTILE}, came=None)
+                for found in facts.certificate.differences
             ),
             left_out=(HOSTILE,),
         ),
@@ -122,7 +132,11 @@ def test_a_page_loads_nothing_from_elsewhere(name: str, request: pytest.FixtureR
     page = render(request.getfixturevalue(name))
     seen = Reading(page)
     assert not seen.tags & LOADING
-    assert all(value.startswith("#") for attribute, value in seen.attributes if attribute in {"href", "src", "xlink:href", "srcset"})
+    assert all(
+        value.startswith("#")
+        for attribute, value in seen.attributes
+        if attribute in {"href", "src", "xlink:href", "srcset"}
+    )
     assert not re.search(r"https?://|url\(|@import|javascript:", page)
 
 
@@ -130,7 +144,7 @@ def test_a_page_loads_nothing_from_elsewhere(name: str, request: pytest.FixtureR
 def test_every_tag_is_closed_and_every_id_is_alone(name: str, request: pytest.FixtureRequest) -> None:
     seen = Reading(render(request.getfixturevalue(name)))
     ids = [value for attribute, value in seen.attributes if attribute == "id"]
-    targets = [value[1:] for attribute, value in seen.attributes if attribute in {"href"}]
+    targets = [value[1:] for attribute, value in seen.attributes if attribute == "href"]
     assert not seen.wrong
     assert not seen.open
     assert len(ids) == len(set(ids))

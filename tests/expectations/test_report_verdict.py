@@ -25,7 +25,8 @@ def test_other_bytes_are_the_first_news(broken: ReportFacts) -> None:
     news = verdict(broken)
     assert news.tone is Tone.BAD
     assert news.sentence == (
-        "Not the same bytes: Spark, day by day (4 buckets) gives another punctual than Plain core (4 buckets), first at row 1,204."
+        "Not the same bytes: Spark, day by day (4 buckets) gives another punctual than Plain core (4 buckets), "
+        "first at row 1,204."
     )
 
 
@@ -42,7 +43,9 @@ def test_a_rejected_commit_is_bad_news_until_its_span_is_published(week: ReportF
     rejected = dataclasses.replace(second, state="rejected", note="timers do not increase")
     made_good = dataclasses.replace(week, commits=(first, rejected, third, *rest))
     standing = dataclasses.replace(week, commits=(first, rejected, *rest))
+    again = dataclasses.replace(week, commits=(first, rejected, dataclasses.replace(rejected, number=3), *rest))
     assert verdict(made_good).tone is Tone.GOOD
+    assert verdict(again).sentence == "Commit 2 was rejected, and 1 more commit: timers do not increase."
     assert verdict(standing).sentence == "Commit 2 was rejected: timers do not increase."
 
 
@@ -65,7 +68,9 @@ def test_a_certificate_that_lacks_a_stream_or_a_way_is_unfinished(week: ReportFa
     assert week.certificate is not None
     rows = week.certificate.rows
     fewer = dataclasses.replace(week.certificate, rows=rows[:-1])
-    holed = dataclasses.replace(week.certificate, rows=(dataclasses.replace(rows[0], hashes=(*rows[0].hashes[:-1], None)), *rows[1:]))
+    holed = dataclasses.replace(
+        week.certificate, rows=(dataclasses.replace(rows[0], hashes=(*rows[0].hashes[:-1], None)), *rows[1:])
+    )
     told = [verdict(dataclasses.replace(week, certificate=certificate)) for certificate in (fewer, holed)]
     assert [news.tone for news in told] == [Tone.OPEN, Tone.OPEN]
     assert told[0].sentence.endswith("does not cover ledger.")

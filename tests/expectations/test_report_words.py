@@ -55,7 +55,13 @@ def test_a_late_row_is_told_with_the_cti_that_governed(week: ReportFacts) -> Non
 
 def test_a_moved_start_a_broken_payload_and_a_missing_key_are_told(week: ReportFacts) -> None:
     assert week.ledger is not None
-    row = {**week.ledger.slice(0, 1).to_pylist()[0], "reason": "new_one", "key": None, "row": "not json", "action": "adjusted"}
+    row = {
+        **week.ledger.slice(0, 1).to_pylist()[0],
+        "reason": "new_one",
+        "key": None,
+        "row": "not json",
+        "action": "adjusted",
+    }
     row["new_time"] = row["cti"]
     told = ledger_view(pa.Table.from_pylist([row], week.ledger.schema), NEW_YORK).reasons[0]
     assert (told.why, told.samples[0].key) == ("new_one", "no key")
@@ -74,5 +80,5 @@ def test_facts_that_make_no_page_are_refused(week: ReportFacts) -> None:
 
 def test_an_error_survives_pickling() -> None:
     error = ReportError("the ledger", "a table", 3)
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.fact, again.came) == (str(error), "the ledger", 3)

@@ -7,6 +7,7 @@ time passes and falls with each new CTI, and what lies above it came too late. S
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,6 @@ from expectations.report.words import counted, duration
 if TYPE_CHECKING:
     from expectations.report.charts.drawing import Frame
     from expectations.report.charts.points import Points, Scene
-    from expectations.report.charts.scales import Floats
     from expectations.report.facts import Picture
     from expectations.report.words import Clock
     from pipelines.operators.rows import Longs
@@ -40,9 +40,21 @@ MOST = {Width.WIDE: (3000, 1200), Width.NARROW: (1000, 400)}
 """Data rows and timers to draw at most."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Canvas:
+    """What every layer of one drawing needs: the rows, their places, and how to tell them."""
+
+    seen: Scene
+    picture: Picture
+    clock: Clock
+    frame: Frame
+    x: Scale
+    y: Scale
+
+
 def arrivals(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int]) -> Chart:
     """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside."""
-    drawn = [_draw(seen, picture, clock, span, width) for width in Width]
+    drawn = [_draw(_canvas(seen, picture, clock, span, width)) for width in Width]
     return Chart(
         name="arrivals",
         title="When rows came, and how late",
@@ -56,14 +68,14 @@ def arrivals(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int])
 
 def _lead(seen: Scene) -> str:
     told = "Across: when a row reached this stream. Up: how long after its event time that was."
-    if not len(seen.ctis):
-        return told
-    return f"{told} The solid line is the newest CTI: it rises as time passes and falls with each new CTI. A row above the line came too late for it."
+    line = "The solid line is the newest CTI: it rises as time passes and falls with each new CTI."
+    return f"{told} {line} A row above the line came too late for it." if len(seen.ctis) else told
 
 
 def _legend(seen: Scene) -> tuple[Legend, ...]:
-    rows = [(len(seen.data.where(seen.data.key == place)), name) for place, name in enumerate(seen.keys)]
-    entries = [Legend(style="dots", tone=f"key-{k}", label=f"{name or 'rows'} {n:,}") for k, (n, name) in enumerate(rows)]
+    rows = np.bincount(seen.data.key, minlength=len(seen.keys)).tolist()
+    names = [f"{name or 'rows'} {rows[place]:,}" for place, name in enumerate(seen.keys)]
+    entries = [Legend(style="dots", tone=f"key-{place}", label=label) for place, label in enumerate(names)]
     if seen.others:
         entries.append(Legend(style="dots", tone="key-other", label=counted(seen.others, "other key")))
     if len(seen.timers):
@@ -89,44 +101,44 @@ def _notes(seen: Scene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, 
     return tuple(notes)
 
 
-def _draw(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int], width: Width) -> tuple[Drawing, tuple[int, int]]:
+def _canvas(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int], width: Width) -> Canvas:
     box = frame(width, 440 if width is Width.WIDE else 380)
     x = Scale(low=span[0], high=span[1], start=box.left, end=box.right)
-    y = _lateness_scale(seen, picture, box)
-    most_data, most_timers = MOST[width]
-    data = _kept(seen.data, x, y, most_data)
-    timers = _kept(seen.timers, x, y, most_timers)
+    return Canvas(seen=seen, picture=picture, clock=clock, frame=box, x=x, y=_lateness_scale(seen, picture, box))
+
+
+def _draw(canvas: Canvas) -> tuple[Drawing, tuple[int, int]]:
+    """Give the drawing, and how many data rows and timers it shows."""
+    seen, wide = canvas.seen, canvas.frame.width is Width.WIDE
+    most_data, most_timers = MOST[canvas.frame.width]
+    data, timers = _kept(canvas, seen.data, most_data), _kept(canvas, seen.timers, most_timers)
     drawing = Drawing(
-        frame=box,
-        label=f"Lateness over arrival of {counted(len(seen.data), 'row')}, {len(seen.side):,} of them set aside beside it",
-        x_ticks=time_ticks(clock, x, 64 if width is Width.WIDE else 58),
-        y_ticks=lateness_ticks(y, 24),
-        layers=(
-            *_promise(seen.ctis, x, y, span[1]),
-            _dashes(timers, x, y, seen, clock),
-            *_dots(data, x, y, seen, picture, clock),
-            _diamonds(seen.side, x, y, seen, picture, clock),
-        ),
+        frame=canvas.frame,
+        label=f"Lateness over arrival: {counted(len(seen.data), 'row')}, and {len(seen.side):,} that were set aside",
+        x_ticks=time_ticks(canvas.clock, canvas.x, 64 if wide else 58),
+        y_ticks=lateness_ticks(canvas.y, 24),
+        layers=(*_promise(canvas), _dashes(canvas, timers), *_dots(canvas, data), _diamonds(canvas)),
     )
     return drawing, (len(data), len(timers))
 
 
 def _lateness_scale(seen: Scene, picture: Picture, box: Frame) -> Scale:
     late = np.concatenate([seen.data.lateness, seen.side.lateness, seen.timers.lateness, [0, picture.delay or 0]])
-    typical = float(np.percentile(np.abs(late), 75))
-    bend = nice_above(max(typical, 1.0))
-    low, high = float(late.min()), float(late.max())
-    return Scale(low=low - bend / 4, high=high * 1.15 + bend / 4, start=box.bottom, end=box.top, curve=Curve.BENT, bend=bend)
+    bend = nice_above(max(float(np.percentile(np.abs(late), 75)), 1.0))
+    low, high = float(late.min()) - bend / 4, float(late.max()) * 1.15 + bend / 4
+    return Scale(low=low, high=high, start=box.bottom, end=box.top, curve=Curve.BENT, bend=bend)
 
 
-def _kept(points: Points, x: Scale, y: Scale, most: int) -> Points:
-    return points.where(thinned(x(points.arrival), y(points.lateness), most))
+def _kept(canvas: Canvas, points: Points, most: int) -> Points:
+    return points.where(thinned(canvas.x(points.arrival), canvas.y(points.lateness), most))
 
 
-def _promise(ctis: Points, x: Scale, y: Scale, end: int) -> tuple[Layer, ...]:
-    if not len(ctis):
+def _promise(canvas: Canvas) -> tuple[Layer, ...]:
+    """Draw the line of the newest CTI, and wash what lies above it."""
+    if not len(canvas.seen.ctis):
         return ()
-    across, late = _sawtooth(ctis, x, end)
+    x, y = canvas.x, canvas.y
+    across, late = _sawtooth(canvas.seen.ctis, x)
     xs, ys = x(across), y(late)
     points = [f"{number(a)} {number(b)}" for a, b in zip(xs, ys, strict=True)]
     line = "M" + "L".join(points)
@@ -137,10 +149,10 @@ def _promise(ctis: Points, x: Scale, y: Scale, end: int) -> tuple[Layer, ...]:
     )
 
 
-def _sawtooth(ctis: Points, x: Scale, end: int) -> tuple[Longs, Longs]:
+def _sawtooth(ctis: Points, x: Scale) -> tuple[Longs, Longs]:
     """Give the corners of the promise: from each CTI on, lateness a - t rises with the arrival a until the next."""
     starts, promised = _one_a_pixel(ctis, x)
-    ends = np.append(starts[1:], max(end, int(starts[-1])))
+    ends = np.append(starts[1:], max(int(x.high), int(starts[-1])))
     steps = [np.linspace(a, b, 2 + int(x(b) - x(a)) // 4) for a, b in zip(starts, ends, strict=True)]
     across = np.concatenate(steps).astype(np.int64)
     return across, across - np.repeat(promised, [len(step) for step in steps])
@@ -155,41 +167,45 @@ def _one_a_pixel(ctis: Points, x: Scale) -> tuple[Longs, Longs]:
     return ctis.arrival[index], ctis.event_time[index]
 
 
-def _dashes(timers: Points, x: Scale, y: Scale, seen: Scene, clock: Clock) -> Layer:
-    places = zip(x(timers.arrival), y(timers.lateness), _told(timers, seen, clock, "timer at"), strict=True)
-    return Layer(style="dashes", tone="timer", shapes=tuple(Shape(d=dash(a, b, 3), title=words) for a, b, words in places))
+def _dashes(canvas: Canvas, timers: Points) -> Layer:
+    shapes = tuple(Shape(d=dash(a, b, 3), title=words) for a, b, words in _told(canvas, timers, "timer at"))
+    return Layer(style="dashes", tone="timer", shapes=shapes)
 
 
-def _dots(data: Points, x: Scale, y: Scale, seen: Scene, picture: Picture, clock: Clock) -> tuple[Layer, ...]:
+def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
     layers = []
     for place in range(COLOURS + 1):
-        own = data.where(data.key == place)
-        told = _told(own, seen, clock, "event time", picture.tell)
-        places = zip(x(own.arrival), y(own.lateness), told, strict=True)
-        shapes = tuple(Shape(d=dot(a, b), title=words) for a, b, words in places)
-        if shapes:
-            layers.append(Layer(style="dots", tone=f"key-{place}" if place < COLOURS else "key-other", shapes=shapes))
-    return tuple(layers)
+        told = _told(canvas, data.where(data.key == place), "event time")
+        shapes = tuple(Shape(d=dot(a, b), title=words) for a, b, words in told)
+        layers.append(Layer(style="dots", tone=f"key-{place}" if place < COLOURS else "key-other", shapes=shapes))
+    return tuple(layer for layer in layers if layer.shapes)
 
 
-def _diamonds(side: Points, x: Scale, y: Scale, seen: Scene, picture: Picture, clock: Clock) -> Layer:
-    told = _told(side, seen, clock, "set aside; event time", picture.tell)
-    places = zip(x(side.arrival), y(side.lateness), told, strict=True)
-    size = 4.0 if x.end - x.start > 500 else 3.0  # noqa: PLR2004
-    return Layer(style="diamonds", tone="late", shapes=tuple(Shape(d=diamond(a, b, size), title=w) for a, b, w in places))
+def _diamonds(canvas: Canvas) -> Layer:
+    size = 4.0 if canvas.frame.width is Width.WIDE else 3.0
+    told = _told(canvas, canvas.seen.side, "set aside; event time")
+    return Layer(style="diamonds", tone="late", shapes=tuple(Shape(d=diamond(a, b, size), title=w) for a, b, w in told))
 
 
-def _told(points: Points, seen: Scene, clock: Clock, what: str, tell: tuple[str, ...] = ()) -> list[str]:
-    columns = [points.table[name].to_pylist() for name in tell if name in points.table.column_names]
-    payload = list(zip(*columns, strict=True)) or [()] * len(points)
-    rows = zip(points.key.tolist(), points.arrival.tolist(), points.event_time.tolist(), payload, strict=True)
-    return [_sentence(seen, clock, what, *row) for row in rows]
+def _told(canvas: Canvas, points: Points, what: str) -> list[tuple[float, float, str]]:
+    """Give place and words of each row: its key and payload, both instants, how late."""
+    heads = _heads(canvas, points)
+    clock, instants = canvas.clock, zip(points.arrival.tolist(), points.event_time.tolist(), strict=True)
+    words = [
+        f"{head}{what} {clock.near(event, arrival)} · arrival {clock.instant(arrival)} · {_gap(arrival - event)}"
+        for head, (arrival, event) in zip(heads, instants, strict=True)
+    ]
+    return list(zip(canvas.x(points.arrival).tolist(), canvas.y(points.lateness).tolist(), words, strict=True))
 
 
-def _sentence(seen: Scene, clock: Clock, what: str, key: int, arrival: int, event: int, payload: tuple[object, ...]) -> str:
-    name = seen.keys[key] if key < len(seen.keys) else "other key"
-    head = " ".join(str(part) for part in (name, *payload) if part not in (None, ""))
-    gap = arrival - event
-    late = "on time" if gap == 0 else f"{duration(abs(gap))} {'late' if gap > 0 else 'early'}"
-    parts = [head, f"{what} {clock.near(event, arrival)}", f"arrival {clock.instant(arrival)}", late]
-    return " · ".join(part for part in parts if part)
+def _heads(canvas: Canvas, points: Points) -> list[str]:
+    names = [*canvas.seen.keys, *["other key"] * (COLOURS + 1 - len(canvas.seen.keys))]
+    table = points.table
+    columns = [table[name].to_pylist() for name in canvas.picture.tell if name in table.column_names]
+    rows = zip([names[key] for key in points.key.tolist()], *columns, strict=True)
+    heads = [" ".join(str(part) for part in row if part is not None and part != "") for row in rows]
+    return [f"{head} · " if head else "" for head in heads]
+
+
+def _gap(late: int) -> str:
+    return "on time" if late == 0 else f"{duration(abs(late))} {'late' if late > 0 else 'early'}"

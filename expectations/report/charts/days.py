@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,20 +18,43 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
 
 MOST_DAYS = 45
+WIDEST = 34.0
+"""Pixels of a bar at most."""
+THIN = 4.0
+"""Pixels of a bar from which on bars stand apart."""
 LONGER = (7, 28, 91, 364, 3640, 36400, 364000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Rows counted by day and key."""
+
+    clock: Clock
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    """First instant of each day."""
+    data: Longs
+    """Data rows: one line a day, one column a key."""
+    timers: Longs
+
+    def told(self, day: int, key: int) -> str:
+        """Say one day of one key."""
+        rows, beats = self.data[day, key], self.timers[day, key]
+        return f"{self.clock.day(self.starts[day])} · {self.names[key]}: {rows:,} data, {beats:,} timers"
 
 
 def days(seen: Scene, clock: Clock, span: tuple[int, int]) -> Chart:
     """Draw, for each local day of arrival and each key, the data rows and on top of them the timers."""
     starts, step = _starts(clock, span)
-    names = [*(name or "rows" for name in seen.keys), *(["other keys"] if seen.others else [])]
+    names = (*(name or "rows" for name in seen.keys), *(["other keys"] if seen.others else []))
     data, timers = (_counts(points, starts, len(names)) for points in (seen.data, seen.timers))
+    tally = Tally(clock=clock, names=names, starts=tuple(starts), data=data, timers=timers)
     unit = "day" if step == 1 else f"{step} days"
     return Chart(
         name="days",
         title=f"Rows per {unit}" + (" and key" if len(names) > 1 else ""),
-        lead=f"By {'day' if step == 1 else 'days'} of arrival in {clock.name}. Solid: data rows that stayed. Pale, on top: timers.",
-        drawings=tuple(_draw(names, data, timers, starts, clock, width) for width in Width),
+        lead=f"By local day of arrival ({clock.name}). Solid: data rows that stayed. Pale, on top: timers.",
+        drawings=tuple(_draw(tally, width) for width in Width),
         legend=_legend(names, len(seen.timers)),
         head=("from", *(f"{name} {what}" for name in names for what in ("data", "timers"))),
         table=tuple(_row(clock, at, data[i], timers[i]) for i, at in enumerate(starts)),
@@ -52,9 +76,10 @@ def _counts(points: Points, starts: list[int], names: int) -> Longs:
     return table
 
 
-def _legend(names: list[str], timers: int) -> tuple[Legend, ...]:
+def _legend(names: tuple[str, ...], timers: int) -> tuple[Legend, ...]:
     entries = [Legend(style="bars", tone=_tone(place, name), label=name) for place, name in enumerate(names)]
-    return (*entries, Legend(style="bars pale", tone="timer", label="timers of the key")) if timers else tuple(entries)
+    pale = [Legend(style="bars pale", tone="timer", label="timers of the key")] if timers else []
+    return (*entries, *pale)
 
 
 def _tone(place: int, name: str) -> str:
@@ -66,43 +91,43 @@ def _row(clock: Clock, at: int, data: Longs, timers: Longs) -> tuple[str, ...]:
     return (clock.day(at), *(f"{value:,}" for pair in pairs for value in pair))
 
 
-def _draw(names: list[str], data: Longs, timers: Longs, starts: list[int], clock: Clock, width: Width) -> Drawing:
+def _draw(tally: Tally, width: Width) -> Drawing:
     box = frame(width, 270 if width is Width.WIDE else 240)
-    y = Scale(low=0, high=max(1.0, float((data + timers).max()) * 1.06), start=box.bottom, end=box.top)
-    slot = (box.right - box.left) / len(starts)
-    layers = []
-    for key, name in enumerate(names):
-        low, high = _bars(key, name, data, timers, starts, clock, y, box.left, slot)
-        layers += [
-            Layer(style="bars", tone=_tone(key, name), shapes=low),
-            Layer(style="bars pale", tone=_tone(key, name), shapes=high),
-        ]
+    most = float((tally.data + tally.timers).max())
+    y = Scale(low=0, high=max(1.0, most * 1.06), start=box.bottom, end=box.top)
+    slot = (box.right - box.left) / len(tally.starts)
+    middles = [box.left + (day + 0.5) * slot for day in range(len(tally.starts))]
+    layers = [layer for key in range(len(tally.names)) for layer in _layers(tally, key, middles, y)]
     every = max(1, int(np.ceil((64 if width is Width.WIDE else 52) / slot)))
+    ticks = [_tick(tally.clock, at, x, width) for at, x in zip(tally.starts, middles, strict=True)]
     return Drawing(
         frame=box,
         label="Data rows and timers by day and key",
-        x_ticks=tuple(_tick(clock, at, box.left + (i + 0.5) * slot, width) for i, at in enumerate(starts) if i % every == 0),
+        x_ticks=tuple(ticks[::every]),
         y_ticks=count_ticks(y, 5),
         layers=tuple(layer for layer in layers if layer.shapes),
     )
 
 
-def _bars(
-    key: int, name: str, data: Longs, timers: Longs, starts: list[int], clock: Clock, y: Scale, left: float, slot: float
-) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    wide = min(slot * 0.8 / data.shape[1], 34.0)
-    gap = 1.5 if wide > 4 else 0.0  # noqa: PLR2004
+def _layers(tally: Tally, key: int, middles: list[float], y: Scale) -> tuple[Layer, Layer]:
+    """Give the bars of one key: its data from the ground up, its timers on top."""
+    keys = len(tally.names)
+    wide = min((middles[1] - middles[0]) * 0.8 / keys if len(middles) > 1 else WIDEST, WIDEST)
+    gap = 1.5 if wide > THIN else 0.0
     low, high = [], []
-    for day, at in enumerate(starts):
-        rows, beats = int(data[day, key]), int(timers[day, key])
-        x = left + (day + 0.5) * slot + (key - data.shape[1] / 2) * wide
-        middle, top = float(y(rows)), float(y(rows + beats))
-        words = f"{clock.day(at)} · {name}: {rows:,} data, {beats:,} timers"
+    for day, middle in enumerate(middles):
+        x, words = middle + (key - keys / 2) * wide, tally.told(day, key)
+        rows, beats = int(tally.data[day, key]), int(tally.timers[day, key])
+        ground, top = float(y(rows)), float(y(rows + beats))
         if rows:
-            low.append(Shape(d=bar(x, middle, wide - gap, y.start - middle), title=words))
+            low.append(Shape(d=bar(x, ground, wide - gap, y.start - ground), title=words))
         if beats:
-            high.append(Shape(d=bar(x, top, wide - gap, max(middle - top - 1, 0.5)), title=words))
-    return tuple(low), tuple(high)
+            high.append(Shape(d=bar(x, top, wide - gap, max(ground - top - 1, 0.5)), title=words))
+    tone = _tone(key, tally.names[key])
+    return (
+        Layer(style="bars", tone=tone, shapes=tuple(low)),
+        Layer(style="bars pale", tone=tone, shapes=tuple(high)),
+    )
 
 
 def _tick(clock: Clock, at: int, x: float, width: Width) -> Tick:

@@ -28,13 +28,11 @@ class Frame:
     bottom: int
 
 
-def frame(width: Width, height: int, *, left: int = 62) -> Frame:
+def frame(width: Width, height: int) -> Frame:
     """Give the frame of a chart for that screen."""
-    wide = width is Width.WIDE
-    total = 1040 if wide else 400
-    return Frame(
-        width=width, total_width=total, total_height=height, left=left if wide else 52, right=total - 10, top=14, bottom=height - 34
-    )
+    total, start = (1040, 62) if width is Width.WIDE else (400, 52)
+    bottom, right = height - 34, total - 10
+    return Frame(width=width, total_width=total, total_height=height, left=start, right=right, top=14, bottom=bottom)
 
 
 @dataclass(frozen=True, kw_only=True)

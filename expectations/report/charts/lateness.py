@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,6 @@ from expectations.report.words import counted, duration, share
 from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
-    from expectations.report.charts.drawing import Frame
     from expectations.report.charts.points import Points, Scene
     from expectations.report.facts import Picture
     from pipelines.operators.rows import Longs
@@ -20,23 +20,44 @@ if TYPE_CHECKING:
 MOST_BINS = 36
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bins:
+    """Rows counted by how late they landed."""
+
+    edges: Longs
+    counts: Longs
+    """Two lines: rows that stayed, rows that were set aside."""
+    delay: int | None
+
+    def told(self, place: int) -> str:
+        """Say the range of a bin; the outer ones are open."""
+        low, high = int(self.edges[place]), int(self.edges[place + 1])
+        if place == 0:
+            return f"under {duration(high)}"
+        if place == len(self.edges) - 2:
+            return f"{duration(low)} or more"
+        return f"{duration(low)} to {duration(high)}"
+
+
 def lateness(seen: Scene, picture: Picture) -> Chart:
     """Draw how many rows landed how late, those set aside beside those that stayed."""
     kept, aside = _landed(seen.data), _landed(seen.side)
     edges = _edges(np.concatenate([kept, aside]), picture.delay)
     counts = np.stack([np.histogram(part, _open(edges))[0] for part in (kept, aside)]).astype(np.int64)
+    bins = Bins(edges=edges, counts=counts, delay=picture.delay)
     return Chart(
         name="lateness",
         title="How late rows landed",
         lead=_lead(kept, aside, picture.delay),
-        drawings=tuple(_draw(edges, counts, picture.delay, width) for width in Width),
+        drawings=tuple(_draw(bins, width) for width in Width),
         legend=_legend(seen),
         notes=(
             "Lateness here is landing minus event time: what the source did, before any operator held a row.",
             "The upright scale goes by the square root, so that a few rows stay visible beside thousands.",
+            "The first and the last bar take all rows beyond them.",
         ),
         head=("landed late by", "stayed", "set aside"),
-        table=tuple((_range(edges, i), f"{a:,}", f"{b:,}") for i, (a, b) in enumerate(counts.T.tolist()) if a or b),
+        table=tuple((bins.told(i), f"{a:,}", f"{b:,}") for i, (a, b) in enumerate(counts.T.tolist()) if a or b),
         y_title="rows",
     )
 
@@ -64,15 +85,6 @@ def _open(edges: Longs) -> Longs:
     return np.concatenate([[-(2**62)], edges[1:-1], [2**62]])
 
 
-def _range(edges: Longs, place: int) -> str:
-    low, high = int(edges[place]), int(edges[place + 1])
-    if place == 0:
-        return f"under {duration(high)}"
-    if place == len(edges) - 2:
-        return f"{duration(low)} or more"
-    return f"{duration(low)} to {duration(high)}"
-
-
 def _lead(kept: Longs, aside: Longs, delay: int | None) -> str:
     every = np.concatenate([kept, aside])
     middle = int(np.median(every))
@@ -80,10 +92,10 @@ def _lead(kept: Longs, aside: Longs, delay: int | None) -> str:
     if delay is None:
         return told
     late = int((every >= delay).sum())
-    return (
-        f"{told} {counted(late, 'row')} ({share(late, len(every))}) landed at least {duration(delay)} late, the delay of the CTIs; "
-        f"{counted(len(aside), 'row was', 'rows were')} set aside. The two differ, because a CTI follows the newest event received, not the clock."
-    )
+    part = f"{counted(late, 'row')} ({share(late, len(every))}) landed at least {duration(delay)} late"
+    gone = counted(len(aside), "row was", "rows were")
+    why = "The two differ where they do because a CTI follows the newest event received, not the clock."
+    return f"{told} {part}, the delay of the CTIs; {gone} set aside. {why}"
 
 
 def _legend(seen: Scene) -> tuple[Legend, ...]:
@@ -93,36 +105,34 @@ def _legend(seen: Scene) -> tuple[Legend, ...]:
     return tuple(entries)
 
 
-def _draw(edges: Longs, counts: Longs, delay: int | None, width: Width) -> Drawing:
+def _draw(bins: Bins, width: Width) -> Drawing:
     box = frame(width, 300 if width is Width.WIDE else 260)
+    edges, most = bins.edges, float(bins.counts.max()) * 1.06
     x = Scale(low=float(edges[0]), high=float(edges[-1]), start=box.left, end=box.right)
-    y = Scale(low=0, high=float(counts.max()) * 1.06, start=box.bottom, end=box.top, curve=Curve.ROOT)
+    y = Scale(low=0, high=most, start=box.bottom, end=box.top, curve=Curve.ROOT)
     return Drawing(
         frame=box,
         label="Rows by how late they landed",
         x_ticks=_x_ticks(edges, x, 74 if width is Width.WIDE else 66),
         y_ticks=root_ticks(y, 26),
-        layers=(
-            _bars(edges, counts, x, y, 0, "kept"),
-            _bars(edges, counts, x, y, 1, "late"),
-        ),
-        marks=_marks(edges, counts, delay, x, box),
+        layers=(_bars(bins, x, y, 0), _bars(bins, x, y, 1)),
+        marks=_marks(bins, x),
     )
 
 
-def _bars(edges: Longs, counts: Longs, x: Scale, y: Scale, series: int, tone: str) -> Layer:
+def _bars(bins: Bins, x: Scale, y: Scale, series: int) -> Layer:
     """Give the bars of one series; where both have rows they stand side by side, so that each starts at zero."""
     shapes = []
-    for place, rows in enumerate(counts[series].tolist()):
-        left, right = float(x(edges[place])) + 1, float(x(edges[place + 1])) - 1
-        half = (right - left) / 2
-        if counts[1 - series][place]:
-            left, right = (left + half, right) if series else (left, left + half)
-        if rows:
-            words = f"{_range(edges, place)} late: {rows:,} {'set aside' if series else 'stayed'}"
-            top = float(y(rows))
-            shapes.append(Shape(d=bar(left, top, max(right - left, 0.6), y.start - top), title=words))
-    return Layer(style="bars", tone=tone, shapes=tuple(shapes))
+    for place in np.flatnonzero(bins.counts[series]).tolist():
+        rows, beside = int(bins.counts[series, place]), int(bins.counts[1 - series, place])
+        left, right = (float(x(edge)) for edge in bins.edges[place : place + 2])
+        middle = (left + right) / 2
+        if beside:
+            left, right = (middle, right) if series else (left, middle)
+        words = f"{bins.told(place)} late: {rows:,} {'set aside' if series else 'stayed'}"
+        top = float(y(rows))
+        shapes.append(Shape(d=bar(left + 1, top, max(right - left - 2, 0.6), y.start - top), title=words))
+    return Layer(style="bars", tone="late" if series else "kept", shapes=tuple(shapes))
 
 
 def _x_ticks(edges: Longs, x: Scale, room: float) -> tuple[Tick, ...]:
@@ -132,11 +142,10 @@ def _x_ticks(edges: Longs, x: Scale, room: float) -> tuple[Tick, ...]:
     return tuple(Tick(at=float(x(span)), label=duration(span) if span else "0", style="none") for span in spans)
 
 
-def _marks(edges: Longs, counts: Longs, delay: int | None, x: Scale, box: Frame) -> tuple[Mark, ...]:
-    if delay is None:
+def _marks(bins: Bins, x: Scale) -> tuple[Mark, ...]:
+    if bins.delay is None:
         return ()
-    right = edges[:-1] >= delay
-    stayed, aside = (int(part[right].sum()) for part in counts)
-    at = float(x(delay))
-    lines = (f"CTI delay {duration(delay)}", f"beyond it: {aside:,} set aside,", f"{stayed:,} stayed")
-    return (Mark(at=at, lines=lines, side="end" if at > (box.left + box.right) * 0.6 else "start"),)
+    stayed, aside = (int(part[bins.edges[:-1] >= bins.delay].sum()) for part in bins.counts)
+    at = float(x(bins.delay))
+    lines = (f"CTI delay {duration(bins.delay)}", f"beyond it: {aside:,} set aside,", f"{stayed:,} stayed")
+    return (Mark(at=at, lines=lines, side="end" if at > x.start + (x.end - x.start) * 0.6 else "start"),)

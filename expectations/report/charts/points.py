@@ -46,7 +46,8 @@ class Points:
         index = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         columns = (self.arrival, self.event_time, self.landed_at, self.key)
         arrival, event_time, landed_at, key = (column[index] for column in columns)
-        return Points(arrival=arrival, event_time=event_time, landed_at=landed_at, key=key, table=self.table.take(pa.array(index)))
+        table = self.table.take(pa.array(index))
+        return Points(arrival=arrival, event_time=event_time, landed_at=landed_at, key=key, table=table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +134,8 @@ def thinned(x: Floats, y: Floats, most: int) -> Longs:
     lone rows stay, and what was denser still looks denser. Safe because the choice depends on positions alone.
 
     Args:
-        x, y: positions in pixels.
+        x: positions across, in pixels.
+        y: positions down, in pixels.
         most: rows to keep at most, above 0; when more cells than that are occupied, cells grow.
 
     Returns:
@@ -153,7 +155,8 @@ def thinned(x: Floats, y: Floats, most: int) -> Longs:
 
 
 def _fitting(counts: Longs, power: float) -> Longs:
-    return np.ceil(counts**power - 1e-9).astype(np.int64)
+    kept: Longs = np.ceil(counts**power - 1e-9).astype(np.int64)
+    return kept
 
 
 def _cells(x: Floats, y: Floats, size: float) -> tuple[Longs, Longs]:

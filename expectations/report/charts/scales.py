@@ -24,13 +24,14 @@ _MINUTES = [n * MINUTE for n in (1, 2, 5, 10, 15, 30)]
 _HOURS = [n * HOUR for n in (1, 2, 4, 8, 16)]
 _DAYS = [n * DAY for n in (1, 2, 4, 7, 14, 30, 60, 120, 365, 3650, 36500, 365000, 3650000)]
 _BELOW = [n * 10**power for power in range(6) for n in (1, 2, 5)]
-LADDER = (*_BELOW, *_SECONDS, *_MINUTES, *_HOURS, *_DAYS)
+LADDER: tuple[int, ...] = (*_BELOW, *_SECONDS, *_MINUTES, *_HOURS, *_DAYS)
 """Spans that people count in, in ticks."""
 
 
 def nice_above(span: float) -> int:
     """Give the smallest span of the ladder that is not below `span`."""
-    return next((step for step in LADDER if step >= span), LADDER[-1])
+    place = int(np.searchsorted(np.array(LADDER), span))
+    return LADDER[min(place, len(LADDER) - 1)]
 
 
 class Curve(Enum):

@@ -1,0 +1,294 @@
+"""The parity certificate: one flow over one span, computed in several ways, into runs of their own, and compared.
+
+Engines, cuts and buckets do not matter: that is the product's promise, and this is where it is proved. What is compared
+is what the tables hold, read back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pipelines.engine.carrying import NOT_HASHED as CARRY_NOT_HASHED
+from pipelines.engine.columns import NOT_HASHED
+from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
+from pipelines.engine.stages import carry_parts
+from pipelines.flows.grid import intervals
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.engines import engine_named
+from pipelines.jobs.failures import Exit, JobError
+from pipelines.jobs.settings import load_flow, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.stages import Engine
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.backfill import Interval
+    from pipelines.jobs.settings import Settings
+
+LEDGER, CARRY = "ledger", "carry"
+BUCKETS = (1, 7, 16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way of computing the same rows."""
+
+    name: str
+    engine: str
+    cut: str
+    """`one shot` or `by interval`."""
+    buckets: int
+    plain: bool = False
+    """Without the compiler, in a process of its own."""
+    run: str = ""
+    """Run that holds it already; empty: it is computed now, into a run of its own."""
+
+    @property
+    def title(self) -> str:
+        """Say it in words."""
+        return f"{self.name}, {self.cut}, {self.buckets} bucket{'' if self.buckets == 1 else 's'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The first row of a table that differs from the reference's, both as plain values; None where there is none."""
+
+    table: str
+    way: int
+    position: int
+    """From 1, in stream order."""
+    expected: dict[str, object] | None
+    came: dict[str, object] | None
+
+
+@dataclass
+class Certificate:
+    """Content hashes by way and table, and where they differ."""
+
+    flow: str
+    start: int
+    end: int
+    tables: tuple[str, ...]
+    ways: list[Way] = field(default_factory=list)
+    hashes: list[dict[str, ContentHash]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        """Say whether every way gave the same rows of every table."""
+        return all(found == self.hashes[0] for found in self.hashes)
+
+
+def ways_of(flow: Flow, main_run: str = "") -> list[Way]:
+    """List the ways of a certificate.
+
+    Args:
+        flow: its own number of buckets is one of those tried.
+        main_run: a run that has been backfilled by Spark, interval by interval, already.
+    """
+    own = flow.buckets
+    return [
+        Way(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),
+        *(Way(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in BUCKETS),
+        *(Way(name="Spark", engine="batch", cut="one shot", buckets=buckets) for buckets in BUCKETS),
+        Way(name="Spark", engine="batch", cut="by interval", buckets=own, run=main_run),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a certificate is made for."""
+
+    settings: Settings
+    flow: Flow
+    spans: Sequence[Interval]
+    spark: Engine
+    main_run: str = ""
+
+
+def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
+    """Compute a flow in every way and compare what the tables hold.
+
+    Args:
+        trial: flow, span and engines.
+        tell: told each way when it is done.
+
+    Raises:
+        JobError: a way could not be run.
+    """
+    flow, spans = trial.flow, trial.spans
+    tables = (*flow.tables(), LEDGER, CARRY)
+    certificate = Certificate(flow=flow.name, start=spans[0][0], end=spans[-1][1], tables=tables)
+    roots = []
+    for number, way in enumerate(ways_of(flow, trial.main_run)):
+        begun = time.perf_counter()
+        roots.append(_compute(trial, way, number))
+        certificate.ways.append(way)
+        certificate.hashes.append(table_hashes(roots[-1], flow, certificate.start, certificate.end))
+        certificate.seconds.append(time.perf_counter() - begun)
+        same = certificate.hashes[-1] == certificate.hashes[0]
+        tell(f"{way.title}: {certificate.seconds[-1]:.1f} s, {'equal' if same else 'DIFFERENT'}")
+        certificate.differences += _differences(certificate, flow, roots, number)
+    return certificate
+
+
+def _compute(trial: Trial, way: Way, number: int) -> Path:
+    if way.run:
+        return trial.settings.root(trial.flow.name, way.run)
+    root = trial.settings.root(trial.flow.name, f"parity-{number}")
+    shutil.rmtree(root, ignore_errors=True)
+    flow = replace(trial.flow, buckets=way.buckets)
+    whole = [(trial.spans[0][0], trial.spans[-1][1])]
+    spans = whole if way.cut == "one shot" else list(trial.spans)
+    base = trial.settings.feeds_base(trial.flow)
+    if way.plain:
+        _run_plain(flow, root, base, spans)
+    else:
+        engine = trial.spark if way.engine == "batch" else engine_named(way.engine)
+        run_backfill(Backfill(flow=flow, root=root, base=base, engine=engine), spans)
+    return root
+
+
+def _run_plain(flow: Flow, root: Path, base: Path, spans: Sequence[Interval]) -> None:
+    """Backfill in a child process whose operators are not compiled."""
+    request = {"flow": flow.definition(), "root": str(root), "base": str(base), "intervals": spans, "engine": "core"}
+    run = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "pipelines.jobs.backfill"],
+        input=json.dumps(request),
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        raise JobError(f"the plain core could not be run: {run.stderr.strip()[-400:]}")
+
+
+def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, ContentHash]:
+    """Hash what the tables of a run hold of a span, read back: each stream, the ledger, and the carry at its end."""
+    found = {name: content_hash(_table(root, flow, name, start, end), leave_out=NOT_HASHED) for name in flow.tables()}
+    found[LEDGER] = content_hash(read_ledger(root, start, end), leave_out=NOT_HASHED)
+    newest = max((entry for entry in log_state(root).published if entry.span.end == end), key=lambda e: e.commit)
+    parts = [
+        content_hash(read_carry(root, name, part, newest.commit), leave_out=CARRY_NOT_HASHED)
+        for name, names in carry_parts(flow).items()
+        for part in names
+    ]
+    found[CARRY] = sum(parts, ContentHash(0, 0, 0))
+    return found
+
+
+def _table(root: Path, flow: Flow, name: str, start: int, end: int) -> pa.Table:
+    if name == LEDGER:
+        return read_ledger(root, start, end)
+    return read_stream(root, name, start, end, key=flow.key_of(name))
+
+
+def _differences(certificate: Certificate, flow: Flow, roots: Sequence[Path], way: int) -> list[Difference]:
+    found = []
+    for table in certificate.tables:
+        if table != CARRY and certificate.hashes[way][table] != certificate.hashes[0][table]:
+            expected, came = (
+                _table(root, flow, table, certificate.start, certificate.end).drop_columns(list(NOT_HASHED))
+                for root in (roots[0], roots[way])
+            )
+            found.append(first_difference(table, way, expected, came))
+    return found
+
+
+def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -> Difference:
+    """Find the first row in which two tables, both in stream order, differ.
+
+    Args:
+        table: its name.
+        way: number of the way that `came` is of.
+        expected: the reference's rows.
+        came: the other's rows; they differ somewhere.
+    """
+    low, high = 0, min(expected.num_rows, came.num_rows)
+    if expected.slice(0, high).equals(came.slice(0, high)):
+        low = high
+    while low < high:
+        middle = (low + high) // 2
+        if expected.slice(low, middle - low + 1).equals(came.slice(low, middle - low + 1)):
+            low = middle + 1
+        else:
+            high = middle
+    rows = [table.slice(low, 1).to_pylist() for table in (expected, came)]
+    return Difference(
+        table=table,
+        way=way,
+        position=low + 1,
+        expected=rows[0][0] if rows[0] else None,
+        came=rows[1][0] if rows[1] else None,
+    )
+
+
+def print_certificate(name: str, start: str, end: str, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001
+    """Make a certificate and print it; 0 where all is equal, 1 where not."""
+    settings = read_settings()
+    flow = load_flow(settings, name)
+    spark = engine_named("batch", settings.master)
+    trial = Trial(settings=settings, flow=flow, spans=intervals(flow, start, end), spark=spark)
+    try:
+        certificate = certify(trial, (lambda _: None) if as_json else echo)
+    finally:
+        spark.close()
+    for line in json_lines(certificate) if as_json else text_lines(certificate):
+        echo(line)
+    return Exit.FINE if certificate.equal else Exit.CHECK_FAILED
+
+
+def json_lines(certificate: Certificate) -> list[str]:
+    """Give one JSON object a way and table."""
+    return [
+        json.dumps(
+            {
+                "flow": certificate.flow,
+                "table": table,
+                "way": way.title,
+                "engine": way.engine,
+                "cut": way.cut,
+                "buckets": way.buckets,
+                "rows": hashes[table].rows,
+                "hash": hashes[table].text,
+                "equal": hashes[table] == certificate.hashes[0][table],
+            }
+        )
+        for way, hashes in zip(certificate.ways, certificate.hashes, strict=True)
+        for table in certificate.tables
+    ]
+
+
+def text_lines(certificate: Certificate) -> list[str]:
+    """Give the certificate in words: one line a table, then what differs."""
+    width = max(len(table) for table in certificate.tables)
+    lines = [f"{'':{width}}  {'rows':>10}  content hash                      ways"]
+    for table in certificate.tables:
+        reference = certificate.hashes[0][table]
+        same = sum(hashes[table] == reference for hashes in certificate.hashes)
+        word = "equal" if same == len(certificate.ways) else f"{len(certificate.ways) - same} DIFFERENT"
+        digits = reference.text.partition(":")[2]
+        lines.append(f"{table:{width}}  {reference.rows:>10,}  {digits}  {same} of {len(certificate.ways)} {word}")
+    for found in certificate.differences:
+        way = certificate.ways[found.way].title
+        lines.append(f"{found.table}, row {found.position:,}: {way} gave {found.came}, not {found.expected}")
+    verdict = (
+        "equal: every engine, cut and number of buckets gave the same rows of every table, byte for byte"
+        if certificate.equal
+        else "DIFFERENT: see the rows above; the first way is the reference"
+    )
+    return [*lines, verdict]
