@@ -85,8 +85,8 @@ def content_hash(table: pa.Table | pa.RecordBatch, *, leave_out: frozenset[str] 
     """Hash the rows of a table by what they say, column names included and column order not.
 
     Canonical are: one NaN, -0.0 kept apart from 0.0, null marked, integers of any width by value, float32 as the
-    float64 it equals, timestamps in µs, dates in days, text by its bytes and length. Integers, floats, booleans, timestamps and
-    dates that share their bits differ. A column that is all null differs from one that is not there.
+    float64 it equals, timestamps in µs, dates in days, text by its bytes and length. Integers, floats, booleans,
+    timestamps and dates that share their bits differ. A column that is all null differs from one that is not there.
 
     >>> whole = pa.table({"a": [1, 2], "b": ["x", None]})
     >>> content_hash(whole) == content_hash(whole[:1]) + content_hash(whole[1:])
@@ -147,7 +147,7 @@ def _column(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
     lanes = _values(column, seed, name)
     if column.null_count == 0:
         return lanes
-    null = spread(np.array([seed ^ NULL_MARK], dtype=np.uint64))
+    null = spread(np.full(1, seed ^ NULL_MARK, dtype=np.uint64))
     missing = np.asarray(column.is_null())
     return np.where(missing, null, lanes[0]), np.where(missing, fold(null), lanes[1])
 
@@ -219,7 +219,7 @@ def _float_bits(column: pa.Array) -> Lane:
 
 def _decimals(column: pa.Array, seed: np.uint64) -> Lanes:
     wide = pc.fill_null(column.cast(pa.decimal128(38, column.type.scale)), 0)
-    words = np.frombuffer(wide.buffers()[1], dtype="<u8")[2 * wide.offset : 2 * (wide.offset + len(wide))]
+    words = np.frombuffer(wide.buffers()[1], dtype=np.uint64)[2 * wide.offset : 2 * (wide.offset + len(wide))]
     tag = seed ^ _seed(f"decimal scale {column.type.scale}")
     high = spread(spread(words[0::2] ^ tag) + words[1::2])
     return high, spread(words[1::2] + fold(high) + words[0::2] * GIVE)

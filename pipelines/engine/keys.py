@@ -151,7 +151,7 @@ def _fixed(data: bytes, width: int, like: pa.Array) -> pa.Array:
 def bucket_of(canonical: pa.Array, buckets: int) -> Longs:
     """Name each key's bucket by a fixed hash of its canonical bytes.
 
-    The hash is written here and in `bytehash`, never Python's own, so a bucket is the same in every process and version.
+    The hash is written here and in `bytehash`, never Python's own, so a bucket is the same in every process.
 
     Args:
         canonical: what `canonical_keys` gave.
@@ -169,7 +169,8 @@ def bucket_of(canonical: pa.Array, buckets: int) -> Longs:
     head = canonical.slice(0, CHEAP_DISTINCT)
     if len(canonical) > CHEAP_DISTINCT and len(head.unique()) < CHEAP_DISTINCT // 16:
         encoded = canonical.dictionary_encode()
-        return _buckets(encoded.dictionary, buckets)[np.asarray(encoded.indices)]
+        chosen: Longs = _buckets(encoded.dictionary, buckets)[np.asarray(encoded.indices)]
+        return chosen
     return _buckets(canonical, buckets)
 
 

@@ -26,7 +26,7 @@ PER_TICK = {"s": 1_000_000, "ms": 1_000, "us": 1}
 NANOSECONDS = 1_000
 
 
-def landed_type(source: str, column: str, came: pa.DataType) -> pa.DataType:
+def landed_type(source: str, column: str, came: pa.DataType) -> pa.DataType:  # noqa: PLR0911 - one line a type
     """Give the type with which a column lands.
 
     Raises:
@@ -101,7 +101,7 @@ def _landed_list(column: pa.Array, kind: pa.DataType, timezone: str | None) -> p
 
 
 def instants(column: pa.Array, timezone: str | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Give a timestamp column of any unit and zone as ticks; NULL for null and for what lies outside the readable years.
+    """Give a timestamp column of any unit and zone as ticks; NULL for null and outside the readable years.
 
     Nanoseconds are cut down to the microsecond they lie in, also before 1970.
 

@@ -19,10 +19,6 @@ from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.landing_errors import FeedChangedError
 from pipelines.engine.manifests import (
     LEDGER_FILE,
-    LandedFile,
-    LandedSource,
-    RowGroup,
-    Sequence,
     check_files,
     close_sequence,
     file_digest,
@@ -30,6 +26,7 @@ from pipelines.engine.manifests import (
     sequences,
     sync_folder,
 )
+from pipelines.engine.sequence import LandedFile, LandedSource, RowGroup, Sequence
 from pipelines.engine.stamping import LANDED_LEDGER, bucketed, landed_row_schema, stamp
 
 if TYPE_CHECKING:
@@ -53,7 +50,9 @@ class _Arrived(NamedTuple):
     declared: str
 
 
-def land_interval(landing: Path, flow: Flow, start: int, end: int, feeds: Mapping[str, Recording]) -> Sequence:
+def land_interval(  # noqa: PLR0913 - where, what, and of what span
+    landing: Path, flow: Flow, start: int, end: int, feeds: Mapping[str, Recording], final: int | None = None
+) -> Sequence:
     """Land what arrived in [start, end), as a new sequence or the one that holds exactly this already.
 
     Where neither the feeds' files nor what the flow says of the sources changed since the interval's newest version,
@@ -65,6 +64,7 @@ def land_interval(landing: Path, flow: Flow, start: int, end: int, feeds: Mappin
         start: in ticks.
         end: the closing reading, in ticks; exclusive.
         feeds: what `open_recordings` gave, by source.
+        final: arrival of the final punctuation, behind all rows of the interval; None where the feed goes on.
 
     Returns:
         The closed sequence.
@@ -74,7 +74,7 @@ def land_interval(landing: Path, flow: Flow, start: int, end: int, feeds: Mappin
     """
     before = sequences(landing)
     versions = [each for each in before if (each.kind, each.start, each.end) == ("interval", start, end)]
-    newest = versions[-1] if versions else None
+    newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds):
         return check_files(newest)
     arrived = {name: _arrive(feeds[name], start, end) for name in flow.sources}
@@ -92,6 +92,7 @@ def land_interval(landing: Path, flow: Flow, start: int, end: int, feeds: Mappin
         buckets=flow.buckets,
         sources={name: _write_source(folder, flow, name, each) for name, each in arrived.items()},
         ledger=_write_ledger(folder, ledger),
+        final=final,
     )
     close_sequence(sequence)
     return sequence

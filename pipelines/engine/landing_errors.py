@@ -22,7 +22,7 @@ class FeedMissingError(LandingError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
-        return f"a feed must be there before it is read; nothing is {self.feed} in {self.looked_in}: correct the path or name"
+        return f"a feed must be there; nothing is {self.feed} in {self.looked_in}: correct the path or name"
 
 
 class FeedUnreadableError(LandingError):
@@ -81,7 +81,8 @@ class ColumnTypeError(LandingError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
-        return f"column `{self.column}` of source `{self.source}` must be {self.allowed}; it is {self.came}: cast it in the feed"
+        where = f"column `{self.column}` of source `{self.source}`"
+        return f"{where} must be {self.allowed}; it is {self.came}: cast it in the feed"
 
 
 class ReservedColumnError(LandingError):
@@ -155,4 +156,5 @@ class SequenceBrokenError(LandingError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
-        return f"a landed sequence never changes; {self.folder} has {self.problem}: restore it, or use a run of another name"
+        advice = "restore it, or use a run of another name"
+        return f"a landed sequence never changes; {self.folder} has {self.problem}: {advice}"

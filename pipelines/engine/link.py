@@ -53,6 +53,9 @@ class Produced:
     side: pa.Table
     ledger: pa.Table
     rows_in: int
+    """Rows of the inputs; held rows came in earlier."""
+    passed: int
+    """Rows of the main stream that came in, now or earlier; the others were made by the operator."""
 
 
 class Keys:
@@ -148,11 +151,13 @@ class Link:
         out = np.concatenate(buffers) if buffers else np.zeros(0, dtype=OUT)
         held = self.operator.held
         self._held = table.take(pa.array(held)) if len(held) else self.schema.empty_table()
+        main = out[out["fate"] == Fate.MAIN]
         return Produced(
-            self._stream(out[out["fate"] == Fate.MAIN], table),
+            self._stream(main, table),
             self._stream(out[out["fate"] == Fate.SIDE], table),
             self._ledger(out[out["reason"] != Reason.NONE], table),
             fresh.num_rows,
+            int((main["src"] >= 0).sum()),
         )
 
     def carry(self) -> dict[str, pa.Table]:

@@ -1,4 +1,4 @@
-"""Closed sequences of a landing: what a manifest says, written last and in one step, and read back.
+"""Closed sequences on disk: a manifest is written last and in one step, and read back.
 
 A folder without manifest is no sequence: whoever was to close it died, and the next landing clears it. The first closed
 manifest decides what a sequence is; its files never change.
@@ -6,116 +6,21 @@ manifest decides what a sequence is; its files never change.
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pipelines.engine.columns import instant_text
-from pipelines.engine.content import ContentHash
 from pipelines.engine.landing_errors import SequenceBrokenError
-from pipelines.engine.stamping import STAMPS
+from pipelines.engine.sequence import FORMAT, LandedFile, Sequence, from_told, told
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 MANIFEST = "manifest.json"
 LEDGER_FILE = "ledger.parquet"
-FORMAT = 1
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowGroup:
-    """A row group of a source's file: rows of one bucket, in their order."""
-
-    bucket: int
-    rows: int
-    first: int
-    """Arrival of its first row, in ticks."""
-    last: int
-    """Arrival of its last row, in ticks."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LandedFile:
-    """A file of a sequence, and how to know it again."""
-
-    file: str
-    rows: int
-    size: int
-    """In bytes."""
-    sha256: str
-    content: ContentHash
-
-
-@dataclass(frozen=True, kw_only=True)
-class LandedSource(LandedFile):
-    """What of a source landed in a sequence."""
-
-    feed: str
-    """Fingerprint of the feed that was read."""
-    declared: str
-    """Digest of what the flow said of the source."""
-    columns: tuple[tuple[str, str], ...]
-    """Name and type of each payload column."""
-    row_groups: tuple[RowGroup, ...]
-    blind_spans: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sequence:
-    """A closed sequence: all that came in before its closing reading and after the one before."""
-
-    folder: Path
-    id: int
-    kind: str
-    """`interval`."""
-    start: int
-    end: int
-    """The closing reading, in ticks; exclusive."""
-    version: int
-    """1, 2, … of the same interval."""
-    buckets: int
-    sources: Mapping[str, LandedSource]
-    ledger: LandedFile
-    final: bool = False
-
-    def inputs(self, source: str, bucket: int) -> list[tuple[str, tuple[int, ...]]]:
-        """Give the file and row groups that hold a bucket of a source; none where it has no rows."""
-        landed = self.sources[source]
-        groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
-        return [(str(self.folder / landed.file), groups)] if groups else []
-
-    def open(self, source: str, buckets: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read a source's rows bucket by bucket, each in the order (arrival, place).
-
-        Args:
-            source: its name.
-            buckets: which; None for all.
-        """
-        landed = self.sources[source]
-        wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
-        with pq.ParquetFile(self.folder / landed.file) as file:
-            yield from file.iter_batches(row_groups=wanted)
-
-    def payload(self, source: str) -> pa.Schema:
-        """Give the payload columns with which a source landed."""
-        schema = pq.read_schema(self.folder / self.sources[source].file)
-        return pa.schema([each for each in schema if each.name not in STAMPS.names])
-
-    @property
-    def ledger_path(self) -> Path:
-        """Where the ledger lines of the landing lie."""
-        return self.folder / self.ledger.file
 
 
 def sequence_folder(landing: Path, number: int) -> Path:
@@ -169,12 +74,12 @@ def _manifest(folder: Path) -> Sequence:
 @lru_cache(maxsize=4_096)
 def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another time of change is another manifest
     try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
-    if told.get("format") != FORMAT:
-        raise SequenceBrokenError(str(folder), f"a manifest of format {told.get('format')}, not {FORMAT}")
-    return _sequence(folder, told)
+    if said.get("format") != FORMAT:
+        raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT}")
+    return from_told(folder, said)
 
 
 def _check_file(folder: Path, landed: LandedFile) -> None:
@@ -219,7 +124,7 @@ def close_sequence(sequence: Sequence) -> None:
     path = sequence.folder / MANIFEST
     draft = path.with_suffix(".draft")
     with draft.open("w", encoding="utf-8") as file:
-        json.dump(_told(sequence), file, indent=1, ensure_ascii=False)
+        json.dump(told(sequence), file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(sequence.folder)
@@ -241,92 +146,3 @@ def file_digest(path: Path) -> str:
     """Give the SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _told(sequence: Sequence) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "sequence": sequence.id,
-        "kind": sequence.kind,
-        "start": instant_text(sequence.start),
-        "end": instant_text(sequence.end),
-        "version": sequence.version,
-        "buckets": sequence.buckets,
-        "final": sequence.final,
-        "sources": {name: _source_told(landed) for name, landed in sequence.sources.items()},
-        "ledger": _file_told(sequence.ledger),
-    }
-
-
-def _file_told(landed: LandedFile) -> dict[str, Any]:
-    return {
-        "file": landed.file,
-        "rows": landed.rows,
-        "bytes": landed.size,
-        "sha256": landed.sha256,
-        "content": landed.content.text,
-    }
-
-
-def _source_told(landed: LandedSource) -> dict[str, Any]:
-    groups = [
-        {
-            "bucket": group.bucket,
-            "rows": group.rows,
-            "first": instant_text(group.first),
-            "last": instant_text(group.last),
-        }
-        for group in landed.row_groups
-    ]
-    return {
-        **_file_told(landed),
-        "feed": landed.feed,
-        "declared": landed.declared,
-        "schema": [list(column) for column in landed.columns],
-        "row_groups": groups,
-        "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
-    }
-
-
-def _sequence(folder: Path, told: dict[str, Any]) -> Sequence:
-    return Sequence(
-        folder=folder,
-        id=told["sequence"],
-        kind=told["kind"],
-        start=_tick(told["start"]),
-        end=_tick(told["end"]),
-        version=told["version"],
-        buckets=told["buckets"],
-        final=told["final"],
-        sources={name: _source(each) for name, each in told["sources"].items()},
-        ledger=LandedFile(**_file(told["ledger"])),
-    )
-
-
-def _file(told: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "file": told["file"],
-        "rows": told["rows"],
-        "size": told["bytes"],
-        "sha256": told["sha256"],
-        "content": ContentHash.from_text(told["content"]),
-    }
-
-
-def _source(told: dict[str, Any]) -> LandedSource:
-    groups = [
-        RowGroup(bucket=each["bucket"], rows=each["rows"], first=_tick(each["first"]), last=_tick(each["last"]))
-        for each in told["row_groups"]
-    ]
-    return LandedSource(
-        **_file(told),
-        feed=told["feed"],
-        declared=told["declared"],
-        columns=tuple((name, kind) for name, kind in told["schema"]),
-        row_groups=tuple(groups),
-        blind_spans=tuple((_tick(start), _tick(end)) for start, end in told["blind_spans"]),
-    )
-
-
-def _tick(text: str) -> int:
-    return (dt.datetime.fromisoformat(text) - EPOCH) // dt.timedelta(microseconds=1)

@@ -71,7 +71,9 @@ class Recording:
         return self._feed.fingerprint()
 
     def between(self, start: int, end: int) -> pa.Table:
-        """Give, in the feed's order, at least the rows with an arrival in [start, end) and those without one whose event time is there.
+        """Give, in the feed's order, the rows that arrived in [start, end) and those without arrival that belong there.
+
+        The latter are those whose event time lies in the span. Rows of other spans may come along.
 
         Args:
             start: in ticks.
@@ -85,9 +87,10 @@ class Recording:
         return self._table(self._rows(arrived | absent))
 
     def orphans(self) -> Orphans:
-        """Give the rows with neither arrival nor event time; each lands with the nearest earlier row that has an arrival, else the next.
+        """Give the rows with neither arrival nor event time, and the instants they land at.
 
-        The feed is read whole, and only where it has such rows; what was found is kept as long as its files stand still.
+        Each goes with the nearest earlier row that has an arrival, else with the next. The feed is read whole, and only
+        where it has such rows; what was found is kept as long as its files stand still.
 
         Raises:
             NoTimeError: no row of the feed has any time.
@@ -208,10 +211,8 @@ def _find(source: Source, setting: str, column: str, there: tuple[str, ...]) -> 
 
 
 def _literal(tick: int, kind: pa.DataType) -> pa.Scalar:
-    if kind.unit == "ns":
-        whole = min(max(tick * 1_000, -(2**63) + 1), 2**63 - 1)
-    else:
-        whole = tick // TICKS_IN[kind.unit]
+    limit = 2**63 - 1
+    whole = min(max(tick * 1_000, -limit), limit) if kind.unit == "ns" else tick // TICKS_IN[kind.unit]
     return pa.scalar(whole, pa.int64()).cast(kind)
 
 

@@ -61,10 +61,10 @@ def landed_row_schema(payload: pa.Schema) -> pa.Schema:
 def stamp(source: Source, rows: pa.Table, orphans: Orphans, start: int, end: int) -> Stamped:
     """Number the rows that arrived in [start, end) and set aside those that cannot stand in a stream.
 
-    `place` numbers from 1 the rows of one arrival, in the feed's order; rows set aside for a null key have taken theirs.
-    A row without arrival lands, in the ledger, at its event time, behind the rows that arrived in that instant; one with
-    neither at the instant that `orphans` says. A row whose event time (or another time) could not be read stands in the
-    stream without it, and the ledger says what it was; a plain null is no ledger case.
+    `place` numbers from 1 the rows of one arrival, in the feed's order; rows set aside for a null key have taken
+    theirs. A row without arrival lands, in the ledger, at its event time, behind the rows that arrived in that instant;
+    one with neither at the instant that `orphans` says. A row whose event time (or another time) could not be read
+    stands in the stream without it, and the ledger says what it was; a plain null is no ledger case.
 
     Args:
         source: what its columns mean.

@@ -88,7 +88,7 @@ class Done:
     bucket: int
     files: tuple[Written, ...]
     counts: Mapping[str, Mapping[str, int]]
-    """By stream: rows by kind, `in`, `held`; by `ledger`: rows by "stream reason action"."""
+    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`; by `ledger`: rows by "stream reason action"."""
     hashes: Mapping[str, ContentHash]
     """By stream and `ledger`."""
     carry: ContentHash
@@ -177,7 +177,7 @@ class _Work:
     def _step(self, link: Link, tables: dict[str, pa.Table], reading: int, final: int | None) -> None:
         name = link.stream.name
         made = link.feed([tables[given] for given in link.stream.inputs], reading, final)
-        self.counts[name]["in"] += made.rows_in
+        self.counts[name].update({"in": made.rows_in, "passed": made.passed})
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
             tables[output] = rows

@@ -71,6 +71,7 @@ def run_backfill(
     intervals: Sequence[Interval],
     tell: Callable[[str], None] = silent,
     done: Callable[[Ran], None] = lambda _: None,
+    final: int | None = None,
 ) -> list[Ran]:
     """Run a flow over intervals, in order; a pending commit of an earlier run is finished first.
 
@@ -79,6 +80,7 @@ def run_backfill(
         intervals: adjacent intervals of the flow's grid.
         tell: told what is done now, in a few words.
         done: given each interval when it is published.
+        final: arrival of the final punctuation, which the last interval then lands; None where the feed does not end.
 
     Returns:
         The commits that this call published, the finished pending one among them.
@@ -104,7 +106,8 @@ def run_backfill(
             driver.state().superseded_by(Span(*interval))
             driver.state().parent_for(interval[0])
             tell("landing")
-            sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds)
+            ends = final if interval == intervals[-1] else None
+            sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends)
             entry = _begin(driver, wanted.flow, sequence)
             ran.append(Ran(entry=_commit(driver, wanted, entry, sequence, tell), seconds=time.perf_counter() - begun))
             done(ran[-1])
@@ -152,6 +155,7 @@ def _commit(
         close=entry.span.end,
         landed=sequence,
         state=driver.state(),
+        final=sequence.final,
     )
     outcome = run_stages(work, wanted.engine, tell)
     add_landing_ledger(wanted.root, entry.commit, sequence, outcome)

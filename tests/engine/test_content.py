@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines.engine.content import ContentHash, ContentTypeError, content_hash
 
 MOMENT = dt.datetime(2013, 3, 10, 7, tzinfo=dt.UTC)
-ROWS = [
+ROWS: list[dict[str, object]] = [
     {"a": 1, "f": 0.5, "s": "x", "b": b"\x00", "t": MOMENT, "d": dt.date(2013, 1, 1), "p": True, "m": Decimal("1.50")},
     {"a": -2, "f": float("nan"), "s": "", "b": b"", "t": None, "d": None, "p": False, "m": None},
     {"a": None, "f": -0.0, "s": "a longer text, of more than sixteen bytes", "b": None, "t": MOMENT, "d": None},

@@ -185,7 +185,7 @@ def test_times_outside_the_readable_years_become_null() -> None:
 )
 def test_types_that_do_not_land_are_refused_by_name(kind: pa.DataType) -> None:
     for came in (kind, pa.list_(kind), pa.struct([("inner", kind)])):
-        with pytest.raises(ColumnTypeError, match="column `c.*` of source `s` must be bool, int8.*cast it"):
+        with pytest.raises(ColumnTypeError, match=r"column `c.*` of source `s` must be bool, int8.*cast it"):
             landed_type("s", "c", came)
 
 

@@ -107,14 +107,8 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_clock_faces_become_the_instants_python_gives(zone: str) -> None:
     minutes = np.arange(instant(2013, 1, 1), instant(2014, 1, 1), 30 * MINUTE)
-    wanted = [
-        instant(
-            *(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=int(face)))
-            .replace(tzinfo=ZoneInfo(zone))
-            .astimezone(dt.UTC)
-            .timetuple()[:6]
-        )
-        for face in minutes
-    ]
+    epoch = dt.datetime(1970, 1, 1, tzinfo=ZoneInfo(zone))
+    shown = [epoch + dt.timedelta(microseconds=int(face)) for face in minutes]
+    wanted = [instant(*moment.astimezone(dt.UTC).timetuple()[:6]) for moment in shown]
     assert utc_from_local(minutes, zone).tolist() == wanted
     assert utc_from_local(np.array([NULL]), zone).tolist() == [NULL]

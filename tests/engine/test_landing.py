@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +36,16 @@ from pipelines.engine.landing_errors import (
     SequenceBrokenError,
     TimezoneMissingError,
 )
-from pipelines.engine.manifests import MANIFEST, Sequence, read_sequence, sequences, verify
+from pipelines.engine.manifests import MANIFEST, read_sequence, sequences, verify
 from pipelines.engine.recording import Orphans, open_recordings
 from pipelines.engine.stamping import stamp
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import FeedSpec, Flow, Source
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL, Shape
+
+if TYPE_CHECKING:
+    from pipelines.engine.sequence import Sequence
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3_600_000_000
@@ -156,9 +160,9 @@ def test_rows_stand_in_buckets_in_the_order_of_arrival_and_place(tmp_path: Path)
         assert set(bucket_of(canonical_keys([mine["key"]]), 4).tolist()) <= {bucket}
         for path, groups in sequence.inputs("rows", bucket):
             assert pq.ParquetFile(path).read_row_groups(list(groups)).equals(mine)
-    groups = sequence.sources["rows"].row_groups
-    assert sum(group.rows for group in groups) == 5
-    assert all(group.first <= group.last for group in groups)
+    cut = sequence.sources["rows"].row_groups
+    assert sum(group.rows for group in cut) == 5
+    assert all(group.first <= group.last for group in cut)
 
 
 def test_row_groups_are_cut_and_a_bucket_may_have_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,10 +266,11 @@ def test_edges_land_as_starts_and_ends(tmp_path: Path) -> None:
         edge="v",
         event_id="key",
     )
-    rows = landed(sequence).to_pylist()
-    assert [(row["kind"], row["event_time"] and row["event_time"].hour, row["event_end"] and row["event_end"].hour) for row in rows] == [
-        ("start", 1, None), ("end", None, 2),
-    ]  # fmt: skip
+    hour = {dt.datetime(1970, 1, 1, hour, tzinfo=dt.UTC): hour for hour in range(24)}
+    rows = [
+        (row["kind"], hour.get(row["event_time"]), hour.get(row["event_end"])) for row in landed(sequence).to_pylist()
+    ]
+    assert rows == [("start", 1, None), ("end", None, 2)]
     assert [row["reason"] for row in ledger(sequence)] == ["unknown_edge"]
 
 
@@ -315,7 +320,7 @@ def test_the_manifest_says_what_the_files_hold(tmp_path: Path) -> None:
     assert (told["kind"], told["version"], told["final"], told["sources"]["rows"]["blind_spans"]) == (
         "interval",
         1,
-        False,
+        None,
         [],
     )
     assert sequence.sources["rows"].content == content_hash(landed(sequence))
@@ -342,7 +347,8 @@ def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 where, name = sys.argv[2].split(":")
 setattr({"landing": landing, "manifests": manifests, "os": os, "path": Path}[where], name, die)
 feed = FeedSpec(kind="csv", paths=("f.csv",), types={"at": "timestamp", "time": "timestamp"})
-flow = Flow(name="f", sources={"rows": Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")}, streams={}, buckets=4)
+source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")
+flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=4)
 base = Path(sys.argv[3])
 landing.land_interval(base / "landing", flow, 0, 86_400_000_000, open_recordings(flow, base))
 """
@@ -374,7 +380,7 @@ def test_a_broken_landing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SequenceBrokenError, match="other bytes than landed"):
         verify(first)
     file.write_bytes(whole[:-1])
-    with pytest.raises(SequenceBrokenError, match="not the .* of its manifest"):
+    with pytest.raises(SequenceBrokenError, match=r"not the .* of its manifest"):
         land(tmp_path)
     file.unlink()
     with pytest.raises(SequenceBrokenError, match=r"no rows\.parquet") as refused:
@@ -445,7 +451,7 @@ def test_every_row_lands_exactly_once_whatever_the_intervals(
     orphans = Orphans(table.filter(pa.array(nobody)), np.full(int(nobody.sum()), 5))
     edges = [0, *sorted(cuts - {0}), 13]
     whole = stamp(source, table, orphans, 0, 13)
-    parts = [stamp(source, table, orphans, start, end) for start, end in zip(edges, edges[1:], strict=False)]
+    parts = [stamp(source, table, orphans, start, end) for start, end in pairwise(edges)]
     assert pa.concat_tables([part.rows for part in parts]).equals(whole.rows)
     assert pa.concat_tables([part.ledger for part in parts]).equals(whole.ledger)
     assert whole.rows.num_rows + whole.ledger.num_rows == len(rows)
@@ -454,3 +460,12 @@ def test_every_row_lands_exactly_once_whatever_the_intervals(
         *whole.ledger.select(["landed_at", "landed_place"]).to_pylist(),
     ]
     assert len({tuple(row.values()) for row in both}) == len(rows)
+
+
+def test_a_final_punctuation_makes_a_version_of_its_own(tmp_path: Path) -> None:
+    first = land(tmp_path, line("a", 3, 1))
+    feeds = open_recordings(flow_of(), tmp_path)
+    ended = land_interval(tmp_path / "landing", flow_of(), 0, DAY, feeds, DAY - 1)
+    assert (ended.id, ended.version, ended.final, ended.sources) == (2, 2, DAY - 1, first.sources)
+    assert land_interval(tmp_path / "landing", flow_of(), 0, DAY, feeds, DAY - 1) == ended
+    assert read_sequence(tmp_path / "landing", 2) == ended

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MOST = {Width.WIDE: (3000, 1200), Width.NARROW: (1000, 400)}
 """Data rows and timers to draw at most."""
+CROWD = 600
+"""Rows set aside from which on their marks are smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +184,7 @@ def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
 
 
 def _diamonds(canvas: Canvas) -> Layer:
-    size = 4.0 if canvas.frame.width is Width.WIDE else 3.0
+    size = (4.0 if canvas.frame.width is Width.WIDE else 3.0) * (1.0 if len(canvas.seen.side) < CROWD else 0.6)
     told = _told(canvas, canvas.seen.side, "set aside; event time")
     return Layer(style="diamonds", tone="late", shapes=tuple(Shape(d=diamond(a, b, size), title=w) for a, b, w in told))
 

@@ -1,0 +1,198 @@
+"""What a closed sequence of the landing is: its span, its files and buckets, and how a manifest says so."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import instant_text
+from pipelines.engine.content import ContentHash
+from pipelines.engine.stamping import STAMPS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+FORMAT = 1
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowGroup:
+    """A row group of a source's file: rows of one bucket, in their order."""
+
+    bucket: int
+    rows: int
+    first: int
+    """Arrival of its first row, in ticks."""
+    last: int
+    """Arrival of its last row, in ticks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedFile:
+    """A file of a sequence, and how to know it again."""
+
+    file: str
+    rows: int
+    size: int
+    """In bytes."""
+    sha256: str
+    content: ContentHash
+
+
+@dataclass(frozen=True, kw_only=True)
+class LandedSource(LandedFile):
+    """What of a source landed in a sequence."""
+
+    feed: str
+    """Fingerprint of the feed that was read."""
+    declared: str
+    """Digest of what the flow said of the source."""
+    columns: tuple[tuple[str, str], ...]
+    """Name and type of each payload column."""
+    row_groups: tuple[RowGroup, ...]
+    blind_spans: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """A closed sequence: all that came in before its closing reading and after the one before."""
+
+    folder: Path
+    id: int
+    kind: str
+    """`interval`."""
+    start: int
+    end: int
+    """The closing reading, in ticks; exclusive."""
+    version: int
+    """1, 2, … of the same interval."""
+    buckets: int
+    sources: Mapping[str, LandedSource]
+    ledger: LandedFile
+    final: int | None = None
+    """Arrival of the final punctuation, in ticks; None where the stream goes on."""
+
+    def inputs(self, source: str, bucket: int) -> list[tuple[str, tuple[int, ...]]]:
+        """Give the file and row groups that hold a bucket of a source; none where it has no rows."""
+        landed = self.sources[source]
+        groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
+        return [(str(self.folder / landed.file), groups)] if groups else []
+
+    def open(self, source: str, buckets: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read a source's rows bucket by bucket, each in the order (arrival, place).
+
+        Args:
+            source: its name.
+            buckets: which; None for all.
+        """
+        landed = self.sources[source]
+        wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
+        with pq.ParquetFile(self.folder / landed.file) as file:
+            yield from file.iter_batches(row_groups=wanted)
+
+    def payload(self, source: str) -> pa.Schema:
+        """Give the payload columns with which a source landed."""
+        schema = pq.read_schema(self.folder / self.sources[source].file)
+        return pa.schema([each for each in schema if each.name not in STAMPS.names])
+
+    @property
+    def ledger_path(self) -> Path:
+        """Where the ledger lines of the landing lie."""
+        return self.folder / self.ledger.file
+
+
+def told(sequence: Sequence) -> dict[str, Any]:
+    """Spell a sequence as its manifest does, instants as ISO 8601; `from_told` reads it back."""
+    return {
+        "format": FORMAT,
+        "sequence": sequence.id,
+        "kind": sequence.kind,
+        "start": instant_text(sequence.start),
+        "end": instant_text(sequence.end),
+        "version": sequence.version,
+        "buckets": sequence.buckets,
+        "final": None if sequence.final is None else instant_text(sequence.final),
+        "sources": {name: _source_told(landed) for name, landed in sequence.sources.items()},
+        "ledger": _file_told(sequence.ledger),
+    }
+
+
+def _file_told(landed: LandedFile) -> dict[str, Any]:
+    return {
+        "file": landed.file,
+        "rows": landed.rows,
+        "bytes": landed.size,
+        "sha256": landed.sha256,
+        "content": landed.content.text,
+    }
+
+
+def _source_told(landed: LandedSource) -> dict[str, Any]:
+    groups = [
+        {
+            "bucket": group.bucket,
+            "rows": group.rows,
+            "first": instant_text(group.first),
+            "last": instant_text(group.last),
+        }
+        for group in landed.row_groups
+    ]
+    return {
+        **_file_told(landed),
+        "feed": landed.feed,
+        "declared": landed.declared,
+        "schema": [list(column) for column in landed.columns],
+        "row_groups": groups,
+        "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
+    }
+
+
+def from_told(folder: Path, said: dict[str, Any]) -> Sequence:
+    """Read what `told` spelt."""
+    return Sequence(
+        folder=folder,
+        id=said["sequence"],
+        kind=said["kind"],
+        start=_tick(said["start"]),
+        end=_tick(said["end"]),
+        version=said["version"],
+        buckets=said["buckets"],
+        final=None if said["final"] is None else _tick(said["final"]),
+        sources={name: _source(each) for name, each in said["sources"].items()},
+        ledger=LandedFile(**_file(said["ledger"])),
+    )
+
+
+def _file(said: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "file": said["file"],
+        "rows": said["rows"],
+        "size": said["bytes"],
+        "sha256": said["sha256"],
+        "content": ContentHash.from_text(said["content"]),
+    }
+
+
+def _source(said: dict[str, Any]) -> LandedSource:
+    groups = [
+        RowGroup(bucket=each["bucket"], rows=each["rows"], first=_tick(each["first"]), last=_tick(each["last"]))
+        for each in said["row_groups"]
+    ]
+    return LandedSource(
+        **_file(said),
+        feed=said["feed"],
+        declared=said["declared"],
+        columns=tuple((name, kind) for name, kind in said["schema"]),
+        row_groups=tuple(groups),
+        blind_spans=tuple((_tick(start), _tick(end)) for start, end in said["blind_spans"]),
+    )
+
+
+def _tick(text: str) -> int:
+    return (dt.datetime.fromisoformat(text) - EPOCH) // dt.timedelta(microseconds=1)
