@@ -71,6 +71,11 @@ class Moments:
         fraction = f"{local:.%f}".rstrip("0") if local.microsecond else ""
         return f"{local:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction
 
+    def brief(self, tick: int | None) -> str:
+        """Say an instant as `text` does, but without seconds where there are none."""
+        text = self.text(tick)
+        return text.removesuffix(":00") if len(text) > len("00:00:00") else text
+
     def offset(self, tick: int) -> str:
         """Say how far the local time of an instant is from UTC, such as UTC-05:00."""
         return f"UTC{self.at(tick):%z}"[:6] + ":" + f"{self.at(tick):%z}"[3:5]

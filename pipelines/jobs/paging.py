@@ -93,6 +93,12 @@ def ledger_pages(
             return
 
 
+def table_columns(root: Path, stream: str) -> list[str]:
+    """Name the columns of a stream's table, in their order."""
+    names: list[str] = rows_of(stream_path(root, stream), (), pa.schema(ORDER_FIELDS)).schema.names
+    return names
+
+
 def newest_row(
     root: Path, stream: str, commits: Sequence[int], columns: Sequence[str], where: ds.Expression | None = None
 ) -> dict[str, object] | None:

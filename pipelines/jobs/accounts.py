@@ -1,0 +1,178 @@
+"""The ledger in words: what happened to a row, and which promise it broke."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pipelines.jobs.moments import NOTHING, spoken
+from pipelines.jobs.paging import table_columns
+from pipelines.jobs.printing import plain
+from pipelines.operators.rows import Reason
+
+if TYPE_CHECKING:
+    from pipelines.jobs.known import KnownRun
+
+Line = dict[str, Any]
+REASONS = {
+    "late": "starts before the newest CTI",
+    "late_end": "ends before the newest CTI",
+    "start_dropped": "the end of an event whose start was dropped",
+    "start_moved": "the end of an event whose start was moved, which it now carries",
+    "start_diverted": "the end of an event whose start was set aside, and took it along",
+    "orphan_end": "the end of an event whose start never came",
+    "id_reused": "the start of an event whose id was open already",
+    "max_ahead": "stamped further ahead of its arrival than max_ahead allows, so its time does not count",
+    "max_catch_up": "would announce more timers at once than max_catch_up allows, so its time does not count",
+    "unknown_port": "belongs to no declared port",
+    "expired": "the key was silent for so long (expire) that its timers stopped",
+    "empty": "its end is not after its start",
+    "null_time": "has no time, so no promise can be held against it",
+    "after_end": "came in after the stream had ended",
+    "late_cti": "a CTI that would not move time forward",
+    "no_arrival": "never `{arrival}`: no arrival",
+    "null_key": "has no key, so no operator can take it",
+    "unknown_edge": "says neither start nor end",
+    "unreadable_time": "has a time that cannot be read",
+}
+ACTIONS = {
+    "dropped": "stands in the ledger alone",
+    "diverted": "kept unchanged in {side}",
+    "adjusted": "moved, and passed on",
+    "noted": "passed on unchanged",
+}
+KNOWN_REASONS = frozenset(REASONS) | {reason.name.lower() for reason in Reason if reason}
+PAYLOAD_SHOWN = 3
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
+
+
+class Accounts:
+    """Tells the lines of one run's ledger."""
+
+    def __init__(self, known: KnownRun) -> None:
+        """Take the run, whose flow names the columns."""
+        self._known, self._moments = known, known.moments
+        columns = dict.fromkeys(name for table in known.tables for name in table_columns(known.root, table))
+        self._places = {name: place for place, name in enumerate(columns)}
+
+    def columns(self, rows: pa.Table) -> dict[str, list[str]]:
+        """Give the columns of a table for people, a text a line.
+
+        Args:
+            rows: lines of the ledger, with all its columns.
+        """
+        lines = _with_ticks(rows).to_pylist()
+        return {
+            "when": [self._moments.text(line["landed_at"]) for line in lines],
+            "where": [line["stream"] for line in lines],
+            "key": [self._key(line) for line in lines],
+            "row": [self._row(line) for line in lines],
+            "what happened": [self.sentence(line) for line in lines],
+        }
+
+    def sentence(self, line: Line) -> str:
+        """Say what happened to one row.
+
+        Args:
+            line: its ledger line, instants in ticks.
+        """
+        why = getattr(self, f"_{line['reason']}", self._otherwise)(line)
+        return f"{why}; {self._done(line)}"
+
+    def _key(self, line: Line) -> str:
+        row = _object(line["row"])
+        key = _object(line["key"]) or {name: row[name] for name in self._key_columns(line) if name in row}
+        return " ".join(NOTHING if value is None else plain(value) for value in key.values()) or NOTHING
+
+    def _key_columns(self, line: Line) -> tuple[str, ...]:
+        source = self._known.sources.get(str(line["source"]))
+        return tuple(source["key"]) if source else ()
+
+    def _row(self, line: Line) -> str:
+        """Show the first payload columns that are neither key nor time, in the order in which they landed."""
+        known = {*_object(line["key"]), *self._key_columns(line)}
+        values = sorted(_object(line["row"]).items(), key=lambda item: self._places.get(item[0], len(self._places)))
+        shown = [
+            f"{name} {plain(value)}"
+            for name, value in values
+            if name not in known and value is not None and not (isinstance(value, str) and INSTANT.fullmatch(value))
+        ]
+        return ", ".join(shown[:PAYLOAD_SHOWN]) + (", …" if len(shown) > PAYLOAD_SHOWN else "")
+
+    def _done(self, line: Line) -> str:
+        if line["action"] == "adjusted":
+            return f"moved to {self._moments.brief(line['new_time'])}, and passed on"
+        return ACTIONS.get(line["action"], str(line["action"])).format(side=f"{line['stream']}.diverted")
+
+    def _otherwise(self, line: Line) -> str:
+        reason = str(line["reason"])
+        return REASONS.get(reason, reason.replace("_", " "))
+
+    def _late(self, line: Line) -> str:
+        return self._broken(line, line["event_time"], "stamped")
+
+    def _late_end(self, line: Line) -> str:
+        return self._broken(line, line["event_end"], "ends")
+
+    def _broken(self, line: Line, instant: int | None, verb: str) -> str:
+        if instant is None or line["cti"] is None:
+            return self._otherwise(line)
+        told = f"{verb} {self._moments.brief(instant)}, {spoken(line['cti'] - instant)} before the CTI {self._near(line, 'cti')}"
+        if line["cti_arrival"] is None or line["arrival"] is None:
+            return told
+        after = line["arrival"] - line["cti_arrival"]
+        came = f"{spoken(after)} after" if after else "in the instant of"
+        return f"{told}; arrived at {line['stream']} {came} that promise, made at {self._near(line, 'cti_arrival')}"
+
+    def _near(self, line: Line, name: str) -> str:
+        """Say an instant without its day where that is the day of the row's own time."""
+        beside = line["event_time"] if line["event_time"] is not None else line["landed_at"]
+        text = self._moments.brief(line[name])
+        return text[11:] if beside is not None and text[:10] == self._moments.text(beside)[:10] else text
+
+    def _no_arrival(self, line: Line) -> str:
+        source = self._known.sources.get(str(line["source"]), {})
+        column = source.get("arrival", "arrived")
+        due = "" if line["event_time"] is None else f", {source.get('time', 'stamped')} {self._moments.brief(line['event_time'])}"
+        return f"never {column}: no arrival{due}"
+
+    def _max_ahead(self, line: Line) -> str:
+        if line["event_time"] is None or line["arrival"] is None:
+            return self._otherwise(line)
+        ahead, bound = line["event_time"] - line["arrival"], self._policy(line, "max_ahead")
+        allowed = f"max_ahead allows {spoken(bound)}" if isinstance(bound, int) else "more than max_ahead allows"
+        return f"stamped {self._moments.brief(line['event_time'])}, {spoken(ahead)} ahead of its arrival; {allowed}, so its time does not count"
+
+    def _unknown_port(self, line: Line) -> str:
+        ports = (self._known.streams.get(line["stream"]) or {}).get("ports") or {}
+        column, values = ports.get("column"), ports.get("values") or ()
+        if not column:
+            return self._otherwise(line)
+        came = _object(line["row"]).get(column)
+        return f"{column} {plain(came)} is no port; there are {', '.join(map(str, values))}"
+
+    def _null_key(self, line: Line) -> str:
+        return f"no key: one of {', '.join(self._key_columns(line)) or 'its key columns'} is empty, so no operator can take it"
+
+    def _unreadable_time(self, line: Line) -> str:
+        raw = line["raw"]
+        told = f": {plain(raw.decode(errors='replace'))}" if isinstance(raw, bytes) else ""
+        return f"{REASONS['unreadable_time']}{told}"
+
+    def _policy(self, line: Line, setting: str) -> object:
+        return ((self._known.streams.get(line["stream"]) or {}).get("policy") or {}).get(setting)
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    value = json.loads(text) if text else {}
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _with_ticks(rows: pa.Table) -> pa.Table:
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            rows = rows.set_column(place, field.name, rows[field.name].cast(pa.int64()))
+    return rows

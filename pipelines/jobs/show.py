@@ -1,0 +1,269 @@
+"""`pulseline show` and `pulseline ledger`: published rows, and what the ledger says of rows, as people and machines read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.jobs.accounts import ACTIONS, KNOWN_REASONS, REASONS, Accounts
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.known import KnownRun, offered, open_run
+from pipelines.jobs.moments import counted
+from pipelines.jobs.paging import ledger_pages, newest_row, stream_pages
+from pipelines.jobs.printing import csv_header, csv_lines, json_lines, rows_text, table_text, times_note
+from pipelines.operators.rows import KIND_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow.dataset as ds
+
+    Tell = Callable[[str], object]
+
+IDENTITY = ("due_at", "landed_at", "landed_place", "place", "commit")
+"""Columns that people ask for last."""
+SAMPLED_COMMITS = 8
+"""Commits whose keys are looked through to find the one that was meant."""
+
+
+def show_stream(  # noqa: PLR0913 - the options of the command
+    flow: str, stream: str, key: str | None, kind: str | None, limit: int, shape: str, run: str, tell: Tell
+) -> None:
+    """Print the published rows of a stream, in stream order.
+
+    Args:
+        flow: name of the flow or path of its file.
+        stream: name of a stream, also `<stream>.diverted`.
+        key: only rows of this key; values of several columns between commas.
+        kind: only rows of this kind.
+        limit: at most so many rows, the first in stream order; 0 for all.
+        shape: `table` in local time, or `csv` and `jsonl` in UTC.
+        run: name of the run.
+        tell: prints a text.
+
+    Raises:
+        WrongUse: no such flow, run, stream, kind or key, or a negative limit.
+    """
+    known = open_run(flow, run)
+    _check(known, stream, kind, limit)
+    commits = [row.commit for row in known.state.published]
+    order = ("arrival", *known.order_key(stream), "place")
+    schema = next(stream_pages(known.root, stream, (), order)).schema
+    where = _condition(known, stream, schema, key, kind) if commits else None
+    pages = stream_pages(known.root, stream, commits, order, where, limit or None)
+    if shape != "table":
+        _print_pages(pages, shape, tell)
+    elif not commits:
+        tell(known.nothing_yet())
+    else:
+        _print_rows(known, stream, pa.concat_tables(pages), tell)
+        tell(_rest(known, stream, key, kind, limit))
+
+
+def _check(known: KnownRun, stream: str, kind: str | None, limit: int) -> None:
+    if limit < 0:
+        raise WrongUse(f"--limit must be 0 (all) or more; it is {limit}")
+    if kind is not None and kind not in KIND_NAMES:
+        raise WrongUse(f"no kind `{kind}`{offered(kind, KIND_NAMES)}")
+    if stream in known.sources:
+        first = next((name for name, made in known.streams.items() if stream in made["inputs"]), None)
+        hint = f"; the first stream behind it is `{first}`: {known.command('show', first)}" if first else ""
+        raise WrongUse(f"`{stream}` is a source, whose rows stand in the landing{hint}")
+    if stream not in known.tables:
+        raise WrongUse(f"no stream `{stream}` in {known.name}{offered(stream, known.tables)}")
+
+
+def _condition(
+    known: KnownRun, stream: str, schema: pa.Schema, key: str | None, kind: str | None
+) -> ds.Expression | None:
+    wanted = [] if kind is None else [pc.field("kind") == kind]
+    if key is not None:
+        columns = known.asked_key(stream)
+        for name, text in zip(columns, _key_parts(known, stream, columns, key), strict=True):
+            wanted.append(pc.field(name) == _typed(name, text, schema.field(name).type))
+    condition = None
+    for each in wanted:
+        condition = each if condition is None else condition & each
+    return condition
+
+
+def _key_parts(known: KnownRun, stream: str, columns: Sequence[str], key: str) -> list[str]:
+    if not columns:
+        raise WrongUse(f"`{stream}` has no key, and its inputs have none in common; leave --key out")
+    if len(columns) == 1:
+        return [key]
+    parts = [part.strip() for part in key.split(",")]
+    if len(parts) != len(columns):
+        came = counted(len(parts), "value")
+        raise WrongUse(f"the key of `{stream}` is {', '.join(columns)}; --key has {came}: {known.name} needs {','.join(columns)}")
+    return parts
+
+
+def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
+    try:
+        return pa.scalar(text).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise WrongUse(f"the key column `{name}` is {kind}; --key gives `{text}`, which is none") from None
+
+
+def _print_pages(pages: Iterator[pa.Table], shape: str, tell: Tell) -> None:
+    if shape == "jsonl":
+        for page in pages:
+            for lines in json_lines(page):
+                tell(lines)
+        return
+    first = next(pages)
+    tell(csv_header(first.schema))
+    for page in pages:
+        for lines in csv_lines(page):
+            tell(lines)
+
+
+def _print_rows(known: KnownRun, stream: str, rows: pa.Table, tell: Tell) -> None:
+    if not rows.num_rows:
+        return
+    text, hidden = rows_text(rows, known.moments, IDENTITY)
+    tell(text)
+    empty = [name for name in rows.column_names if rows[name].null_count == rows.num_rows]
+    tell("")
+    tell(times_note(rows, known.moments) + (f" · empty here: {', '.join(empty)}" if empty else ""))
+    if hidden:
+        tell(f"no room for {', '.join(hidden)}: {known.command('show', stream, '--format', 'csv')}")
+
+
+def _rest(known: KnownRun, stream: str, key: str | None, kind: str | None, limit: int) -> str:
+    """Say how much of all there is was shown, and how to see more."""
+    counts = stream_counts(known, stream)
+    total = counts[kind] if kind else sum(counts.values())
+    noun = kind or "row"
+    if key is not None:
+        return _rest_of_key(known, stream, key, limit, noun)
+    if not total:
+        kinds = ", ".join(f"{counts[name]:,} {name}" for name in KIND_NAMES if counts[name])
+        return f"no {noun} in `{stream}`" + (f"; it has {kinds}" if kinds else f"; next: {known.command('status')}")
+    shown = min(limit or total, total)
+    if shown == total:
+        return f"all {counted(total, noun)} of `{stream}`"
+    return f"the first {shown:,} of {counted(total, noun)} of `{stream}`; --limit 0 shows all"
+
+
+def _rest_of_key(known: KnownRun, stream: str, key: str, limit: int, noun: str) -> str:
+    columns = known.asked_key(stream)
+    commits = [row.commit for row in known.state.published]
+    where = None
+    schema = next(stream_pages(known.root, stream, (), ("arrival",))).schema
+    where = _condition(known, stream, schema, key, None)
+    if newest_row(known.root, stream, commits, [columns[0]], where) is None:
+        keys = _sampled_keys(known, stream, columns)
+        return f"no row of `{stream}` has the key {key} ({', '.join(columns)}){offered(key, keys)}"
+    return f"{noun}s of `{stream}` with the key {key}" + (f", {limit} at most; --limit 0 shows all" if limit else "")
+
+
+def _sampled_keys(known: KnownRun, stream: str, columns: Sequence[str]) -> list[str]:
+    from pipelines.engine.columns import ORDER_FIELDS
+    from pipelines.engine.readers import rows_of
+    from pipelines.engine.tables import stream_path
+
+    commits = [row.commit for row in known.state.published][:SAMPLED_COMMITS]
+    rows = rows_of(stream_path(known.root, stream), commits, pa.schema(ORDER_FIELDS)).scan(columns)
+    keys = rows.group_by(list(columns)).aggregate([]).to_pylist()
+    whole = (row for row in keys if None not in row.values())
+    return sorted(",".join(str(row[name]) for name in columns) for row in whole)
+
+
+def stream_counts(known: KnownRun, stream: str) -> Counter[str]:
+    """Count the published rows of a stream by kind, from the commits alone."""
+    counts: Counter[str] = Counter()
+    for row in known.state.published:
+        counted_here = row.counts.get(stream)
+        if isinstance(counted_here, dict):
+            counts.update({name: counted_here.get(name, 0) for name in KIND_NAMES})
+    return counts
+
+
+def ledger_counts(known: KnownRun) -> Counter[tuple[str, str, str]]:
+    """Count the published lines of the ledger by stream, reason and action, from the commits alone."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for row in known.state.published:
+        lines = row.counts.get("ledger")
+        if isinstance(lines, dict):
+            for words, count in lines.items():
+                stream, reason, action = words.rsplit(" ", 2)
+                counts[stream, reason, action] += count
+    return counts
+
+
+def show_ledger(flow: str, reason: str | None, limit: int, shape: str, run: str, tell: Tell) -> None:  # noqa: PLR0913 - the options of the command
+    """Count what the ledger holds, and say in words what happened to each row.
+
+    Args:
+        flow: name of the flow or path of its file.
+        reason: only lines with this reason.
+        limit: at most so many lines; 0 for all.
+        shape: `table` in words and local time, or `csv` and `jsonl` in UTC with every column.
+        run: name of the run.
+        tell: prints a text.
+
+    Raises:
+        WrongUse: no such flow, run or reason, or a negative limit.
+    """
+    known = open_run(flow, run)
+    if limit < 0:
+        raise WrongUse(f"--limit must be 0 (all) or more; it is {limit}")
+    counts = ledger_counts(known)
+    there = sorted({reason_there for _, reason_there, _ in counts})
+    if reason is not None and reason not in {*KNOWN_REASONS, *there}:
+        raise WrongUse(f"no reason `{reason}`{offered(reason, there or sorted(KNOWN_REASONS))}")
+    commits = [row.commit for row in known.state.published]
+    where = None if reason is None else pc.field("reason") == reason
+    pages = ledger_pages(known.root, commits, where, limit or None)
+    if shape != "table":
+        _print_pages(pages, shape, tell)
+    elif not commits:
+        tell(known.nothing_yet())
+    elif not counts:
+        tell(f"the ledger of {known.name} is empty: every row that landed is in a stream")
+    else:
+        _print_counts(known, counts, tell)
+        _print_lines(known, reason, sum(n for words, n in counts.items() if reason in {None, words[1]}), pages, tell)
+
+
+def _print_counts(known: KnownRun, counts: Counter[tuple[str, str, str]], tell: Tell) -> None:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    tell(
+        table_text(
+            {
+                "rows": [f"{count:,}" for _, count in ranked],
+                "where": [stream for (stream, _, _), _ in ranked],
+                "reason": [reason for (_, reason, _), _ in ranked],
+                "action": [action for (_, _, action), _ in ranked],
+                "in words": [_meaning(known, *words) for words, _ in ranked],
+            },
+            ["rows"],
+            wraps="in words",
+        )
+    )
+    tell("")
+
+
+def _meaning(known: KnownRun, stream: str, reason: str, action: str) -> str:
+    why = REASONS.get(reason, reason.replace("_", " "))
+    done = ACTIONS.get(action, action).format(side=f"{stream}.diverted")
+    return f"{why}; {done}".format(arrival=known.sources.get(stream, {}).get("arrival", "arrival"))
+
+
+def _print_lines(known: KnownRun, reason: str | None, total: int, pages: Iterator[pa.Table], tell: Tell) -> None:
+    rows = pa.concat_tables(pages)
+    if not rows.num_rows:
+        tell(f"no line has the reason {reason}")
+        return
+    tell(table_text(Accounts(known).columns(rows), wraps="what happened"))
+    tell("")
+    of = f" with the reason {reason}" if reason else ""
+    shown = f"all {counted(total, 'line')}{of}" if rows.num_rows >= total else (
+        f"the first {rows.num_rows:,} of {counted(total, 'line')}{of}; --limit 0 shows all"
+    )
+    tell(f"{shown} · {times_note(rows, known.moments)}")

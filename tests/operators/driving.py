@@ -1,0 +1,206 @@
+"""Drives an operator over neutral rows as an engine does: blocks, ids of keys and events, held rows, restarts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipelines.operators.registry import OPERATORS
+from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
+from pipelines.operators.scan import NO_BLIND, Blind, Per
+from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipelines.operators.rows import Records
+    from tests.transcripts_model import Policy, Transcript
+
+STEERING = (Kind.READING, Kind.FINAL)
+EDGES = (Kind.START, Kind.END)
+MOVED = (Reason.LATE, Reason.LATE_END, Reason.START_MOVED)
+INSTANT_COLUMNS = ("arrival", "event_time", "event_end", "due_at", "cti", "cti_arrival")
+
+
+class Unreadable(AssertionError):  # noqa: N818 - a finding of the harness
+    """An instant that no table can hold: neither null, nor infinity, nor within the years 1 to 9999."""
+
+
+class Job(NamedTuple):
+    """What an operator is asked to do: everything but how the rows are cut."""
+
+    operator: str
+    policy: Policy
+    rows: tuple[Given, ...]
+    ports: tuple[str, ...] = ()
+    blind: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, transcript: Transcript) -> Job:
+        """Take the job out of a document."""
+        assert transcript.policy is not None
+        return cls(transcript.operator, transcript.policy, transcript.rows, transcript.ports, transcript.blind)
+
+
+def readable(instants: Iterable[int]) -> None:
+    """Refuse instants that would come back from a table as something else."""
+    for instant in instants:
+        if instant not in (NULL, INFINITY) and not MIN_TIME <= instant <= MAX_TIME:
+            raise Unreadable(f"{instant} is no instant that a table can hold")
+
+
+class Drive:
+    """One operator at work for one job, with the ids that its keys and events have until the next restart.
+
+    Args:
+        job: operator, policy, ports and blind spans; its rows are for `feed`.
+        capacity: rows of the output buffer.
+    """
+
+    def __init__(self, job: Job, capacity: int = OUT_CAPACITY) -> None:
+        """Begin without a carry."""
+        self._job, self._capacity = job, capacity
+        spans = np.array(job.blind, dtype=np.int64).reshape(-1, 2)
+        self._blind = Blind(spans[:, 0].copy(), spans[:, 1].copy()) if job.blind else NO_BLIND
+        self._keys: dict[str, int] = {}
+        self._events: dict[tuple[str, str], int] = {}
+        self.waiting: list[Given] = []
+        """Rows that the operator holds, in the order in which they came."""
+        self._start({})
+
+    def _start(self, carry: dict[str, Records]) -> None:
+        kind = OPERATORS[self._job.operator]
+        self._operator = kind(self._job.policy, carry, self._blind, self._capacity)  # type: ignore[arg-type]
+        self._operator.grow(len(self._keys), len(self._events) + 1)
+
+    def restart(self) -> None:
+        """Carry the records into a fresh operator, keys in another order and closed events forgotten."""
+        carry = {}
+        for part in self._operator.parts:
+            records = self._operator.records[part.name]
+            for name in part.instants & set(part.record.names or ()):
+                readable(records[name].tolist())
+            if part.per is Per.EVENT:
+                carry[part.name] = self._kept_events(records)
+            else:
+                width = 1 if part.per is Per.KEY else len(self._job.ports)
+                carry[part.name] = records.reshape(-1, width)[::-1].ravel().copy()
+        self._keys = {key: i for i, key in enumerate(reversed(self._keys))}
+        self._start(carry)
+
+    def _kept_events(self, records: Records) -> Records:
+        kept = {event: i for event, i in self._events.items() if records[i].tobytes().strip(b"\0")}
+        self._events = {event: i for i, event in enumerate(kept, start=1)}
+        return np.concatenate([records[:1], records[list(kept.values())]])
+
+    def feed(self, rows: Sequence[Given]) -> list[Left]:
+        """Take in rows as one block and give what leaves."""
+        block = [*self.waiting, *rows]
+        laid = self._laid(block)
+        self._operator.grow(len(self._keys), len(self._events) + 1)
+        left = [one for out in self._operator.feed(laid, len(self.waiting)) for one in self._left(out, block)]
+        self.waiting = [block[i] for i in self._operator.held]
+        return left
+
+    def _laid(self, block: Sequence[Given]) -> Rows:
+        for row in block:
+            if row.kind not in STEERING:
+                self._keys.setdefault(row.key, len(self._keys))
+            if row.kind in EDGES:
+                self._events.setdefault((row.key, row.event), len(self._events) + 1)
+        columns = (
+            [row.kind for row in block],
+            [self._keys.get(row.key, 0) for row in block],
+            [self._port(row.port) for row in block],
+            [row.at for row in block],
+            [row.place for row in block],
+            [row.time for row in block],
+            [row.end for row in block],
+            [self._events.get((row.key, row.event), 0) for row in block],
+        )
+        kind, *longs = (np.array(column, dtype=np.int64) for column in columns)
+        laid = Rows(kind.astype(np.int8), *longs)
+        for column in laid:
+            column.setflags(write=False)
+        return laid
+
+    def _port(self, port: str) -> int:
+        if port == IMPORTED:
+            return 1
+        if not self._job.ports:
+            return 0
+        return self._job.ports.index(port) if port in self._job.ports else -1
+
+    def _left(self, out: Records, block: Sequence[Given]) -> list[Left]:
+        keys = list(self._keys)
+        found = []
+        for row in out:
+            readable(row[name].item() for name in INSTANT_COLUMNS)
+            found += _leavings(row, block, keys)
+        return found
+
+
+def _leavings(row: np.void, block: Sequence[Given], keys: list[str]) -> list[Left]:
+    """Give the row that leaves and the line of the ledger that one record stands for."""
+    src, fate, reason = int(row["src"]), Fate(row["fate"]), Reason(row["reason"])
+    given = block[src] if src >= 0 else None
+    key, kind, arrival = keys[row["key"]], Kind(row["kind"]), int(row["arrival"])
+    place, time, end = int(row["place"]), int(row["event_time"]), int(row["event_end"])
+    cti, name = (int(row["cti"]), int(row["cti_arrival"]), int(row["cti_place"])), None if given is None else given.id
+    found = []
+    if fate in (Fate.MAIN, Fate.SIDE):
+        stream = MAIN if fate is Fate.MAIN else SIDE
+        found.append(Left(stream, key, kind, name, arrival, place, time, end, int(row["due_at"])))
+    if reason is not Reason.NONE:
+        action = {Fate.SIDE: "diverted", Fate.DROPPED: "dropped"}.get(fate, "noted")
+        facts = Given(kind, "", "", "", arrival, place, time, end, "") if given is None else given
+        action = "adjusted" if fate is Fate.MAIN and reason in MOVED else action
+        new = (time, end) if action == "adjusted" else (NULL, NULL)
+        entry = (LEDGER, key, kind, name, facts.at, facts.place, facts.time, facts.end, NULL, reason, action)
+        found.append(Left(*entry, *new, *cti))
+    return found
+
+
+def cut(job: Job, cuts: Iterable[int] = (), *, restarts: bool = False, capacity: int = OUT_CAPACITY) -> Outcome:
+    """Run a job with its rows cut before the given positions.
+
+    Args:
+        job: what to do.
+        cuts: positions in the rows; each begins a new block.
+        restarts: whether a fresh operator takes up the carry at each cut.
+        capacity: rows of the output buffer.
+    """
+    drive, left = Drive(job, capacity), []
+    inner = sorted({at for at in cuts if 0 < at < len(job.rows)})
+    for start, end in pairwise([0, *inner, len(job.rows)]):
+        if restarts and start:
+            drive.restart()
+        left += drive.feed(job.rows[start:end])
+    return Outcome(by_stream(left), tuple(row.id for row in drive.waiting))
+
+
+class Outcome(NamedTuple):
+    """What a job came to: what left, by stream and key in order, and the ids of the rows still held."""
+
+    left: dict[tuple[str, str], list[Left]]
+    held: tuple[str, ...]
+
+    @property
+    def main(self) -> dict[str, list[Left]]:
+        """Give the main stream of each key."""
+        return {key: rows for (stream, key), rows in self.left.items() if stream == MAIN}
+
+    @property
+    def all(self) -> list[Left]:
+        """Give everything that left, in no particular order of keys."""
+        return [row for rows in self.left.values() for row in rows]
+
+
+def by_stream(left: Iterable[Left]) -> dict[tuple[str, str], list[Left]]:
+    """Sort rows into streams and keys, each in its order."""
+    found: dict[tuple[str, str], list[Left]] = {}
+    for row in left:
+        found.setdefault((row.stream, row.key), []).append(row)
+    return dict(sorted(found.items()))
