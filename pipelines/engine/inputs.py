@@ -69,10 +69,10 @@ def in_order(table: pa.Table, key: Sequence[str]) -> pa.Table:
     return table if order is None else table.take(pa.array(order))
 
 
-def row_groups(path: str, groups: Sequence[int] | None) -> Iterator[pa.Table]:
+def row_groups(path: str, groups: Sequence[int]) -> Iterator[pa.Table]:
     """Open the named row groups of a Parquet file, in blocks."""
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=BLOCK, row_groups=None if groups is None else list(groups)):
+        for batch in file.iter_batches(batch_size=BLOCK, row_groups=list(groups)):
             yield pa.Table.from_batches([batch])
 
 

@@ -59,6 +59,10 @@ class LandedSource(LandedFile):
     blind_spans: tuple[tuple[int, int], ...] = ()
 
 
+Chain = tuple[tuple[str, tuple[int, ...]], ...]
+"""Files with row groups of each, whose rows are in order from the first to the last."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sequence:
     """A closed sequence: all that came in before its closing reading and after the one before."""
@@ -78,11 +82,11 @@ class Sequence:
     final: int | None = None
     """Arrival of the final punctuation, in ticks; None where the stream goes on."""
 
-    def inputs(self, source: str, bucket: int) -> list[tuple[str, tuple[int, ...]]]:
-        """Give the file and row groups that hold a bucket of a source; none where it has no rows."""
+    def inputs(self, source: str, bucket: int) -> list[Chain]:
+        """Give the file and row groups that hold a bucket of a source, a chain of one; none where it has no rows."""
         landed = self.sources[source]
         groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
-        return [(str(self.folder / landed.file), groups)] if groups else []
+        return [((str(self.folder / landed.file), groups),)] if groups else []
 
     def open(self, source: str, buckets: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
         """Read a source's rows bucket by bucket, each in the order (arrival, place).

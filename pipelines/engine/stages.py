@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,8 +49,8 @@ class Landed(Protocol):
 
     buckets: int
 
-    def inputs(self, source: str, bucket: int) -> list[tuple[str, tuple[int, ...]]]:
-        """Give files and row groups of a source's bucket, in any order."""
+    def inputs(self, source: str, bucket: int) -> list[tuple[tuple[str, tuple[int, ...]], ...]]:
+        """Give the readers of a source's bucket: chains of files and row groups, in order within a chain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,26 +157,29 @@ def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
 def _input(  # noqa: PLR0913 - one input of one task
     work: Work, flow: Flow, plan: Plan, stage: Stage, bucket: int, name: str, before: Outcome
 ) -> Input:
+    """Give what one task reads of a source or stream: its own bucket's row groups where they are laid out by its key.
+
+    Rows are in order only inside the buckets that a file was laid out by, so each of those is a reader of its own.
+    """
     if name in flow.sources:
-        return Input(name=name, files=tuple(_landed_files(work, flow, stage, bucket, name)))
-    layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
-    files = []
+        key, buckets, files = flow.sources[name].key, work.landed.buckets, work.landed.inputs
+    else:
+        layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
+        key, buckets = layout.key, layout.buckets
+        files = partial(_written_files, work.root, before)
+    own = bool(stage.key) and key == stage.key
+    wanted = [bucket] if own else range(buckets)
+    readers = [reader for each in wanted for reader in files(name, each)]
+    return Input(name=name, readers=tuple(readers), mixed=bool(stage.key) and not own)
+
+
+def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[tuple[tuple[str, tuple[int, ...]]]]:
+    readers = []
     for file in before.files.get(f"streams/{name}", []):
-        groups = tuple(i for i, of in enumerate(file.groups) if of == bucket) if layout.key == stage.key else None
-        if groups != ():
-            files.append((str(work.root / file.table / file.name), groups))
-    return Input(name=name, files=tuple(files))
-
-
-def _landed_files(
-    work: Work, flow: Flow, stage: Stage, bucket: int, name: str
-) -> list[tuple[str, tuple[int, ...] | None]]:
-    if stage.key == flow.sources[name].key:
-        return [(path, groups) for path, groups in work.landed.inputs(name, bucket)]
-    every = [given for each in range(work.landed.buckets) for given in work.landed.inputs(name, each)]
-    if not stage.key:
-        return [(path, groups) for path, groups in every]
-    return [(path, None) for path in sorted({path for path, _ in every})]
+        groups = tuple(i for i, of in enumerate(file.groups) if of == bucket)
+        if groups:
+            readers.append(((str(root / file.table / file.name), groups),))
+    return readers
 
 
 def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dict[str, pa.Schema]]:

@@ -137,11 +137,12 @@ def _stamped(source: Source, rows: pa.Table) -> pa.Table:
 
 
 def _kind(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    """Say what each row is; null where an edge is neither a start nor an end."""
-    if source.shape is not Shape.EDGE or source.edge is None:
+    """Say what each row is; null where the column that says it holds another word."""
+    if source.edge is None:
         return pa.repeat("data", rows.num_rows)
     said = rows[source.edge].cast(pa.string())
-    known = pc.is_in(said, pa.array(["start", "end"]))
+    words = ["start", "end", "cti"] if source.shape is Shape.EDGE else ["data", "cti"]
+    known = pc.is_in(said, pa.array(words))
     return pc.if_else(known, said, pa.scalar(None, pa.string()))
 
 

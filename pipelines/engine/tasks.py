@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,13 +40,16 @@ Groups = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """What a task reads of one source or stream: files, and which row groups of each.
+    """What a task reads of one source or stream.
 
-    None stands for a file whose row groups are laid out for somebody else: all are read, and the bucket's rows kept.
+    Each reader is a chain of files, with the row groups of each, whose rows are in order from the first file to the
+    last; several readers are merged.
     """
 
     name: str
-    files: tuple[tuple[str, Groups | None], ...]
+    readers: tuple[tuple[tuple[str, Groups], ...], ...]
+    mixed: bool = False
+    """Row groups are laid out for another key: rows of other buckets are among them, and are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,12 +242,12 @@ class _Work:
         payload, task = self.known[given.name], self.task
         landed = given.name in self.flow.sources
 
-        def blocks(path: str, groups: Groups | None) -> Iterator[pa.Table]:
-            for block in row_groups(path, groups):
+        def blocks(files: tuple[tuple[str, Groups], ...]) -> Iterator[pa.Table]:
+            for block in chain.from_iterable(row_groups(path, groups) for path, groups in files):
                 rows = landed_as_stream(block, payload) if landed else block.cast(stream_schema(payload))
-                yield rows if groups is not None else only_bucket(rows, self.stage.key, task.bucket, task.buckets)
+                yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
 
-        readers = [blocks(path, groups) for path, groups in given.files]
+        readers = [blocks(files) for files in given.readers]
         return OrderedInput(readers, stream_schema(payload), numbering(self.flow, given.name))
 
 

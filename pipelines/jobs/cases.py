@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.flows.durations import parse
 from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
@@ -271,7 +272,7 @@ def cti_input(case: Case) -> Prepared:
         end=None if settings["shape"] == "point" else "end",
         arrival="at",
         shape=SHAPES[settings["shape"]],
-        edge="edge" if edge else None,
+        edge="edge",
         event_id="id" if edge else None,
     )
     stream = Stream(
@@ -283,8 +284,6 @@ def cti_input(case: Case) -> Prepared:
         shape=SHAPES[settings["shape"]],
         event_id="id" if edge else None,
     )
-    if any("cti" in item for item in items):
-        raise NotBuilt("CTIs enqueued with the input")
     return Prepared(
         case=case,
         flow=_flow(source, stream),
@@ -296,6 +295,9 @@ def cti_input(case: Case) -> Prepared:
 
 
 def _event(at: int, item: Row, shape: str) -> Row:
+    if "cti" in item:
+        time = TABLE_INFINITY if item["cti"] == "inf" else item["cti"]
+        return {"at": at, "time": time, "edge": "cti", "id": "", "item": item}
     kind = item.get("edge", "data") if shape == "edge" else "data"
     return {"at": at, "time": item["start"], "end": item.get("end"), "edge": kind, "id": item["id"], "item": item}
 
@@ -330,7 +332,7 @@ def _read_liveliness(prepared: Prepared, streams: Mapping[str, list[Row]]) -> di
     events = [row for row in streams["punctual"] if row["kind"] != "cti"]
     promises = [row for row in streams["punctual"] if row["kind"] == "cti"]
     output = []
-    steps = [(row["item"]["id"], row["at"]) for row in prepared.rows]
+    steps = [(row["item"].get("id"), row["at"]) for row in prepared.rows if "cti" not in row["item"]]
     for name, at in [*steps, *([("shutdown", INFINITY)] if prepared.ends else [])]:
         cti = max((row["event_time"] for row in promises if row["arrival"] <= at), default=None)
         sure = [row["item"]["id"] for row in events if cti is not None and row["event_time"] < cti]

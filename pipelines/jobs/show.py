@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
+from pipelines.jobs.light import spare_pandas
+
+spare_pandas()
+
+# ruff: noqa: E402 - pyarrow must not be asked for anything before
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.jobs.accounts import ACTIONS, KNOWN_REASONS, REASONS, Accounts
+from pipelines.jobs.counts import ledger_counts, stream_counts
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.known import KnownRun, offered, open_run
 from pipelines.jobs.moments import counted
@@ -17,6 +22,7 @@ from pipelines.jobs.printing import csv_header, csv_lines, json_lines, rows_text
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow.dataset as ds
@@ -172,28 +178,6 @@ def _sampled_keys(known: KnownRun, stream: str, columns: Sequence[str]) -> list[
     keys = rows.group_by(list(columns)).aggregate([]).to_pylist()
     whole = (row for row in keys if None not in row.values())
     return sorted(",".join(str(row[name]) for name in columns) for row in whole)
-
-
-def stream_counts(known: KnownRun, stream: str) -> Counter[str]:
-    """Count the published rows of a stream by kind, from the commits alone."""
-    counts: Counter[str] = Counter()
-    for row in known.state.published:
-        counted_here = row.counts.get(stream)
-        if isinstance(counted_here, dict):
-            counts.update({name: counted_here.get(name, 0) for name in KIND_NAMES})
-    return counts
-
-
-def ledger_counts(known: KnownRun) -> Counter[tuple[str, str, str]]:
-    """Count the published lines of the ledger by stream, reason and action, from the commits alone."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for row in known.state.published:
-        lines = row.counts.get("ledger")
-        if isinstance(lines, dict):
-            for words, count in lines.items():
-                stream, reason, action = words.rsplit(" ", 2)
-                counts[stream, reason, action] += count
-    return counts
 
 
 def show_ledger(flow: str, reason: str | None, limit: int, shape: str, run: str, tell: Tell) -> None:  # noqa: PLR0913 - the options of the command

@@ -169,7 +169,7 @@ def _write(rows: Rows, i, src, fate, reason, place, time, end, s, out, n):  # ty
     row["event_time"] = time
     row["event_end"] = end
     row["due_at"] = NULL
-    governed = reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
+    governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
     row["cti"] = s["cti"] if governed else NULL
     row["cti_arrival"] = s["cti_arrival"] if governed else NULL
     row["cti_place"] = s["cti_place"] if governed else NULL
@@ -310,7 +310,7 @@ def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[
             reason = AHEAD
     n = _leave(rows, i, state, fate, reason, start, rows.event_end[i], out, n)
     if _passes(p, s, kind, time, counted):
-        n = _promise(rows, i, -1, state, k, time - p.delay, out, n)
+        n = _promise(rows, i, -1, state, k, min(max(time - p.delay, MIN_TIME), MAX_TIME), out, n)
     return n
 
 

@@ -172,7 +172,8 @@ def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no
     s = state[k]
     while n < len(out):
         due_at = _deadline(p, s)
-        if p.expire and s["newest"] != NULL and not s["retired"] and due_at >= s["seen"] + p.expire:
+        ticking = s["newest"] != NULL and s["due"] != INFINITY and not s["retired"]
+        if p.expire and ticking and due_at >= s["seen"] + p.expire:
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
                 s["retired"] = 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
+    INFINITY,
     NULL,
     OUT_CAPACITY,
     Fate,
@@ -111,7 +112,7 @@ class Desk(NamedTuple):
     following: Longs
     value: Longs
     cursor: Longs
-    """The group that may release now, or NOBODY, and the arrival of the row that released."""
+    """The group that may release now, or NOBODY, the arrival of the row that released, and how many rows wait."""
 
 
 @compiled
@@ -128,6 +129,7 @@ def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyp
         port["head"] = i
     port["tail"] = i
     port["waiting"] += 1
+    desk.cursor[2] += 1
 
 
 @compiled
@@ -179,14 +181,15 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
         port["head"] = desk.following[src]
         port["left"] = desk.value[src]
         port["waiting"] -= 1
+        desk.cursor[2] -= 1
         desk.following[src] = src
         n = _write(rows, src, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
     return n
 
 
 @compiled
-def scan(width, flush, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
-    """Run the merge from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+    """Run the merge from row `i` on until the rows or the buffer end, or more than `limit` wait; give (next row, written)."""
     n = 0
     while True:
         if desk.cursor[0] != NOBODY:
@@ -194,7 +197,7 @@ def scan(width, flush, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyp
             if n == len(out):
                 return i, n
             desk.cursor[0] = NOBODY
-        if i == len(rows.kind):
+        if i == len(rows.kind) or desk.cursor[2] > limit:
             return i, n
         if rows.kind[i] == READING:
             i += 1
@@ -284,6 +287,7 @@ class Merge:
             "ports": taken_up(carry, "ports", fresh_port()[["left"]]),
         }
         self.held = NOTHING_HELD
+        self._limit = INFINITY if policy.max_held is None else policy.max_held
         self._out = out_buffer(capacity)
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
@@ -297,20 +301,20 @@ class Merge:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.
 
         Raises:
-            MergeFull: more rows wait than `max_held` allows.
+            MergeFull: after some row more wait than `max_held` allows, however the rows are cut.
         """
         desk = self._desk(len(rows.kind))
         relink(self.policy.ports, rows, held, desk)
-        yield from drain(
-            lambda i: scan(self.policy.ports, int(self.policy.at_end), rows, i, desk, self._out),
-            held,
-            len(rows.kind),
-            self._out,
-        )
+        yield from drain(lambda i: self._step(rows, i, desk), held, len(rows.kind), self._out)
         self.records["ports"]["left"] = desk.ports["left"]
         self.held = _still_held(rows, desk)
-        if self.policy.max_held is not None and len(self.held) > self.policy.max_held:
-            raise MergeFull(len(self.held), self.policy.max_held)
+
+    def _step(self, rows: Rows, i: int, desk: Desk) -> tuple[int, int]:
+        limit = self._limit
+        i, written = scan(self.policy.ports, int(self.policy.at_end), limit, rows, i, desk, self._out)
+        if desk.cursor[0] == NOBODY and desk.cursor[2] > limit:
+            raise MergeFull(int(desk.cursor[2]), limit)
+        return i, written
 
     def _desk(self, rows: int) -> Desk:
         ports = np.repeat(fresh_port(), len(self.records["ports"]))
@@ -320,5 +324,5 @@ class Merge:
             ports,
             np.arange(rows, dtype=np.int64),
             np.zeros(rows, dtype=np.int64),
-            np.full(2, NOBODY, dtype=np.int64),
+            np.array([NOBODY, NULL, 0], dtype=np.int64),
         )

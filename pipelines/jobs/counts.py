@@ -1,0 +1,33 @@
+"""How many rows are published, from what the commits say of themselves: no table is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pipelines.operators.rows import KIND_NAMES
+
+if TYPE_CHECKING:
+    from pipelines.jobs.known import KnownRun
+
+
+def stream_counts(known: KnownRun, stream: str) -> Counter[str]:
+    """Count the published rows of a stream by kind."""
+    counts: Counter[str] = Counter()
+    for row in known.state.published:
+        counted_here = row.counts.get(stream)
+        if isinstance(counted_here, dict):
+            counts.update({name: counted_here.get(name, 0) for name in KIND_NAMES})
+    return counts
+
+
+def ledger_counts(known: KnownRun) -> Counter[tuple[str, str, str]]:
+    """Count the published lines of the ledger by stream, reason and action."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for row in known.state.published:
+        lines = row.counts.get("ledger")
+        if isinstance(lines, dict):
+            for words, count in lines.items():
+                stream, reason, action = words.rsplit(" ", 2)
+                counts[stream, reason, action] += count
+    return counts

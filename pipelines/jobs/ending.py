@@ -1,0 +1,233 @@
+"""How a command ends: from whatever was raised to an exit code and one line that says what to do.
+
+Errors are known by the names of their classes, nearest first, so that nothing is imported to tell them apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.failures import Exit, JobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INTERRUPTED = 130
+"""What a shell says of a command that ended by Ctrl-C."""
+PIPE_CLOSED = 141
+"""What a shell says of a command whose reader went away."""
+DEBUG = "PULSELINE_DEBUG"
+LONGEST = 600
+NEEDED_JAVA = 17
+JAVA_ADVICE = (
+    "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set "
+    "JAVA_HOME to it, or run without Spark: --engine core"
+)
+
+CODES = MappingProxyType(
+    {
+        "pipelines.flows.errors.DefinitionError": Exit.RUN_FAILED,
+        "pipelines.flows.errors.FlowsError": Exit.WRONG_USE,
+        "pipelines.operators.rows.PolicyError": Exit.WRONG_USE,
+        "pipelines.engine.landing_errors.FeedChangedError": Exit.RUN_FAILED,
+        "pipelines.engine.landing_errors.SequenceBrokenError": Exit.RUN_FAILED,
+        "pipelines.engine.landing_errors.LandingError": Exit.WRONG_USE,
+        "pipelines.engine.flights.PackageMissingError": Exit.WRONG_USE,
+        "pipelines.engine.keys.KeyTypeError": Exit.WRONG_USE,
+        "pipelines.engine.keys.NullKeyError": Exit.RUN_FAILED,
+        "pipelines.engine.content.ContentTypeError": Exit.WRONG_USE,
+        "pipelines.engine.refusals.CommitError": Exit.RUN_FAILED,
+        "pipelines.engine.tables.TableError": Exit.RUN_FAILED,
+        "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
+        "expectations.report.facts.ReportError": Exit.RUN_FAILED,
+    }
+)
+"""Errors whose own sentence says all, by the full name of their class; the nearest base counts."""
+
+
+def exit_code_of(error: BaseException) -> tuple[int, str]:
+    """Say how a command ends that this error has reached, and in one line why and what to do.
+
+    With PULSELINE_DEBUG set, the traceback is printed too.
+
+    Args:
+        error: whatever was raised.
+
+    Returns:
+        An exit code (`Exit`, 130 for Ctrl-C, 141 for a closed pipe) and a line.
+    """
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error, file=sys.stderr)
+    for judge in (_interrupted, _of_machine, _own, _carried):
+        found = judge(error)
+        if found is not None:
+            return int(found[0]), _one_line(found[1])
+    hint = "" if os.environ.get(DEBUG) else f" (set {DEBUG}=1 for the traceback)"
+    told = _one_line(str(error)) or "no message"
+    return int(Exit.RUN_FAILED), f"{type(error).__name__}: {told}{hint}"
+
+
+Judged = tuple[int, str] | None
+
+
+def _interrupted(error: BaseException) -> Judged:
+    if isinstance(error, KeyboardInterrupt):
+        return (
+            INTERRUPTED,
+            "interrupted: nothing half done is seen by readers; the same command goes on from here, "
+            "`pulseline status FLOW` says where that is",
+        )
+    if isinstance(error, BrokenPipeError):
+        _silence_output()
+        return PIPE_CLOSED, "the output's reader is gone; what it did not take was not printed"
+    return None
+
+
+def _silence_output() -> None:
+    """Let what is left to be flushed at exit go nowhere: the pipe would refuse it once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _own(error: BaseException) -> Judged:
+    """Judge an error of ours, which says everything itself."""
+    if isinstance(error, JobError):
+        return error.code, str(error)
+    for kind in type(error).__mro__:
+        code = CODES.get(f"{kind.__module__}.{kind.__qualname__}")
+        if code is not None:
+            return code, str(error)
+    return None
+
+
+def _of_machine(error: BaseException) -> Judged:
+    """Judge what the machine lacks, wherever in the chain of causes it shows."""
+    for link in _chain(error):
+        for judge in (_disk, _memory, _files, _package, _java, _network):
+            found = judge(link)
+            if found:
+                return Exit.RUN_FAILED, found
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        yield link
+        seen.add(id(link))
+        link = link.__cause__ or link.__context__
+
+
+def _disk(error: BaseException) -> str | None:
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if full or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
+        return (
+            f"no space left on the disk of {_home()}: make room, or set PULSELINE_HOME to a folder on a larger disk and "
+            "move what is there; then the same command goes on from here"
+        )
+    return None
+
+
+def _home() -> str:
+    return str(Path(os.environ.get("PULSELINE_HOME", ".pulseline")).absolute())
+
+
+def _memory(error: BaseException) -> str | None:
+    if isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in str(error):
+        return "not enough memory: raise `buckets` of the flow (smaller tasks), or run fewer at once (`master: local[1]`)"
+    return None
+
+
+def _files(error: BaseException) -> str | None:
+    if isinstance(error, PermissionError):
+        return f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return f"{error.filename or error} is on a read-only disk: set PULSELINE_HOME to a folder that can be written"
+    return None
+
+
+def _package(error: BaseException) -> str | None:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"the package {error.name.partition('.')[0]} is not installed in {sys.prefix}: run `make setup`"
+    return None
+
+
+def _java(error: BaseException) -> str | None:
+    text = str(error)
+    if re.search(r"UnsupportedClassVersionError|class file version", text):
+        return _java_problem() or f"Spark needs Java {NEEDED_JAVA} or newer: {JAVA_ADVICE}"
+    gateway = "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text
+    missing = isinstance(error, FileNotFoundError) and "java" in str(error.filename or "")
+    if gateway or missing:
+        return _java_problem() or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+    return None
+
+
+def _java_command() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _java_problem() -> str | None:
+    """Say what is wrong with the Java that Spark would start; None where nothing is."""
+    java = shutil.which(_java_command())
+    if java is None:
+        return f"Spark needs Java {NEEDED_JAVA}, and there is no {_java_command()}: {JAVA_ADVICE}"
+    version = java_version(java)
+    if version is not None and version < NEEDED_JAVA:
+        return f"Spark needs Java {NEEDED_JAVA}, and {java} is Java {version}: {JAVA_ADVICE}"
+    return None
+
+
+def java_version(java: str) -> int | None:
+    """Ask a Java for its version; None where it gives none."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)  # noqa: S603 - the Java that Spark would start
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found[1]) if found else None
+
+
+def _network(error: BaseException) -> str | None:
+    text = str(error)
+    if type(error).__name__ == "gaierror" or re.search(
+        r"unresolved dependency|Name or service not known|Temporary failure in name resolution|UnknownHostException",
+        text,
+        re.IGNORECASE,
+    ):
+        return f"no network, and something was to be fetched ({_one_line(text)[:120]}): connect it and try again"
+    return None
+
+
+def _carried(error: BaseException) -> Judged:
+    """Find an error of ours in what Spark says of a task that failed: its workers' errors come as text."""
+    for link in _chain(error):
+        if type(link).__module__.partition(".")[0] not in {"py4j", "pyspark"}:
+            continue
+        for name, message in reversed(re.findall(r"^(?:\w+\.)*(\w+): (.+)$", _worker_text(str(link)), re.MULTILINE)):
+            for known, code in CODES.items():
+                if name == known.rpartition(".")[2]:
+                    return code, message
+    return None
+
+
+def _worker_text(text: str) -> str:
+    """Give what the Python worker wrote, without the JVM's own trace."""
+    return text.partition("\n\tat ")[0]
+
+
+def _one_line(text: str) -> str:
+    joined = re.sub(r"\s+", " ", text).strip()
+    return joined if len(joined) <= LONGEST else joined[: LONGEST - 1] + "…"
+

@@ -1,0 +1,191 @@
+"""`pulseline status`: where a run stands, what is left to do, and what to type for it; without a JVM, in about a second."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipelines.jobs.light import spare_pandas
+
+spare_pandas()
+
+# ruff: noqa: E402 - pyarrow must not be asked for anything before
+from pipelines.engine.columns import TABLE_INFINITY, instant_text
+from pipelines.engine.lease import Standing, wall_ticks
+from pipelines.jobs.known import KnownRun, open_run
+from pipelines.jobs.moments import NOTHING, counted, spoken, utc_text
+from pipelines.jobs.printing import table_text
+from pipelines.jobs.status_facts import status_of
+from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Facts = dict[str, Any]
+
+
+def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object]) -> None:  # noqa: FBT001 - the command's flag
+    """Print where a run stands.
+
+    Args:
+        flow: name of the flow or path of its file.
+        run: name of the run.
+        as_json: one JSON object instead of words; instants in UTC.
+        tell: prints a text.
+
+    Raises:
+        WrongUse: no such flow or run.
+    """
+    known = open_run(flow, run)
+    facts = status_of(known, wall_ticks())
+    if as_json:
+        tell(json.dumps(_readable(facts), ensure_ascii=False))
+        return
+    for text in _texts(known, facts):
+        tell(text)
+
+
+def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON
+    """Spell instants in UTC; all else stays."""
+    if isinstance(value, dict):
+        return {key: _readable(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_readable(inner, name) for inner in value]
+    instant = isinstance(value, int) and (name.endswith("_at") or name in {"start", "end"})
+    return instant_text(value) if instant else value
+
+
+def _texts(known: KnownRun, facts: Facts) -> list[str]:
+    head = [f"{known.name} · run {known.run} · {known.root}", ""]
+    if not known.state.entries:
+        return [*head[:1], f"nothing was run yet; next: {facts['next']}"]
+    labelled = [
+        ("published", _published_text(known, facts)),
+        ("pending", _pending_text(known, facts)),
+        ("stale", _stale_text(known, facts)),
+        ("lease", _lease_text(facts["lease"], facts["now_at"])),
+    ]
+    lines = [f"{label:<11}{text}" for label, text in labelled]
+    tables = [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
+    tables += ["last commits:", _commits_text(known, facts), ""] if facts["commits"] else []
+    return [*head, *lines, "", *tables, _next_text(facts)]
+
+
+def _published_text(known: KnownRun, facts: Facts) -> str:
+    published = facts["published"]
+    if not published["commits"]:
+        return "nothing yet"
+    numbers = f"number {published['first']}" + (
+        f" to {published['last']}" if published["last"] != published["first"] else ""
+    )
+    landed = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in facts["landed"].items())
+    span = known.moments.span(published["start"], published["end"])
+    return f"{span} ({known.moments.name}), in {counted(published['commits'], 'commit')} ({numbers}); landed: {landed}"
+
+
+def _pending_text(known: KnownRun, facts: Facts) -> str:
+    pending = facts["pending"]
+    if pending is None:
+        return "nothing"
+    since = _ago(facts["now_at"], pending["since_at"])
+    span = known.moments.span(pending["start"], pending["end"])
+    told = f"commit {pending['commit']} ({span}) at {pending['state']}"
+    if facts["lease"]["standing"] == Standing.HELD.value:
+        return f"{told} since {since}; the holder of the lease is at it"
+    written = pending["state"] == "written"
+    left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
+    return f"{told} since {since}: {left}; the next run finishes it first"
+
+
+def _stale_text(known: KnownRun, facts: Facts) -> str:
+    if not facts["stale"]:
+        return "nothing"
+    spans = (
+        f"{known.moments.span(each['start'], each['end'])} (began from what was replaced since): {each['command']}"
+        for each in facts["stale"]
+    )
+    return ("\n" + " " * 11).join(spans)
+
+
+def _lease_text(lease: Facts, now: int) -> str:
+    if lease["holder"] is None:
+        return "free, nobody has held it yet"
+    who = f"process {lease['holder']['pid']} on {lease['holder']['host']}"
+    since = _ago(now, lease["since_at"])
+    renewed = f"last renewed {_ago(now, lease['renewed_at'])}" if lease["renewed_at"] else "never renewed"
+    told: dict[str, str] = {
+        Standing.HELD.value: f"held by {who}, which is alive, since {since}; {renewed}",
+        Standing.RELEASED.value: f"free; {who} gave it back {_ago(now, lease['renewed_at'] or lease['since_at'])}",
+        Standing.GONE.value: f"free: {who} took it {since} and is gone; the next run takes it",
+        Standing.LAPSED.value: f"free: {who} took it {since} and does not renew it ({renewed}); the next run takes it",
+    }
+    return told[lease["standing"]]
+
+
+def _ago(now: int, instant: int) -> str:
+    return f"{utc_text(instant)} ({spoken(max(now - instant, 0) // TICKS_PER_SECOND * TICKS_PER_SECOND)} ago)"
+
+
+def _streams_text(known: KnownRun, facts: Facts) -> str:
+    streams = facts["streams"]
+    kinds = [kind for kind in KIND_NAMES if any(each["kinds"].get(kind) for each in streams.values())]
+    text = known.moments.text
+    columns = {"stream": [*streams, "ledger"]}
+    numbers = ["rows", *kinds, "held"]
+    for name in numbers:
+        values = [each[name] if name in {"rows", "held"} else each["kinds"].get(name, 0) for each in streams.values()]
+        columns[name] = [*(f"{value:,}" if value else NOTHING for value in values), ""]
+    columns["rows"][-1] = f"{facts['ledger']['rows']:,}" if facts["ledger"]["rows"] else NOTHING
+    columns["newest row"] = [*(text(_of(each["newest"], "arrival_at")) for each in streams.values()), ""]
+    columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
+    columns["newest CTI"] = [*(text(_infinite(_of(each["newest_cti"], "event_at"))) for each in streams.values()), ""]
+    if not any(each["held"] for each in streams.values()):
+        del columns["held"]
+    return table_text(columns, numbers)
+
+
+def _of(row: Facts | None, name: str) -> int | None:
+    return None if row is None else row[name]
+
+
+def _infinite(tick: int | None) -> int | None:
+    return TABLE_INFINITY if tick is not None and tick >= TABLE_INFINITY else tick
+
+
+def _commits_text(known: KnownRun, facts: Facts) -> str:
+    rows = facts["commits"]
+    columns = {
+        "commit": [str(row["commit"]) for row in rows],
+        "interval": [known.moments.span(row["start"], row["end"]) for row in rows],
+        "state": [_state(row) for row in rows],
+        "landed": [f"{row['landed']:,}" for row in rows],
+        "rows out": [f"{sum(row['rows'].values()):,}" for row in rows],
+        "ledger": [f"{row['ledger']:,}" for row in rows],
+        "tasks": [_milliseconds(row, "tasks_ms") for row in rows],
+        "tables": [_milliseconds(row, "tables_ms") for row in rows],
+        "in all": [f"{row['seconds']:.1f} s" for row in rows],
+        "at": [utc_text(row["changed_at"]) for row in rows],
+    }
+    return table_text(columns, ["commit", "landed", "rows out", "ledger", "tasks", "tables", "in all"])
+
+
+def _state(row: Facts) -> str:
+    if row["superseded_by"]:
+        return f"superseded by {row['superseded_by']}"
+    replaced = f", replaces {', '.join(map(str, row['supersedes']))}" if row["supersedes"] else ""
+    return f"{row['state']}{replaced}"
+
+
+def _milliseconds(row: Facts, name: str) -> str:
+    value = row["durations"].get(name)
+    return NOTHING if value is None else f"{value / 1000:.1f} s"
+
+
+def _next_text(facts: Facts) -> str:
+    if facts["lease"]["standing"] == Standing.HELD.value:
+        return f"it is being worked on; to look again: {facts['next']}"
+    if facts["pending"]:
+        return f"next: {facts['next']}  (finishes commit {facts['pending']['commit']})"
+    if facts["stale"]:
+        return f"next: {facts['next']}  (then ask status again: what follows may have become stale)"
+    return f"next: {facts['next']}"

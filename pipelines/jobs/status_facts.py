@@ -1,0 +1,196 @@
+"""Where a run stands, as plain values: what is published, pending and stale, who holds the lease, the last commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from pipelines.engine.history import State
+from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
+from pipelines.jobs.counts import ledger_counts, stream_counts
+from pipelines.jobs.paging import newest_row
+from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.engine.history import Entry
+    from pipelines.jobs.known import KnownRun
+
+    Facts = dict[str, Any]
+
+LAST = 10
+"""Commits that are told one by one."""
+
+
+def status_of(known: KnownRun, now: int) -> Facts:
+    """Say where a run stands, as plain values; instants, whose names end in `_at`, `start` or `end`, in ticks.
+
+    Args:
+        known: the run.
+        now: wall time, in ticks.
+    """
+    facts: Facts = {
+        "flow": known.name,
+        "run": known.run,
+        "root": str(known.root),
+        "timezone": known.moments.name,
+        "now_at": now,
+        "published": _published(known),
+        "landed": _landed(known),
+        "streams": {name: _stream(known, name) for name in known.tables},
+        "ledger": _ledger(known),
+        "lease": _lease(known, now),
+        "pending": _pending(known),
+        "stale": _stale(known),
+        "commits": [_commit(known, row) for row in _shown(known)],
+    }
+    return facts | {"next": _next(known, facts)}
+
+
+def _published(known: KnownRun) -> Facts:
+    rows = known.state.published
+    if not rows:
+        return {"commits": 0, "start": None, "end": None, "first": None, "last": None}
+    numbers = [row.commit for row in rows]
+    first, last = rows[0].span.start, rows[-1].span.end
+    return {"commits": len(rows), "start": first, "end": last, "first": min(numbers), "last": max(numbers)}
+
+
+def _landed(known: KnownRun) -> dict[str, int]:
+    found = dict.fromkeys(known.sources, 0)
+    for row in known.state.published:
+        for name, count in _counted(row, "landed").items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def _counted(row: Entry, name: str) -> dict[str, int]:
+    counts = row.counts.get(name)
+    return counts if isinstance(counts, dict) else {}
+
+
+def _stream(known: KnownRun, name: str) -> Facts:
+    kinds = stream_counts(known, name)
+    tip = known.state.tip
+    return {
+        "rows": sum(kinds.values()),
+        "kinds": {kind: kinds[kind] for kind in KIND_NAMES if kinds[kind]},
+        "held": _counted(tip, name).get("held", 0) if tip else 0,
+        "newest": _newest(known, name, KIND_NAMES),
+        "newest_cti": _newest(known, name, ("cti",)),
+    }
+
+
+def _newest(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
+    """Find the newest row of some kinds, in the last commit that counted one."""
+    having = [row.commit for row in known.state.published if any(_counted(row, name).get(kind) for kind in kinds)]
+    where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
+    row = newest_row(known.root, name, having[-1:], ("kind", "arrival", "event_time", "commit"), where)
+    if row is None:
+        return None
+    return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}
+
+
+def _ledger(known: KnownRun) -> Facts:
+    counts = ledger_counts(known)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    lines = [{"stream": at, "reason": why, "action": done, "rows": count} for (at, why, done), count in ranked]
+    return {"rows": sum(counts.values()), "lines": lines}
+
+
+def _lease(known: KnownRun, now: int) -> Facts:
+    lease, renewal, here = known.state.lease, read_renewal(known.root), this_process()
+    found = standing(lease, renewal, lambda holder: is_gone(holder, seen_from=here), now)
+    if lease is None:
+        return {"standing": found.value, "holder": None, "token": 0, "since_at": None, "renewed_at": None}
+    mine = renewal is not None and renewal.token == lease.token
+    return {
+        "standing": found.value,
+        "holder": Holder.read(lease.detail).facts(),
+        "token": lease.token,
+        "since_at": lease.at,
+        "renewed_at": renewal.renewed if mine and renewal else None,
+    }
+
+
+def _pending(known: KnownRun) -> Facts | None:
+    row = known.state.pending
+    if row is None:
+        return None
+    return {
+        "commit": row.commit,
+        "state": str(row.state),
+        "start": row.span.start,
+        "end": row.span.end,
+        "since_at": row.at,
+        "command": known.run_command(*row.span),
+    }
+
+
+def _stale(known: KnownRun) -> list[Facts]:
+    """Give runs of stale intervals that follow one another, and the command that runs each again."""
+    spans: list[list[Entry]] = []
+    for row in known.state.stale:
+        if spans and spans[-1][-1].span.end == row.span.start:
+            spans[-1].append(row)
+        else:
+            spans.append([row])
+    return [
+        {
+            "start": rows[0].span.start,
+            "end": rows[-1].span.end,
+            "commits": [row.commit for row in rows],
+            "command": known.run_command(rows[0].span.start, rows[-1].span.end),
+        }
+        for rows in spans
+    ]
+
+
+def _shown(known: KnownRun) -> list[Entry]:
+    return sorted(known.state.commits.values(), key=lambda row: row.commit)[-LAST:]
+
+
+def _commit(known: KnownRun, row: Entry) -> Facts:
+    begun = next(step.at for step in known.state.entries if step.commit == row.commit and step.state is not State.LEASE)
+    successor = known.state.successors.get(row.commit)
+    made = {name: count for name in known.tables if (count := _rows(row, name))}
+    return {
+        "commit": row.commit,
+        "kind": str(row.kind),
+        "state": "superseded" if successor else str(row.state),
+        "superseded_by": successor,
+        "supersedes": list(row.supersedes),
+        "parent": row.parent,
+        "start": row.span.start,
+        "end": row.span.end,
+        "landed": sum(_counted(row, "landed").values()),
+        "rows": made,
+        "ledger": sum(_counted(row, "ledger").values()),
+        "durations": dict(row.durations),
+        "seconds": round((row.at - begun) / TICKS_PER_SECOND, 3),
+        "begun_at": begun,
+        "changed_at": row.at,
+    }
+
+
+def _rows(row: Entry, name: str) -> int:
+    return sum(_counted(row, name).get(kind, 0) for kind in KIND_NAMES)
+
+
+def _next(known: KnownRun, facts: Facts) -> str:
+    """Spell the command to type next."""
+    working = facts["lease"]["standing"] == Standing.HELD.value
+    if working:
+        return known.command("status")
+    if facts["pending"]:
+        return str(facts["pending"]["command"])
+    if facts["stale"]:
+        return str(facts["stale"][0]["command"])
+    if not known.state.published:
+        return known.first_command()
+    from pipelines.flows.grid import cuts_between
+
+    end = facts["published"]["end"]
+    return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
