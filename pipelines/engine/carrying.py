@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +20,30 @@ if TYPE_CHECKING:
 CHANGE = pa.field("change", pa.string())
 COMMIT = pa.field("commit", pa.int64())
 POSITION = pa.field("position", pa.int64())
-BASE = "base"
-NOT_HASHED = frozenset({"commit", "change"})
+NOT_HASHED = frozenset({"commit", "change", "position"})
+"""Held rows have their order in their arrival, key and place; `position` only names them within one run."""
+
+
+class Change(StrEnum):
+    """What a row of a carry table says of the record it names."""
+
+    BASE = "base"
+    """It is so, and whatever is not among the base's rows is not there."""
+    SET = "set"
+    """It is so from this commit on."""
+    GONE = "gone"
+    """It is no longer there."""
+
+
+class Writes(Enum):
+    """How much of its carry a commit writes."""
+
+    BASE = "base"
+    """All of it: an interval."""
+    DELTA = "delta"
+    """What changed since its parent: an epoch."""
+    BOTH = "both"
+    """Both, so that whoever comes later need not look further back."""
 
 
 def _extra(part: Part, event: pa.Field | None) -> list[pa.Field]:
@@ -70,37 +93,40 @@ def to_records(part: Part, table: pa.Table) -> Records:
 
 
 def part_table(  # noqa: PLR0913 - one table, column by column
-    part: Part, records: Records, schema: pa.Schema, commit: int, key: pa.Table, extra: Sequence[pa.Array]
+    part: Part, records: Records, schema: pa.Schema, commit: int, change: Change, names: Sequence[pa.Array]
 ) -> pa.Table:
-    """Give the table of one carry part, a base of commit `commit`.
+    """Give rows of one carry part.
 
     Args:
         part: the operator's declaration.
         records: one record a row.
         schema: from `part_schema`.
         commit: the number that the rows carry.
-        key: key columns, one row a record.
-        extra: the port or event column, where the part has one.
+        change: what the rows say.
+        names: the columns that name the records: keys, and the port or event.
     """
-    rows = len(records)
-    columns = [pa.array(np.full(rows, commit)), pa.array([BASE]).take(pa.array(np.zeros(rows, dtype=np.int64)))]
-    columns += [column.combine_chunks() for column in key.columns]
-    return pa.Table.from_arrays([*columns, *extra, *from_records(part, records)], schema=schema)
+    return pa.Table.from_arrays(
+        [*_stamps(len(records), commit, change), *names, *from_records(part, records)], schema=schema
+    )
 
 
-def held_table(rows: pa.Table, schema: pa.Schema, commit: int) -> pa.Table:
-    """Give held rows as a carry table that keeps their order as data."""
-    count = rows.num_rows
-    table = rows.drop_columns(["commit"])
-    table = table.add_column(0, POSITION, pa.array(np.arange(count)))
-    table = table.add_column(0, CHANGE, pa.array([BASE]).take(pa.array(np.zeros(count, dtype=np.int64))))
-    return table.add_column(0, COMMIT, pa.array(np.full(count, commit))).cast(schema)
+def _stamps(rows: int, commit: int, change: Change) -> list[pa.Array]:
+    return [pa.array(np.full(rows, commit)), pa.repeat(change.value, rows)]
 
 
-def held_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give the rows back that `held_table` kept, in their order."""
+def held_table(rows: pa.Table, positions: Longs, schema: pa.Schema, commit: int, change: Change) -> pa.Table:
+    """Give held rows as a carry table, each named by its position."""
+    table = rows.drop_columns(["commit"]).add_column(0, POSITION, pa.array(positions))
+    for field, column in reversed(list(zip((COMMIT, CHANGE), _stamps(rows.num_rows, commit, change), strict=True))):
+        table = table.add_column(0, field, column)
+    return table.cast(schema)
+
+
+def held_rows(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, Longs]:
+    """Give the rows back that `held_table` kept, in their order, and their positions."""
     ordered = table.take(pc.sort_indices(table, sort_keys=[("position", "ascending")]))
-    return ordered.drop_columns(["change", "position"]).select(schema.names).cast(schema)
+    rows = ordered.drop_columns(["change", "position"]).select(schema.names).cast(schema)
+    return rows, longs(ordered["position"])
 
 
 def group_major(groups: Longs, ports: Longs, width: int, records: Records) -> Records:

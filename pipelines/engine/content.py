@@ -59,6 +59,10 @@ class ContentHash:
         """Give the hash of both contents together."""
         return ContentHash(self.rows + other.rows, (self.high + other.high) % LANE, (self.low + other.low) % LANE)
 
+    def __sub__(self, other: Self) -> ContentHash:
+        """Take rows away again: `a + b - b == a`."""
+        return ContentHash(self.rows - other.rows, (self.high - other.high) % LANE, (self.low - other.low) % LANE)
+
     @property
     def text(self) -> str:
         """Spell it as `rows:` and 32 hexadecimal digits."""

@@ -7,13 +7,14 @@ into the main stream, the side stream and the ledger, which are filters of each 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine import carrying
+from pipelines.engine.carrying import Change
 from pipelines.engine.columns import (
     LEDGER_SCHEMA,
     ORDER_FIELDS,
@@ -27,6 +28,7 @@ from pipelines.engine.columns import (
     ticks,
     times,
 )
+from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.inputs import in_order, order_of
 from pipelines.engine.keys import KeyIndex, canonical_keys
 from pipelines.operators.registry import OPERATORS
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Stream
     from pipelines.operators.rows import Longs, Records
-    from pipelines.operators.scan import Blind
+    from pipelines.operators.scan import Blind, Part
 
+NO_CONTENT = ContentHash(0, 0, 0)
 ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
 ORDER_NAMES = frozenset(field.name for field in ORDER_FIELDS)
 PORT = "port"
@@ -56,6 +59,14 @@ class Produced:
     """Rows of the inputs; held rows came in earlier."""
     passed: int
     """Rows of the main stream that came in, now or earlier; the others were made by the operator."""
+
+
+class Delta(NamedTuple):
+    """What a commit changed of one stream's carry."""
+
+    tables: dict[str, pa.Table]
+    content: ContentHash
+    """Content hash of the whole carry now, minus what it was."""
 
 
 class Keys:
@@ -128,8 +139,9 @@ class Link:
         self.events = Keys([field.with_name(f"e{i}") for i, field in enumerate(event_fields)])
         self.operator = self._kind(stream.policy, self._records(carry), blind)  # type: ignore[arg-type]
         self.operator.grow(self.keys.count, self.events.count + 1)
-        rows = carry.get("held")
-        self._held = self.schema.empty_table() if rows is None else carrying.held_rows(rows, self.schema)
+        held = carry.get("held", carrying.held_schema(self.schema).empty_table())
+        self._held, self._positions = carrying.held_rows(held, self.schema)
+        self.renew(commit, blind)
 
     @property
     def held_count(self) -> int:
@@ -149,8 +161,7 @@ class Link:
         rows = self._rows(table, reading, final)
         buffers = [out.copy() for out in self.operator.feed(rows, self._held.num_rows)]
         out = np.concatenate(buffers) if buffers else np.zeros(0, dtype=OUT)
-        held = self.operator.held
-        self._held = table.take(pa.array(held)) if len(held) else self.schema.empty_table()
+        self._hold(table)
         main = out[out["fate"] == Fate.MAIN]
         return Produced(
             self._stream(main, table),
@@ -160,25 +171,77 @@ class Link:
             int((main["src"] >= 0).sum()),
         )
 
-    def carry(self) -> dict[str, pa.Table]:
+    def _hold(self, table: pa.Table) -> None:
+        """Keep the rows of a block that stay held; new ones take positions behind all that were ever held together."""
+        held = self.operator.held
+        known, last = len(self._positions), self._positions.max(initial=-1)
+        positions = np.append(self._positions, np.arange(last + 1, last + 1 + table.num_rows - known))
+        self._held = table.take(pa.array(held)) if len(held) else self.schema.empty_table()
+        self._positions = positions[held]
+
+    def renew(self, commit: int, blind: Blind) -> None:
+        """Begin another commit with the carry as it stands."""
+        self._commit = commit
+        self.operator.listen(blind)
+        self._before = {name: records.copy() for name, records in self.operator.records.items()}
+        self._held_before = (self._held, self._positions)
+
+    def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
-        tables = {}
+        tables = {
+            part.name: self._part_rows(part, self.operator.records[part.name], None, Change.BASE)
+            for part in self.operator.parts
+        }
+        return tables | {"held": self._held_rows(self._held, self._positions, Change.BASE)}
+
+    def delta(self) -> Delta:
+        """Give what of the carry changed since the commit began."""
+        tables: dict[str, list[pa.Table]] = {}
+        content = NO_CONTENT
         for part in self.operator.parts:
-            records = self.operator.records[part.name]
-            key = self.keys.table()
+            now, before = self.operator.records[part.name], self._before[part.name]
+            changed = np.flatnonzero(now[: len(before)] != before)
+            fresh = np.arange(len(before), len(now))
+            alive = np.concatenate([changed, fresh])
+            ended = changed[:0]
             if part.per is Per.EVENT:
-                tables[part.name] = self._open_events(part, records)
-                continue
-            extra = []
-            if part.per is Per.PORT:
-                width = len(self.stream.ports or ())
-                extra = [pa.array(np.tile(np.arange(width), key.num_rows))]
-                key = key.take(pa.array(np.repeat(np.arange(key.num_rows), width)))
-            schema = self.part_schemas()[part.name]
-            tables[part.name] = carrying.part_table(part, records, schema, self._commit, key, extra)
-        if self._held.num_rows:
-            tables["held"] = carrying.held_table(self._held, carrying.held_schema(self.schema), self._commit)
-        return tables
+                ended = alive[now["status"][alive] == 0]
+                alive = alive[now["status"][alive] != 0]
+                ended = ended[ended < len(before)]
+            rows = [self._part_rows(part, now, alive, Change.SET), self._part_rows(part, now, ended, Change.GONE)]
+            content += content_hash(rows[0], leave_out=carrying.NOT_HASHED)
+            content -= content_hash(self._part_rows(part, before, changed, Change.SET), leave_out=carrying.NOT_HASHED)
+            tables[part.name] = rows
+        came = ~np.isin(self._positions, self._held_before[1])
+        left = ~np.isin(self._held_before[1], self._positions)
+        held = (self._held, self._positions, came, Change.SET), (*self._held_before, left, Change.GONE)
+        tables["held"] = [
+            self._held_rows(rows.filter(pa.array(mask)), positions[mask], change)
+            for rows, positions, mask, change in held
+        ]
+        hashes = [content_hash(rows, leave_out=carrying.NOT_HASHED) for rows in tables["held"]]
+        return Delta(
+            {name: pa.concat_tables(rows) for name, rows in tables.items()}, content + hashes[0] - hashes[1]
+        )
+
+    def _part_rows(self, part: Part, records: Records, which: Longs | None, change: Change) -> pa.Table:
+        """Give rows of one carry part for the records `which`, or all that are kept."""
+        key = self.keys.table()
+        width = len(self.stream.ports or ()) if part.per is Per.PORT else 1
+        which = np.arange(len(records)) if which is None else which
+        if part.per is Per.EVENT:
+            which = which[which > 0] if change is Change.GONE else which[records["status"][which] != 0]
+            columns = self.events.table().take(pa.array(which - 1)).columns if len(which) else self.events.schema.empty_table().columns
+            names = list(columns) if self._event is not None else []
+        else:
+            names = key.take(pa.array(which // width)).columns if key.num_columns else []
+            names = [*names, pa.array(which % width)] if part.per is Per.PORT else list(names)
+        whole = [name.combine_chunks() if isinstance(name, pa.ChunkedArray) else name for name in names]
+        return carrying.part_table(part, records[which], self.part_schemas()[part.name], self._commit, change, whole)
+
+    def _held_rows(self, rows: pa.Table, positions: Longs, change: Change) -> pa.Table:
+        schema = carrying.held_schema(self.schema)
+        return carrying.held_table(rows, positions, schema, self._commit, change)
 
     def part_schemas(self) -> dict[str, pa.Schema]:
         """Give the schema of each carry table that this stream may have."""
@@ -206,15 +269,6 @@ class Link:
     def _renamed(self, table: pa.Table, event: str) -> list[str]:
         name = self._event.name if self._event is not None else event
         return [name if column == event else column for column in table.column_names]
-
-    def _open_events(self, part: carrying.Part, records: Records) -> pa.Table:
-        kept = np.flatnonzero(records["status"][1:]) if self._event is not None else np.zeros(0, dtype=np.int64)
-        table = self.events.table().take(pa.array(kept)) if len(kept) else self.events.schema.empty_table()
-        schema = self.part_schemas()[part.name]
-        keys, extra = table.select(range(len(self.stream.by))), table.columns[len(self.stream.by) :]
-        return carrying.part_table(
-            part, records[1:][kept], schema, self._commit, keys, [column.combine_chunks() for column in extra]
-        )
 
     def _event_columns(self, table: pa.Table) -> pa.Table:
         names = [*self.stream.by, *([self._event.name] if self._event is not None else [])]

@@ -189,7 +189,11 @@ def carry_files(root: Path, stream: str, part: str, commit: int, *, state: LogSt
         commit: the commit, published or not; 0 for the empty carry before a run's first.
         state: the log, where the caller has read it.
     """
-    line = (state or log_state(root)).carry_line(commit)
+    return carry_on(root, stream, part, (state or log_state(root)).carry_line(commit))
+
+
+def carry_on(root: Path, stream: str, part: str, line: CarryLine) -> Carry:
+    """Find the files that hold a part of the carry on a line of commits."""
     path = carry_path(root, stream, part)
     nothing = pa.schema([pa.field(COMMIT, pa.int64()), pa.field(CHANGE, pa.string())])
     base = rows_of(path, [line.base] if line.base else [], nothing)

@@ -12,22 +12,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pipelines.engine.content import ContentHash
+from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
+from pipelines.engine.content import ContentHash
 from pipelines.engine.link import Link
-from pipelines.engine.readers import carry_files
+from pipelines.engine.readers import Carry, carry_on
 from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
-from pipelines.engine.tasks import CarryInput, Done, Input, Task, flow_of, payloads
+from pipelines.engine.tasks import NOTHING_CARRIED, Done, Input, Task, carry_parts, flow_of, payloads
 from pipelines.engine.writing import NO_ROWS, Layout, Written
-from pipelines.operators.registry import OPERATORS
+from pipelines.operators.rows import INFINITY
 from pipelines.operators.scan import NO_BLIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
-    from pipelines.engine.history import LogState
+    from pipelines.engine.history import CarryLine, LogState
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Plan, Stage
 
@@ -66,8 +69,11 @@ class Work:
     close: int
     landed: Landed
     state: LogState
-    blind: tuple[tuple[int, int], ...] = ()
+    blind: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     final: int | None = None
+    writes: Writes = Writes.BASE
+    session: str = ""
+    kept: int = 0
 
 
 @dataclass
@@ -78,7 +84,8 @@ class Outcome:
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     hashes: dict[str, ContentHash] = field(default_factory=dict)
     carry: ContentHash = NO_ROWS
-    seconds: list[float] = field(default_factory=list)
+    next_due: int = INFINITY
+    due: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, done: Done) -> None:
         """Take in one task."""
@@ -89,6 +96,8 @@ class Outcome:
         for name, content in done.hashes.items():
             self.hashes[name] = self.hashes.get(name, NO_ROWS) + content
         self.carry += done.carry
+        self.next_due = min(self.next_due, done.next_due)
+        self.due.append(done.due)
 
     def new_files(self) -> dict[str, list[NewFile]]:
         """Give the files of each table as the driver adds them."""
@@ -118,12 +127,8 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
 
 def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
     buckets = work.landed.buckets if stage.key else 1
-    carry = tuple(
-        CarryInput(stream=name, part=part, carry=carry_files(work.root, name, part, work.parent, state=work.state))
-        for name in stage.streams
-        for part in carry_parts(flow)[name]
-        if work.parent
-    )
+    line = work.state.carry_line(work.parent)
+    carry = {} if work.session else _carry(work, flow, stage, line)
     layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(
@@ -134,6 +139,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
             bucket=bucket,
             buckets=buckets,
             commit=work.commit,
+            line=line,
             start=work.start,
             close=work.close,
             inputs=tuple(_input(work, flow, plan, stage, bucket, name, before) for name in stage.reads),
@@ -141,9 +147,20 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
             layouts=layouts,
             blind=work.blind,
             final=work.final,
+            writes=work.writes,
+            session=work.session,
+            kept=work.kept,
         )
         for bucket in range(buckets)
     ]
+
+
+def _carry(work: Work, flow: Flow, stage: Stage, line: CarryLine) -> dict[tuple[str, str], Carry]:
+    """Find the files of the carry once for all tasks of a stage."""
+    parts = carry_parts(flow) if line != NOTHING_CARRIED else {}
+    return {
+        (name, part): carry_on(work.root, name, part, line) for name in stage.streams for part in parts.get(name, ())
+    }
 
 
 def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
@@ -187,14 +204,6 @@ def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dic
     known = payloads(flow, schemas)
     return {
         name: Link(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
-        for name, stream in flow.streams.items()
-    }
-
-
-def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
-    """Name the carry tables that each stream of a flow may have."""
-    return {
-        name: (*(part.name for part in OPERATORS[stream.operator].parts), "held")
         for name, stream in flow.streams.items()
     }
 

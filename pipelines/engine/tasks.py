@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -18,24 +18,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.engine import carrying
-from pipelines.engine.columns import stream_schema
-from pipelines.engine.content import ContentHash
+from pipelines.engine.carrying import Writes
+from pipelines.engine.columns import NOT_HASHED, stream_schema, ticks
+from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
 from pipelines.engine.link import Link, landed_as_stream, output_payload
-from pipelines.engine.readers import Carry, taken_up
+from pipelines.engine.history import START_OF_RUN, CarryLine
+from pipelines.engine.readers import Carry, carry_on, taken_up
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.flows.plan import Plan, Stage, plan
+from pipelines.operators.registry import OPERATORS
 from pipelines.operators.scan import Blind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy.typing as npt
+
     from pipelines.flows.model import Stream
 
 Groups = tuple[int, ...]
+NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
+_WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
+"""What the tasks of a stream left in this process: by session, root, stage and bucket the commit and its operators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +62,6 @@ class Input:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarryInput:
-    """What a task takes up of one part of one stream's carry: files that may hold other buckets' keys too."""
-
-    stream: str
-    part: str
-    carry: Carry
-
-
-@dataclass(frozen=True, kw_only=True)
 class Task:
     """Everything a task needs, picklable and small."""
 
@@ -74,14 +74,23 @@ class Task:
     bucket: int
     buckets: int
     commit: int
+    line: CarryLine
+    """Where the carry to begin from stands."""
     start: int
     close: int
     """The closing reading of the span, in ticks."""
     inputs: tuple[Input, ...]
-    carry: tuple[CarryInput, ...] = ()
+    carry: Mapping[tuple[str, str], Carry] = field(default_factory=dict)
+    """By stream and part, the files of the carry; a part that is not here is looked up when it is needed."""
     layouts: Mapping[str, Layout] = field(default_factory=dict)
-    blind: tuple[tuple[int, int], ...] = ()
+    blind: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """By source: spans in which nobody listened."""
     final: int | None = None
+    writes: Writes = Writes.BASE
+    session: str = ""
+    """Names the process of a stream, whose tasks keep their operators between commits; empty: nothing is kept."""
+    kept: int = 0
+    """The commit whose operators, where a task of the session kept them, hold the carry to begin from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +105,11 @@ class Done:
     hashes: Mapping[str, ContentHash]
     """By stream and `ledger`."""
     carry: ContentHash
+    """Of the whole carry where a base was written; else what the commit added to it, less what it took away."""
+    next_due: int
+    """First instant at which silence alone would make something leave."""
+    due: npt.NDArray[np.int64]
+    """When each timer that a heartbeat sent was due; of an epoch only."""
     seconds: float
 
 
@@ -159,11 +173,15 @@ class _Work:
         self.task, self.flow, self.stage = task, flow, stage
         self.known = payloads(flow, task.schemas)
         self.counts: dict[str, Counter[str]] = {"ledger": Counter()}
-        self.links = [self._link(name) for name in stage.streams]
+        self.due: list[npt.NDArray[np.int64]] = []
+        self.links = self._warm() or [self._link(name) for name in stage.streams]
+        for name in stage.streams:
+            self.counts[name] = Counter()
         self.inputs = {given.name: self._input(given) for given in task.inputs}
         self.files = {name: self._file(f"streams/{name}", name) for name in (*stage.streams, *stage.sides)}
         self.ledger = self._file("ledger")
         self.carry: list[TableFile] = []
+        self.carry_content = NO_ROWS
 
     def run(self) -> None:
         for reading in windows(list(self.inputs.values()), self.task.start, self.task.close):
@@ -173,15 +191,49 @@ class _Work:
                 self._step(link, tables, reading, self.task.final if last else None)
         for link in self.links:
             self.counts[link.stream.name]["held"] = link.held_count
-            for part, table in link.carry().items():
-                file = self._file(f"carry/{link.stream.name}.{part}", leave_out=carrying.NOT_HASHED)
+            self._write_carry(link)
+        if self.task.session:
+            _WARM[self._place()] = (self.task.commit, self.links)
+
+    def _write_carry(self, link: Link) -> None:
+        tables: dict[str, list[pa.Table]] = defaultdict(list)
+        if self.task.writes is not Writes.BASE:
+            delta = link.delta()
+            self.carry_content += delta.content
+            for part, table in delta.tables.items():
+                tables[part].append(table)
+        if self.task.writes is not Writes.DELTA:
+            for part, table in link.base().items():
+                tables[part].append(table)
+                if self.task.writes is Writes.BASE:
+                    self.carry_content += content_hash(table, leave_out=carrying.NOT_HASHED)
+        for part, written in tables.items():
+            file = self._file(f"carry/{link.stream.name}.{part}", leave_out=None)
+            for table in written:
                 file.write(table)
-                self.carry.append(file)
+            self.carry.append(file)
+
+    def _place(self) -> tuple[str, str, int, int, int]:
+        task = self.task
+        return (task.session, task.root, task.stage, task.bucket, task.buckets)
+
+    def _warm(self) -> list[Link]:
+        """Give the operators as the parent commit's task left them in this process, if it ran here."""
+        if not self.task.session:
+            return []
+        commit, links = _WARM.pop(self._place(), (0, []))
+        if commit != self.task.kept or not links:
+            return []
+        for link in links:
+            link.renew(self.task.commit, self._blind(link.stream.name))
+        return links
 
     def _step(self, link: Link, tables: dict[str, pa.Table], reading: int, final: int | None) -> None:
         name = link.stream.name
         made = link.feed([tables[given] for given in link.stream.inputs], reading, final)
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
+        if link.stream.operator == "heartbeat" and self.task.writes is not Writes.BASE:
+            self.due.append(ticks(made.main.filter(pc.equal(made.main["kind"], "timer"))["due_at"]))
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
             tables[output] = rows
@@ -198,44 +250,47 @@ class _Work:
         files = [*self.files.values(), self.ledger, *self.carry]
         written = tuple(made for file in files if (made := file.close()) is not None)
         hashes = {name: file.content for name, file in self.files.items()} | {"ledger": self.ledger.content}
-        carry = sum((file.content for file in self.carry), NO_ROWS)
         return Done(
             stage=self.task.stage,
             bucket=self.task.bucket,
             files=written,
             counts={name: dict(count) for name, count in self.counts.items()},
             hashes=hashes,
-            carry=carry,
+            carry=self.carry_content,
+            next_due=min(link.operator.next_due() for link in self.links),
+            due=np.concatenate([np.zeros(0, dtype=np.int64), *self.due]),
             seconds=seconds,
         )
 
-    def _file(self, table: str, stream: str = "", leave_out: frozenset[str] | None = None) -> TableFile:
-        stem = file_stem(self.task)
+    def _file(self, table: str, stream: str = "", leave_out: frozenset[str] | None = NOT_HASHED) -> TableFile:
         layout = self.task.layouts.get(stream, Layout())
-        chosen = {} if leave_out is None else {"leave_out": leave_out}
-        return TableFile(Path(self.task.root), table, stem, layout, **chosen)
+        return TableFile(Path(self.task.root), table, file_stem(self.task), layout, leave_out)
 
     def _link(self, name: str) -> Link:
         stream = self.flow.streams[name]
-        spans = np.array(self.task.blind, dtype=np.int64).reshape(-1, 2)
-        self.counts[name] = Counter()
         return Link(
             stream,
             [self.known[given] for given in stream.inputs],
             source_behind(self.flow, name),
             self.task.commit,
             self._carry(name),
-            Blind(spans[:, 0].copy(), spans[:, 1].copy()),
+            self._blind(name),
         )
 
+    def _blind(self, name: str) -> Blind:
+        """Give the spans in which one of the sources behind a stream was not listened to."""
+        spans = sorted({span for source in self.flow.sources_of(name) for span in self.task.blind.get(source, ())})
+        laid = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        return Blind(laid[:, 0].copy(), laid[:, 1].copy())
+
     def _carry(self, name: str) -> dict[str, pa.Table]:
+        task, stream = self.task, self.flow.streams[name]
         tables = {}
-        for given in self.task.carry:
-            if given.stream == name:
-                key = self.flow.streams[name].by
-                table = taken_up(given.carry, carry_key(self.flow.streams[name], given.part))
-                if table.num_rows:
-                    tables[given.part] = only_bucket(table, key, self.task.bucket, self.task.buckets)
+        for part in carry_parts(self.flow)[name] if task.line != NOTHING_CARRIED else ():
+            found = task.carry.get((name, part)) or carry_on(Path(task.root), name, part, task.line)
+            table = taken_up(found, carry_key(stream, part))
+            if table.num_rows:
+                tables[part] = only_bucket(table, stream.by, task.bucket, task.buckets)
         return tables
 
     def _input(self, given: Input) -> OrderedInput:
@@ -254,6 +309,14 @@ class _Work:
 def file_stem(task: Task) -> str:
     """Give the name of a task's files, up to the random part that tells two attempts apart."""
     return f"c{task.commit:08d}-{task.stage}-{task.bucket:03d}of{task.buckets:03d}"
+
+
+def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Name the carry tables that each stream of a flow may have."""
+    return {
+        name: (*(part.name for part in OPERATORS[stream.operator].parts), "held")
+        for name, stream in flow.streams.items()
+    }
 
 
 def carry_key(stream: Stream, part: str) -> tuple[str, ...]:

@@ -53,14 +53,14 @@ class TableFile:
         table: folder of the table, relative to the root.
         stem: file name up to its random part.
         layout: of the row groups.
-        leave_out: columns outside the content hash.
+        leave_out: columns outside the content hash; None: the content is not hashed.
     """
 
     root: Path
     table: str
     stem: str
     layout: Layout = field(default_factory=Layout)
-    leave_out: frozenset[str] = NOT_HASHED
+    leave_out: frozenset[str] | None = NOT_HASHED
     content: ContentHash = NO_ROWS
     rows: int = 0
 
@@ -90,7 +90,8 @@ class TableFile:
             self._writer.write_table(part, row_group_size=part.num_rows)
             self._groups.append(bucket)
         self.rows += rows.num_rows
-        self.content += content_hash(rows, leave_out=self.leave_out)
+        if self.leave_out is not None:
+            self.content += content_hash(rows, leave_out=self.leave_out)
 
     def close(self) -> Written | None:
         """Finish the file; None where no row came."""

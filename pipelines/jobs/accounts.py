@@ -120,7 +120,8 @@ class Accounts:
     def _broken(self, line: Line, instant: int | None, verb: str) -> str:
         if instant is None or line["cti"] is None:
             return self._otherwise(line)
-        told = f"{verb} {self._moments.brief(instant)}, {spoken(line['cti'] - instant)} before the CTI {self._near(line, 'cti')}"
+        behind = f"{spoken(line['cti'] - instant)} before the CTI {self._near(line, 'cti')}"
+        told = f"{verb} {self._moments.brief(instant)}, {behind}"
         if line["cti_arrival"] is None or line["arrival"] is None:
             return told
         after = line["arrival"] - line["cti_arrival"]
@@ -136,7 +137,11 @@ class Accounts:
     def _no_arrival(self, line: Line) -> str:
         source = self._known.sources.get(str(line["source"]), {})
         column = source.get("arrival", "arrived")
-        due = "" if line["event_time"] is None else f", {source.get('time', 'stamped')} {self._moments.brief(line['event_time'])}"
+        due = (
+            ""
+            if line["event_time"] is None
+            else f", {source.get('time', 'stamped')} {self._moments.brief(line['event_time'])}"
+        )
         return f"never {column}: no arrival{due}"
 
     def _max_ahead(self, line: Line) -> str:
@@ -144,7 +149,8 @@ class Accounts:
             return self._otherwise(line)
         ahead, bound = line["event_time"] - line["arrival"], self._policy(line, "max_ahead")
         allowed = f"max_ahead allows {spoken(bound)}" if isinstance(bound, int) else "more than max_ahead allows"
-        return f"stamped {self._moments.brief(line['event_time'])}, {spoken(ahead)} ahead of its arrival; {allowed}, so its time does not count"
+        stamped = f"stamped {self._moments.brief(line['event_time'])}, {spoken(ahead)} ahead of its arrival"
+        return f"{stamped}; {allowed}, so its time does not count"
 
     def _unknown_port(self, line: Line) -> str:
         ports = (self._known.streams.get(line["stream"]) or {}).get("ports") or {}
@@ -155,7 +161,8 @@ class Accounts:
         return f"{column} {plain(came)} is no port; there are {', '.join(map(str, values))}"
 
     def _null_key(self, line: Line) -> str:
-        return f"no key: one of {', '.join(self._key_columns(line)) or 'its key columns'} is empty, so no operator can take it"
+        columns = ", ".join(self._key_columns(line)) or "its key columns"
+        return f"no key: one of {columns} is empty, so no operator can take it"
 
     def _unreadable_time(self, line: Line) -> str:
         raw = line["raw"]

@@ -18,19 +18,19 @@ from pipelines.engine.history import Span, State
 from pipelines.engine.landing import land_interval
 from pipelines.engine.lease import Claim
 from pipelines.engine.manifests import read_sequence
+from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.recording import open_recordings
-from pipelines.engine.stages import Outcome, Work, create_tables, run_stages
+from pipelines.engine.stages import Work, create_tables, run_stages
 from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError, WrongUse
-from pipelines.jobs.landed import add_landing_ledger, landed_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipelines.engine.commits import Driver
     from pipelines.engine.history import Entry
-    from pipelines.engine.manifests import Sequence as Landed
+    from pipelines.engine.sequence import Sequence as Landed
     from pipelines.engine.stages import Engine
 
 Interval = tuple[int, int]
@@ -164,17 +164,8 @@ def _commit(
     for table, files in outcome.new_files().items():
         driver.add_files(entry.commit, wanted.root / table, files)
     durations = {"tasks_ms": round((worked - begun) * 1000), "tables_ms": round((time.perf_counter() - worked) * 1000)}
-    driver.written(entry.commit, _counts(sequence, outcome), _hashes(outcome), outcome.carry.text, durations)
+    driver.written(entry.commit, commit_counts([sequence], outcome), commit_hashes(outcome), outcome.carry.text, durations)
     return driver.publish(entry.commit)
-
-
-def _counts(sequence: Landed, outcome: Outcome) -> dict[str, dict[str, int]]:
-    counts = {name: dict(count) for name, count in outcome.counts.items()}
-    return counts | {"landed": landed_counts(sequence)}
-
-
-def _hashes(outcome: Outcome) -> dict[str, str]:
-    return {name: content.text for name, content in outcome.hashes.items()}
 
 
 def check_span(intervals: Sequence[Interval]) -> None:

@@ -25,6 +25,10 @@ INTERRUPTED = 130
 """What a shell says of a command that ended by Ctrl-C."""
 PIPE_CLOSED = 141
 """What a shell says of a command whose reader went away."""
+GO_ON = (
+    "interrupted: nothing half done is seen by readers; the same command goes on from here, `pulseline status FLOW` "
+    "says where that is"
+)
 DEBUG = "PULSELINE_DEBUG"
 LONGEST = 600
 NEEDED_JAVA = 17
@@ -33,6 +37,8 @@ JAVA_ADVICE = (
     "JAVA_HOME to it, or run without Spark: --engine core"
 )
 
+WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
+"""The last line of a Python traceback."""
 CODES = MappingProxyType(
     {
         "pipelines.flows.errors.DefinitionError": Exit.RUN_FAILED,
@@ -71,21 +77,20 @@ def exit_code_of(error: BaseException) -> tuple[int, str]:
         found = judge(error)
         if found is not None:
             return int(found[0]), _one_line(found[1])
-    hint = "" if os.environ.get(DEBUG) else f" (set {DEBUG}=1 for the traceback)"
     told = _one_line(str(error)) or "no message"
-    return int(Exit.RUN_FAILED), f"{type(error).__name__}: {told}{hint}"
+    return int(Exit.RUN_FAILED), f"{type(error).__name__}: {told}{_hint()}"
+
+
+def _hint() -> str:
+    return "" if os.environ.get(DEBUG) else f" (set {DEBUG}=1 for the traceback)"
 
 
 Judged = tuple[int, str] | None
 
 
 def _interrupted(error: BaseException) -> Judged:
-    if isinstance(error, KeyboardInterrupt):
-        return (
-            INTERRUPTED,
-            "interrupted: nothing half done is seen by readers; the same command goes on from here, "
-            "`pulseline status FLOW` says where that is",
-        )
+    if any(isinstance(link, KeyboardInterrupt) for link in _chain(error)):
+        return INTERRUPTED, GO_ON
     if isinstance(error, BrokenPipeError):
         _silence_output()
         return PIPE_CLOSED, "the output's reader is gone; what it did not take was not printed"
@@ -102,11 +107,13 @@ def _own(error: BaseException) -> Judged:
     """Judge an error of ours, which says everything itself."""
     if isinstance(error, JobError):
         return error.code, str(error)
-    for kind in type(error).__mro__:
-        code = CODES.get(f"{kind.__module__}.{kind.__qualname__}")
-        if code is not None:
-            return code, str(error)
-    return None
+    code = _code(type(error))
+    return None if code is None else (code, str(error))
+
+
+def _code(kind: type) -> Exit | None:
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    return next((CODES[name] for name in names if name in CODES), None)
 
 
 def _of_machine(error: BaseException) -> Judged:
@@ -125,15 +132,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while link is not None and id(link) not in seen:
         yield link
         seen.add(id(link))
-        link = link.__cause__ or link.__context__
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
 def _disk(error: BaseException) -> str | None:
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     if full or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
         return (
-            f"no space left on the disk of {_home()}: make room, or set PULSELINE_HOME to a folder on a larger disk and "
-            "move what is there; then the same command goes on from here"
+            f"no space left on the disk of {_home()}: make room, or move that folder to a larger disk and set "
+            "PULSELINE_HOME to it; then the same command goes on from here"
         )
     return None
 
@@ -144,13 +151,17 @@ def _home() -> str:
 
 def _memory(error: BaseException) -> str | None:
     if isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in str(error):
-        return "not enough memory: raise `buckets` of the flow (smaller tasks), or run fewer at once (`master: local[1]`)"
+        return (
+            "not enough memory: raise `buckets` of the flow (smaller tasks), or run fewer at once (`master: local[1]`)"
+        )
     return None
 
 
 def _files(error: BaseException) -> str | None:
     if isinstance(error, PermissionError):
-        return f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
+        return (
+            f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
+        )
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         return f"{error.filename or error} is on a read-only disk: set PULSELINE_HOME to a folder that can be written"
     return None
@@ -169,7 +180,10 @@ def _java(error: BaseException) -> str | None:
     gateway = "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text
     missing = isinstance(error, FileNotFoundError) and "java" in str(error.filename or "")
     if gateway or missing:
-        return _java_problem() or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+        return (
+            _java_problem()
+            or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+        )
     return None
 
 
@@ -211,14 +225,17 @@ def _network(error: BaseException) -> str | None:
 
 
 def _carried(error: BaseException) -> Judged:
-    """Find an error of ours in what Spark says of a task that failed: its workers' errors come as text."""
+    """Judge what was raised in a task on a Spark worker, which comes back as text."""
     for link in _chain(error):
         if type(link).__module__.partition(".")[0] not in {"py4j", "pyspark"}:
             continue
-        for name, message in reversed(re.findall(r"^(?:\w+\.)*(\w+): (.+)$", _worker_text(str(link)), re.MULTILINE)):
-            for known, code in CODES.items():
-                if name == known.rpartition(".")[2]:
-                    return code, message
+        raised = WORKER_ERROR.findall(_worker_text(str(link)))
+        if raised:
+            name, message = raised[-1]
+            module, _, kind = name.rpartition(".")
+            known = getattr(sys.modules.get(module), kind, None)
+            code = _code(known) if isinstance(known, type) else None
+            return (code, message) if code is not None else (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
     return None
 
 
@@ -230,4 +247,3 @@ def _worker_text(text: str) -> str:
 def _one_line(text: str) -> str:
     joined = re.sub(r"\s+", " ", text).strip()
     return joined if len(joined) <= LONGEST else joined[: LONGEST - 1] + "…"
-

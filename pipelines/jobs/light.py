@@ -35,10 +35,10 @@ def spare_pandas() -> None:
     if PANDAS in sys.modules:
         return
     finder = _NotNow()
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type] # a static find_spec is all that the protocol asks
+    sys.meta_path.insert(0, finder)
     try:
         import pyarrow as pa
 
         pa.array([0])
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)

@@ -19,7 +19,7 @@ from pipelines.engine.carrying import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.columns import NOT_HASHED
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
-from pipelines.engine.stages import carry_parts
+from pipelines.engine.tasks import carry_key, carry_parts
 from pipelines.flows.grid import intervals
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.engines import engine_named
@@ -183,7 +183,7 @@ def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, Cont
     found[LEDGER] = content_hash(read_ledger(root, start, end), leave_out=NOT_HASHED)
     newest = max((entry for entry in log_state(root).published if entry.span.end == end), key=lambda e: e.commit)
     parts = [
-        content_hash(read_carry(root, name, part, newest.commit), leave_out=CARRY_NOT_HASHED)
+        content_hash(read_carry(root, name, part, newest.commit, key=carry_key(flow.streams[name], part)), leave_out=CARRY_NOT_HASHED)
         for name, names in carry_parts(flow).items()
         for part in names
     ]

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columns import TIME, canonical_json
-from pipelines.jobs.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.table import Table
+
+    from pipelines.jobs.moments import Moments
 
 CHUNK = 4_096
 LONGEST = 48
@@ -117,7 +118,7 @@ def table_text(columns: Mapping[str, Sequence[str]], right: Iterable[str] = (), 
     Args:
         columns: all of one length.
         right: names of columns of numbers.
-        wraps: name of the column that goes on in further lines where the terminal is too narrow; the others keep theirs.
+        wraps: name of the one column that goes on in further lines where the terminal is too narrow.
     """
     from rich import box
     from rich.table import Table
@@ -125,8 +126,9 @@ def table_text(columns: Mapping[str, Sequence[str]], right: Iterable[str] = (), 
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP - 1, 0, 0), show_edge=False)
     for name in columns:
-        justify = "right" if name in right else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=name != wraps, overflow="fold")
+        table.add_column(
+            Text(name), justify="right" if name in right else "left", no_wrap=name != wraps, overflow="fold"
+        )
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(Text(text) for text in row))
     needed = sum(max(map(len, (name, *texts))) + GAP for name, texts in columns.items()) + GAP
@@ -166,5 +168,3 @@ def times_note(rows: pa.Table, moments: Moments) -> str:
     ticks = (tick for name in kinds for tick in rows[name].cast(pa.int64()).to_pylist() if tick is not None)
     offsets = " and ".join(moments.offsets(ticks))
     return f"times: {moments.name}" + (f" ({offsets})" if offsets and moments.name != "UTC" else "")
-
-

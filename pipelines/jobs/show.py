@@ -1,4 +1,4 @@
-"""`pulseline show` and `pulseline ledger`: published rows, and what the ledger says of rows, as people and machines read."""
+"""`pulseline show` and `pulseline ledger`: published rows and what happened to the others, for people and machines."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def _key_parts(known: KnownRun, stream: str, columns: Sequence[str], key: str) -
     parts = [part.strip() for part in key.split(",")]
     if len(parts) != len(columns):
         came = counted(len(parts), "value")
-        raise WrongUse(f"the key of `{stream}` is {', '.join(columns)}; --key has {came}: {known.name} needs {','.join(columns)}")
+        raise WrongUse(
+            f"the key of `{stream}` is {', '.join(columns)}; --key has {came}: {known.name} needs {','.join(columns)}"
+        )
     return parts
 
 
@@ -144,7 +146,7 @@ def _rest(known: KnownRun, stream: str, key: str | None, kind: str | None, limit
     """Say how much of all there is was shown, and how to see more."""
     counts = stream_counts(known, stream)
     total = counts[kind] if kind else sum(counts.values())
-    noun = kind or "row"
+    noun = f"{kind} row" if kind else "row"
     if key is not None:
         return _rest_of_key(known, stream, key, limit, noun)
     if not total:
@@ -159,7 +161,6 @@ def _rest(known: KnownRun, stream: str, key: str | None, kind: str | None, limit
 def _rest_of_key(known: KnownRun, stream: str, key: str, limit: int, noun: str) -> str:
     columns = known.asked_key(stream)
     commits = [row.commit for row in known.state.published]
-    where = None
     schema = next(stream_pages(known.root, stream, (), ("arrival",))).schema
     where = _condition(known, stream, schema, key, None)
     if newest_row(known.root, stream, commits, [columns[0]], where) is None:
@@ -247,7 +248,9 @@ def _print_lines(known: KnownRun, reason: str | None, total: int, pages: Iterato
     tell(table_text(Accounts(known).columns(rows), wraps="what happened"))
     tell("")
     of = f" with the reason {reason}" if reason else ""
-    shown = f"all {counted(total, 'line')}{of}" if rows.num_rows >= total else (
-        f"the first {rows.num_rows:,} of {counted(total, 'line')}{of}; --limit 0 shows all"
+    shown = (
+        f"all {counted(total, 'line')}{of}"
+        if rows.num_rows >= total
+        else (f"the first {rows.num_rows:,} of {counted(total, 'line')}{of}; --limit 0 shows all")
     )
     tell(f"{shown} · {times_note(rows, known.moments)}")

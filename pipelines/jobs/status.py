@@ -1,4 +1,4 @@
-"""`pulseline status`: where a run stands, what is left to do, and what to type for it; without a JVM, in about a second."""
+"""`pulseline status`: where a run stands, what is left to do, and what to type for it; no JVM, about a second."""
 
 from __future__ import annotations
 

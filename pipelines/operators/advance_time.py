@@ -396,6 +396,13 @@ class AdvanceTime:
         self.records["state"] = grown(self.records["state"], keys, fresh())
         self.records["open"] = grown(self.records["open"], max(1, events), np.zeros(1, dtype=OPEN))
 
+    def listen(self, blind: Blind) -> None:
+        """Take no notice: silence is not judged here."""
+
+    def next_due(self) -> int:
+        """Say that silence alone makes nothing leave."""
+        return INFINITY
+
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate."""
         state, opens = self.records["state"], self.records["open"]

@@ -259,6 +259,20 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[n
     return i, n
 
 
+@compiled
+def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Give the first instant at which silence makes something leave, over all keys."""
+    first = INFINITY
+    for k in range(len(state)):
+        s = state[k]
+        due = _deadline(p, s)
+        if p.expire and s["newest"] != NULL and not s["retired"]:
+            due = min(due, s["seen"] + p.expire)
+        if due != INFINITY:
+            first = min(first, sighted(blind, due))
+    return first
+
+
 def fresh() -> Records:
     """Give the state of one key that has not been seen."""
     state = np.full(1, 0, dtype=STATE)
@@ -271,10 +285,12 @@ class Heartbeat:
     """Add timers to each key of a stream, under the policy's contract of when each one leaves.
 
     Safe on any division of the input into blocks: the state holds all that the rules look back on. Where the landing
-    was blind, deadlines wait for the end of the span.
+    was blind, deadlines wait for the end of the span. The edge: under `expire` any row of data shows that its key is
+    alive, counted or not.
 
-    Laws: data order and content unchanged; timers strictly increase and are multiples; removing null and out-of-order
-    rows changes no timer; cuts do not matter; readings do not matter.
+    Laws: data order and content unchanged; timers strictly increase and are multiples; no timer is followed by an
+    in-order row with a smaller timestamp unless the slack ran out; removing null and out-of-order rows changes no timer;
+    cuts do not matter; readings do not matter.
 
     Args:
         policy: the settings.
@@ -312,6 +328,14 @@ class Heartbeat:
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a heartbeat knows no event ids
         """Make room for `keys` keys."""
         self.records["state"] = grown(self.records["state"], keys, fresh())
+
+    def listen(self, blind: Blind) -> None:
+        """From now on know these spans in which nobody listened."""
+        self._blind = blind
+
+    def next_due(self) -> int:
+        """Give the instant at which the next timer leaves, or the next key retires, if no row comes before."""
+        return int(first_due(self._numbers, self._blind, self.records["state"]))
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order of arrival and place; give what leaves, each key in its order."""

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
+    INFINITY,
     NULL,
     OUT_CAPACITY,
     Fate,
@@ -260,7 +261,8 @@ class Merge:
     A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
     Where a port is silent everything waits: put a heartbeat before it.
 
-    Laws: rows in = rows out + rows held + ledger; each port keeps its order; cuts do not matter.
+    Laws: rows in = rows out + rows held + ledger; each port keeps its order; rows leave in the order of the values they
+    are compared by; cuts do not matter.
 
     Args:
         policy: the settings.
@@ -296,6 +298,13 @@ class Merge:
         ports = np.zeros(1, dtype=CARRIED_PORT)
         ports["left"] = NULL
         self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
+
+    def listen(self, blind: Blind) -> None:
+        """Take no notice: silence is not judged here."""
+
+    def next_due(self) -> int:
+        """Say that silence alone makes nothing leave."""
+        return INFINITY
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.

@@ -67,6 +67,12 @@ class Operator(Protocol):
     def grow(self, keys: int, events: int) -> None:
         """Make room for `keys` keys and `events` event ids in all; new ones begin fresh."""
 
+    def listen(self, blind: Blind) -> None:
+        """From now on know these spans in which nobody listened."""
+
+    def next_due(self) -> int:
+        """Give the first instant at which silence alone would make something leave; INFINITY where it never would."""
+
     def feed(self, rows: Rows, held: int) -> Iterator[Records]:
         """Take in one block, the first `held` rows of it the held ones, and give what leaves in a reused buffer."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -163,24 +164,6 @@ def _leavings(row: np.void, block: Sequence[Given], keys: list[str]) -> list[Lef
     return found
 
 
-def cut(job: Job, cuts: Iterable[int] = (), *, restarts: bool = False, capacity: int = OUT_CAPACITY) -> Outcome:
-    """Run a job with its rows cut before the given positions.
-
-    Args:
-        job: what to do.
-        cuts: positions in the rows; each begins a new block.
-        restarts: whether a fresh operator takes up the carry at each cut.
-        capacity: rows of the output buffer.
-    """
-    drive, left = Drive(job, capacity), []
-    inner = sorted({at for at in cuts if 0 < at < len(job.rows)})
-    for start, end in pairwise([0, *inner, len(job.rows)]):
-        if restarts and start:
-            drive.restart()
-        left += drive.feed(job.rows[start:end])
-    return Outcome(by_stream(left), tuple(row.id for row in drive.waiting))
-
-
 class Outcome(NamedTuple):
     """What a job came to: what left, by stream and key in order, and the ids of the rows still held."""
 
@@ -196,6 +179,34 @@ class Outcome(NamedTuple):
     def all(self) -> list[Left]:
         """Give everything that left, in no particular order of keys."""
         return [row for rows in self.left.values() for row in rows]
+
+
+class Between(Enum):
+    """What happens between two blocks."""
+
+    NOTHING = "nothing"
+    RESTART = "restart"
+    """A fresh operator takes up the carry."""
+
+
+def run(
+    job: Job, cuts: Iterable[int] = (), between: Between = Between.NOTHING, capacity: int = OUT_CAPACITY
+) -> Outcome:
+    """Run a job with its rows cut before the given positions.
+
+    Args:
+        job: what to do.
+        cuts: positions in the rows; each begins a new block.
+        between: what happens at each cut.
+        capacity: rows of the output buffer.
+    """
+    drive, left = Drive(job, capacity), []
+    inner = sorted({at for at in cuts if 0 < at < len(job.rows)})
+    for start, end in pairwise([0, *inner, len(job.rows)]):
+        if start and between is Between.RESTART:
+            drive.restart()
+        left += drive.feed(job.rows[start:end])
+    return Outcome(by_stream(left), tuple(row.id for row in drive.waiting))
 
 
 def by_stream(left: Iterable[Left]) -> dict[tuple[str, str], list[Left]]:

@@ -1,7 +1,8 @@
-"""What the landing itself has to say in a commit: rows it could not land, and counts."""
+"""What a commit says of itself when its tasks are done: counts, hashes, and the rows that the landing set aside."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,10 @@ from pipelines.engine.tasks import ledger_counts
 from pipelines.engine.writing import TableFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from pipelines.engine.manifests import Sequence
+    from pipelines.engine.sequence import Sequence
     from pipelines.engine.stages import Outcome
 
 
@@ -39,6 +41,19 @@ def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Out
         outcome.hashes["ledger"] = outcome.hashes["ledger"] + file.content
 
 
-def landed_counts(sequence: Sequence) -> dict[str, int]:
-    """Count the rows of each source in a sequence."""
-    return {name: source.rows for name, source in sequence.sources.items()}
+def commit_counts(sequences: Iterable[Sequence], outcome: Outcome) -> dict[str, dict[str, int]]:
+    """Give the counts of a commit: by stream and kind, by ledger line, and the rows landed of each source.
+
+    Args:
+        sequences: what the commit ran over.
+        outcome: of its tasks.
+    """
+    landed: Counter[str] = Counter()
+    for sequence in sequences:
+        landed.update({name: source.rows for name, source in sequence.sources.items()})
+    return {name: dict(count) for name, count in outcome.counts.items()} | {"landed": dict(landed)}
+
+
+def commit_hashes(outcome: Outcome) -> dict[str, str]:
+    """Give the content hash of each stream and the ledger as text."""
+    return {name: content.text for name, content in outcome.hashes.items()}

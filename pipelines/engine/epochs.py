@@ -1,0 +1,271 @@
+"""Epochs: the commits of a stream. Each takes closed sequences in their order and runs the flow over them.
+
+Spark's batch ids mean nothing here. An epoch keeps, of the sequences it was given, those after the last published one;
+it is done when none is left. The tables are the truth: a lost checkpoint is made anew, and one that is ahead of the
+tables is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.engine.carrying import Writes
+from pipelines.engine.content import ContentHash
+from pipelines.engine.history import CommitKind, Span, State
+from pipelines.engine.manifests import read_sequence
+from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.refusals import CommitError
+from pipelines.engine.stages import Work, create_tables, run_stages
+from pipelines.engine.writing import NO_ROWS
+from pipelines.flows.model import Flow
+from pipelines.operators.rows import INFINITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from collections.abc import Sequence as Many
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits import Driver
+    from pipelines.engine.history import Entry
+    from pipelines.engine.sequence import Chain, Sequence
+    from pipelines.engine.stages import Engine, Outcome
+
+FOLD_EVERY = 50
+"""Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
+UNKNOWN_DUE = -INFINITY
+
+
+class SequencesAheadError(CommitError):
+    """An epoch was planned from sequences beyond what the tables hold."""
+
+    def __init__(self, first: int, last: int, published: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(first, last, published)
+        self.first, self.last, self.published = first, last, published
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"an epoch must go on from the last published sequence, {self.published}; the checkpoint plans sequences "
+            f"{self.first} to {self.last}, so {self.published + 1} to {self.first - 1} would be lost: the checkpoint is "
+            "not of these tables; remove the run's folder `checkpoints` and start again"
+        )
+
+
+class SequenceGapError(CommitError):
+    """A sequence does not begin where the tables end."""
+
+    def __init__(self, sequence: int, start: int, published: int) -> None:
+        """Keep the facts as attributes, instants in ticks."""
+        super().__init__(sequence, start, published)
+        self.sequence, self.start, self.published = sequence, start, published
+
+    def __str__(self) -> str:
+        """Say what came."""
+        from pipelines.engine.columns import instant_text
+
+        return (
+            f"sequence {self.sequence} must begin where the last commit ends, {instant_text(self.published)}; it begins at "
+            f"{instant_text(self.start)}: the landing and the tables are not of one run"
+        )
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Several closed sequences that follow one another, read as one."""
+
+    parts: tuple[Sequence, ...]
+
+    @property
+    def buckets(self) -> int:
+        """Give the number of buckets of the landing."""
+        return self.parts[0].buckets
+
+    def inputs(self, source: str, bucket: int) -> list[Chain]:
+        """Give the files of a source's bucket as one chain, for each sequence comes after the one before."""
+        files = tuple(file for part in self.parts for chain in part.inputs(source, bucket) for file in chain)
+        return [files] if files else []
+
+    def rows(self) -> int:
+        """Count the rows and ledger lines of all sources."""
+        return sum(source.rows for part in self.parts for source in part.sources.values()) + sum(
+            part.ledger.rows for part in self.parts
+        )
+
+
+@dataclass
+class EpochRunner:
+    """Runs the epochs of one flow under one lease.
+
+    Args:
+        driver: holds the lease.
+        flow: what runs; a commit that is pending from before is finished under its own plan.
+        landing: folder of the sequences.
+        engine: who runs the tasks of an epoch.
+        now: what time it is on the flow's clock, and how much faster than the wall that clock runs.
+        blind: gives, per source, the spans in which nobody listened, as known at a sequence.
+    """
+
+    driver: Driver
+    flow: Flow
+    landing: Path
+    engine: Callable[[int], Engine]
+    now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
+    blind: Callable[[Sequence], Mapping[str, tuple[tuple[int, int], ...]]] = lambda _: {}
+    published: Callable[[Entry], None] = lambda _: None
+    _next_due: int = field(default=UNKNOWN_DUE, init=False)
+    _session: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    _kept: int = field(default=0, init=False)
+    """The last commit that was worked on here; since then nothing was due."""
+    _since_base: int = field(default=0, init=False)
+    _made: bool = field(default=False, init=False)
+
+    @property
+    def root(self) -> Path:
+        """Give the run's folder."""
+        return self.driver.root
+
+    def last_sequence(self) -> int:
+        """Give the last sequence that a published commit holds; 0 before the first."""
+        tip = self.driver.state().tip
+        return max(tip.sequences, default=0) if tip else 0
+
+    def finish_pending(self) -> Entry | None:
+        """Finish the commit that an earlier driver left, under its own plan.
+
+        Raises:
+            PlanChangedError: this code can no longer run that plan.
+        """
+        pending = self.driver.pending()
+        if pending is None:
+            return None
+        if pending.state is State.WRITTEN or pending.plan is None:
+            return self.driver.publish(pending.commit)
+        flow = Flow.from_definition(json.loads(pending.plan)["flow"])
+        entry = pending.under(flow.fingerprint())
+        sequences = Sequences(tuple(read_sequence(self.landing, number) for number in entry.sequences))
+        return self._work(flow, entry, sequences)
+
+    def advance(self, after: int, upto: int) -> Entry | None:
+        """Run one epoch over the sequences after `after` up to `upto`, less those that are published already.
+
+        Returns:
+            The published commit; None where nothing was left to do.
+
+        Raises:
+            SequencesAheadError: sequences between the published ones and `after` would be lost.
+            SequenceGapError: the first sequence does not begin where the tables end.
+        """
+        done = self.last_sequence()
+        if after > done:
+            raise SequencesAheadError(after + 1, upto, done)
+        numbers = range(done + 1, upto + 1)
+        if not numbers:
+            return None
+        sequences = Sequences(tuple(read_sequence(self.landing, number) for number in numbers))
+        span = Span(sequences.parts[0].start, sequences.parts[-1].end)
+        tip = self.driver.state().tip
+        if tip is not None and tip.span.end != span.start:
+            raise SequenceGapError(numbers[0], span.start, tip.span.end)
+        if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
+            return self._idle(span, numbers)
+        entry = self.driver.intent(
+            self.driver.next_number(),
+            span,
+            tip.commit if tip else 0,
+            list(numbers),
+            {"flow": self.flow.definition()},
+            self.flow.fingerprint(),
+            kind=CommitKind.EPOCH,
+        )
+        return self._work(self.flow, entry, sequences)
+
+    def _idle(self, span: Span, numbers: Many[int]) -> Entry:
+        """Publish an epoch with no row and nothing due: one row, and no table is touched."""
+        entry = self.driver.idle(self.driver.next_number(), span, list(numbers), {})
+        self.published(entry)
+        return entry
+
+    def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
+        begun = time.perf_counter()
+        schemas = {name: sequences.parts[-1].payload(name) for name in flow.sources}
+        self._create(flow, schemas)
+        writes = Writes.BOTH if self._since_base + 1 >= FOLD_EVERY else Writes.DELTA
+        state = self.driver.state()
+        work = Work(
+            root=self.root,
+            definition=json.dumps(flow.definition(), sort_keys=True),
+            schemas=schemas,
+            commit=entry.commit,
+            parent=entry.parent,
+            start=entry.span.start,
+            close=entry.span.end,
+            landed=sequences,
+            state=state,
+            blind=self.blind(sequences.parts[-1]),
+            final=sequences.parts[-1].final,
+            writes=writes,
+            session=self._session,
+            kept=self._kept,
+        )
+        outcome = run_stages(work, self.engine(sequences.rows()))
+        for sequence in sequences.parts:
+            add_landing_ledger(self.root, entry.commit, sequence, outcome)
+        worked = time.perf_counter()
+        for table, files in outcome.new_files().items():
+            self.driver.add_files(entry.commit, self.root / table, files)
+        if writes is Writes.BOTH:
+            self.driver.fold(entry.commit)
+        carry = self._carry_before(entry.parent) + outcome.carry
+        durations = {
+            "tasks_ms": round((worked - begun) * 1000),
+            "tables_ms": round((time.perf_counter() - worked) * 1000),
+        }
+        done = self.driver.written_and_published(
+            entry.commit,
+            commit_counts(sequences.parts, outcome),
+            commit_hashes(outcome),
+            carry.text,
+            durations,
+            detail={"lateness": lateness(outcome, *self.now())},
+        )
+        self._since_base = 0 if writes is Writes.BOTH else self._since_base + 1
+        self._next_due, self._kept = outcome.next_due, entry.commit
+        self.published(done)
+        return done
+
+    def _create(self, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+        if not self._made:
+            create_tables(self.root, flow, schemas)
+            self._made = True
+
+    def _carry_before(self, parent: int) -> ContentHash:
+        entry = self.driver.state().commits.get(parent)
+        return ContentHash.from_text(entry.carry_hash) if entry and entry.carry_hash else NO_ROWS
+
+
+def lateness(outcome: Outcome, now: int, speed: float) -> dict[str, float]:
+    """Say how late the timers of a commit were published: published minus due, in wall-clock milliseconds.
+
+    Args:
+        outcome: of the commit's tasks.
+        now: the instant of publishing on the flow's clock, in ticks; 0 where there is no clock.
+        speed: how much faster than the wall that clock runs.
+
+    Returns:
+        `timers`, and where there are any `p50_ms`, `p99_ms`, `max_ms`.
+    """
+    due = np.concatenate([np.zeros(0, dtype=np.int64), *outcome.due])
+    if not len(due) or not now:
+        return {"timers": len(due)}
+    late = (now - due) / (speed or 1.0) / 1000
+    p50, p99, top = (round(float(value), 1) for value in np.quantile(late, [0.5, 0.99, 1.0]))
+    return {"timers": len(due), "p50_ms": p50, "p99_ms": p99, "max_ms": top}

@@ -1,0 +1,168 @@
+"""A flow as a drawing of boxes and arrows, its policies in words: what a person wants to see before running it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pipelines.flows.durations import spell
+from pipelines.flows.plan import plan
+from pipelines.jobs.moments import counted, spoken
+from pipelines.jobs.printing import width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipelines.flows.model import FeedSpec, Flow, Source, Stream
+    from pipelines.flows.plan import Stage
+    from pipelines.operators.advance_time import AdvanceTimePolicy
+    from pipelines.operators.heartbeat import HeartbeatPolicy
+    from pipelines.operators.merge import MergePolicy
+
+WIDEST, NARROWEST = 84, 40
+STEM = 12
+"""Column in which arrows run."""
+HASH = 12
+SHAPES = {"POINT": "points", "INTERVAL": "intervals", "EDGE": "edges"}
+
+
+def drawn(flow: Flow) -> Iterator[str]:
+    """Draw a flow, a line at a time: sources, then stage by stage the streams that it runs."""
+    wide = max(NARROWEST, min(WIDEST, width()))
+    yield f"{flow.name}" + (f": {flow.about}" if flow.about else "")
+    yield (
+        f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {counted(flow.buckets, 'bucket')} · "
+        f"fingerprint {flow.fingerprint()[:HASH]}"
+    )
+    yield ""
+    above: list[str] = []
+    for source in flow.sources.values():
+        yield from _box(source.name, _source_words(source), wide)
+        above = [source.name]
+    for stage in plan(flow).stages:
+        for place, name in enumerate(stage.streams):
+            stream = flow.streams[name]
+            linked = not set(above).isdisjoint(stream.inputs)
+            yield from _arrow(_stage_words(flow, stage) if place == 0 else "", joined=linked)
+            yield from _box(name, _stream_words(stream), wide, stream.sides)
+            above = [name, *stream.sides]
+    yield ""
+
+
+def _arrow(note: str, *, joined: bool) -> Iterator[str]:
+    stem = " " * STEM
+    yield f"{stem}{'│' if joined else ' '}{'   ' + note if note else ''}".rstrip()
+    if joined:
+        yield f"{stem}▼"
+
+
+def _box(title: str, words: Sequence[str], wide: int, sides: Sequence[str] = ()) -> Iterator[str]:
+    inner = wide - 4
+    lines = [line for text in words for line in textwrap.wrap(text, inner, subsequent_indent="  ")]
+    yield f"┌─ {title} ".ljust(wide - 1, "─") + "┐"
+    for line in lines:
+        yield f"│ {line:<{inner}} │"
+    for side in sides:
+        yield f"│ {'':<{inner}} ├──▶ {side}"
+    yield "└".ljust(wide - 1, "─") + "┘"
+
+
+def _source_words(source: Source) -> list[str]:
+    end = f" until `{source.end}`" if source.end else ""
+    edges = f", start or end by `{source.edge}`, one event by `{source.event_id}`" if source.edge else ""
+    words = [
+        f"= {_feed_words(source.feed)}",
+        f"{SHAPES[source.shape.name]} at `{source.time}`{end}{edges}; a row arrives at `{source.arrival}`",
+        f"key: {', '.join(source.key)}",
+    ]
+    if source.rename:
+        words.append("renamed: " + ", ".join(f"{old} to {new}" for old, new in source.rename.items()))
+    return [*([source.about] if source.about else []), *words]
+
+
+def _feed_words(feed: FeedSpec) -> str:
+    if feed.kind == "builtin":
+        return f"{feed.name}, which comes with a package"
+    zone = f", times without zone are {feed.timezone}" if feed.timezone else ""
+    return f"{feed.kind} files {', '.join(feed.paths)}{zone}"
+
+
+def _stage_words(flow: Flow, stage: Stage) -> str:
+    if stage.key:
+        return f"stage {stage.index}: by {', '.join(stage.key)}, {counted(flow.buckets, 'task')}, one a bucket"
+    return f"stage {stage.index}: one task that sees every row in one order"
+
+
+def _stream_words(stream: Stream) -> list[str]:
+    """Say what a stream's operator does."""
+    from pipelines.operators.advance_time import AdvanceTimePolicy
+    from pipelines.operators.heartbeat import HeartbeatPolicy
+
+    inputs = ", ".join(stream.inputs)
+    scope = f", for each {', '.join(stream.by)}" if stream.by else ""
+    if isinstance(stream.policy, HeartbeatPolicy):
+        words = [f"= heartbeat of {inputs}{scope}", *heartbeat_words(stream.policy)]
+    elif isinstance(stream.policy, AdvanceTimePolicy):
+        words = [f"= advance_time of {inputs}{scope}", *advance_time_words(stream, stream.policy)]
+    else:
+        words = [f"= merge of {inputs}{scope}", *merge_words(stream, stream.policy)]
+    return [*([stream.about] if stream.about else []), *words]
+
+
+def heartbeat_words(policy: HeartbeatPolicy) -> list[str]:
+    """Say in words what a heartbeat does."""
+    when = f"{spoken(policy.slack)} after its time" if policy.slack else "at its time"
+    every = f"passes every row on, with a timer at each multiple of {spoken(policy.interval)} of event time"
+    words = [f"{every}; where no row comes, the clock brings the timer, {when}"]
+    if policy.acceleration != (1, 1):
+        words.append(f"event time runs {policy.acceleration[0]}/{policy.acceleration[1]} times as fast as the clock")
+    if policy.max_ahead is None:
+        words.append("a time counts however far it runs ahead of its row's arrival")
+    else:
+        words.append(f"a time more than {spoken(policy.max_ahead)} ahead of its row's arrival does not count")
+    words.append(f"a row that would give more than {policy.max_catch_up:,} timers does not count")
+    if policy.expire is not None:
+        words.append(f"the timers of a key stop after {spoken(policy.expire)} of silence")
+    return words
+
+
+def merge_words(stream: Stream, policy: MergePolicy) -> list[str]:
+    """Say in words what a merge does."""
+    ports = stream.ports
+    named = f"the ports are {', '.join(stream.inputs)}"
+    if ports is not None and ports.column is not None:
+        named = f"the ports are {ports.column} {', '.join(str(value) for value in ports.values)}"
+    held = "waits on" if policy.at_end.name == "HOLD" else "leaves in order"
+    words = [
+        f"rows leave in order of event time; {named}",
+        f"a row waits until every port has shown that it has nothing earlier; what waits at the end {held}",
+    ]
+    if policy.max_held is not None:
+        words.append(f"at most {counted(policy.max_held, 'row')} may wait, or the run stops")
+    return words
+
+
+def advance_time_words(stream: Stream, policy: AdvanceTimePolicy) -> list[str]:
+    """Say in words which promises are made, and what becomes of rows that break one."""
+    after = [
+        *([f"after every {counted(policy.events, 'event')}"] if policy.events is not None else []),
+        *([f"each {spoken(policy.duration)} of event time"] if policy.duration is not None else []),
+    ]
+    delay = (
+        f"{spoken(abs(policy.delay))} {'before' if policy.delay >= 0 else 'past'} the time of the event that causes it"
+    )
+    promise = f"a promise (CTI) {' and '.join(after)}, {delay}" if after else "promises (CTIs) come with its input"
+    late = {
+        "DROP": "goes to the ledger alone",
+        "ADJUST": "is moved to the promise where it reaches past it, else it goes to the ledger alone",
+        "DIVERT": f"is kept unchanged in {', '.join(stream.sides)}",
+    }[policy.late.name]
+    words = [promise, f"what starts before the newest promise {late}"]
+    if policy.shape.name == "EDGE":
+        closes = policy.late_end.name == "CLOSE_AT_CTI"
+        words.append(f"an event whose end is too late {'ends at the newest promise' if closes else 'stays open'}")
+    if policy.max_ahead is not None:
+        words.append(f"an event more than {spoken(policy.max_ahead)} ahead of its arrival causes no promise")
+    if policy.at_end.name == "INFINITY":
+        words.append("when the stream ends, a last promise: everything")
+    return words

@@ -1,0 +1,177 @@
+"""`pulseline flows`: list the flows, draw one with its stages, and see that one's feeds are what it says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.flows.errors import FlowError, nearest
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.settings import flow_files, load_flow, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.flows.model import Flow, Stream
+    from pipelines.jobs.settings import Settings
+
+    Tell = Callable[[str], object]
+
+
+def list_flows(tell: Tell) -> None:
+    """Print a line for each flow of the configuration, and what is wrong with those that are no YAML.
+
+    Args:
+        tell: prints a text.
+    """
+    settings = read_settings()
+    files = flow_files(settings)
+    folder = settings.config / "flows"
+    if not files:
+        tell(f"no flow in {folder}; next: write {folder}/my_flow.yaml, then: pulseline flows validate my_flow")
+        return
+    widest = max(len(file.stem) for file in files)
+    for file in files:
+        tell(f"{file.stem:{widest}}  {_line(settings, file)}")
+    tell(f"next: pulseline flows show {files[0].stem}")
+
+
+def _line(settings: Settings, file: Path) -> str:
+    from pipelines.flows.document import Mapping as Tree
+    from pipelines.flows.document import Scalar, load
+
+    try:
+        entries = load(file).entries
+    except FlowError as error:
+        return f"cannot be read: {error}"
+    about, named = entries.get("about"), entries.get("flow")
+    sizes = [len(part.entries) if isinstance(part := entries.get(name), Tree) else 0 for name in ("sources", "streams")]
+    told = about.text if isinstance(about, Scalar) else ""
+    called = f" (flow `{named.text}`)" if isinstance(named, Scalar) and named.text != file.stem else ""
+    runs = sorted(folder.parent.name for folder in (settings.home / file.stem).glob("*/commits"))
+    shown = ", ".join(runs[:3]) + (", …" if len(runs) > 3 else "")  # noqa: PLR2004
+    ran = f"; runs: {shown}" if runs else "; not run yet"
+    return f"{told}{called} {_plural(sizes[0], 'source')}, {_plural(sizes[1], 'stream')}{ran}".strip()
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def show_flow(name: str, tell: Tell) -> None:
+    """Draw a flow: its sources, its streams and what each does, and the stages that run them.
+
+    Args:
+        name: of the flow, or the path of its file.
+        tell: prints a text.
+
+    Raises:
+        WrongUse: no such flow.
+        FlowError: its file makes no sense.
+    """
+    from pipelines.jobs.drawing import drawn
+
+    flow = load_flow(read_settings(), name)
+    for line in drawn(flow):
+        tell(line)
+    for warning in flow.warnings:
+        tell(f"warning: {warning}")
+    tell(f"next: pulseline flows validate {name}")
+
+
+def validate_flow(name: str, tell: Tell) -> None:
+    """Read a flow, open its feeds, and see that every column that it names is there with a type that can be used.
+
+    Args:
+        name: of the flow, or the path of its file.
+        tell: prints a text.
+
+    Raises:
+        WrongUse: no such flow, or streams that do not go together with the feeds' columns.
+        FlowError: its file makes no sense.
+        LandingError: a feed is missing, or is not what the flow says of it.
+    """
+    from pipelines.engine.recording import open_recordings
+
+    settings = read_settings()
+    flow = load_flow(settings, name)
+    recordings = open_recordings(flow, settings.feeds_base(flow))
+    schemas = {source: recording.schema for source, recording in recordings.items()}
+    for source, schema in schemas.items():
+        tell(f"source {source}: {_columns(flow, source, schema)}")
+    payload = _payloads(flow, schemas)
+    for stream in flow.tables():
+        key = flow.key_of(stream)
+        numbered = f"by {', '.join(key)}" if key else "stream-wide"
+        tell(f"stream {stream}: {numbered}, {_plural(len(payload[stream]), 'payload column')}")
+    for warning in flow.warnings:
+        tell(f"warning: {warning}")
+    wrong = _plural(len(flow.warnings), "warning") if flow.warnings else "nothing to complain about"
+    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name)}")
+
+
+def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
+    declared = flow.sources[source]
+    roles: dict[str, list[str]] = {}
+    for column in declared.key:
+        roles.setdefault(column, []).append("key")
+    for role in ("time", "arrival", "end", "edge", "event_id"):
+        if getattr(declared, role):
+            roles.setdefault(getattr(declared, role), []).append(role)
+    return ", ".join(
+        f"{field.name} {field.type}" + (f" ({', '.join(roles[field.name])})" if field.name in roles else "")
+        for field in schema
+    )
+
+
+def _first_run(flow: Flow, name: str) -> str:
+    from pipelines.jobs.known import ANY_END, ANY_START, FIRST_DAYS
+
+    feeds = [source.feed.name or "" for source in flow.sources.values()]
+    start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
+    return f"pulseline run {name} --start {start} --end {end}"
+
+
+def _payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schema]:
+    """Give the payload columns of everything, having seen that each stream can be made of its inputs."""
+    from pipelines.engine.tasks import payloads
+
+    known = payloads(flow, schemas)
+    for stream in flow.streams.values():
+        for problem in _problems(stream, known):
+            raise WrongUse(f"{flow.file}: stream `{stream.name}`: {problem}")
+    return known
+
+
+def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
+    seen: dict[str, tuple[str, pa.Field]] = {}
+    for given in stream.inputs:
+        for field in known[given]:
+            before, other = seen.setdefault(field.name, (given, field))
+            if other.type != field.type:
+                yield (
+                    f"column `{field.name}` must have one type in all inputs; it is {other.type} in `{before}` and "
+                    f"{field.type} in `{given}`: rename one (`rename:` of its source)"
+                )
+    yield from _port_problems(stream, {name: field for name, (_, field) in seen.items()})
+
+
+def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
+    import pyarrow as pa
+
+    ports = stream.ports
+    if ports is None or ports.column is None:
+        return
+    if ports.column not in there:
+        near = nearest(ports.column, there)
+        hint = f"; did you mean `{near}`?" if near else ""
+        yield f"`ports_by` must name a column of its input; `{ports.column}` is none of {', '.join(there)}{hint}"
+        return
+    kind = there[ports.column].type
+    for value in ports.values:
+        try:
+            pa.scalar(value).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            yield f"the values of `ports_by: {ports.column}` must be {kind}; `{value}` is none"

@@ -1,0 +1,208 @@
+"""Whatever is raised becomes an exit code and one line that says what to do."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.engine.landing_errors import ColumnMissingError, FeedChangedError
+from pipelines.engine.refusals import LeaseHeldError, MissingPredecessorError
+from pipelines.engine.tables import ConcurrentAddError
+from pipelines.flows.errors import DefinitionError, FlowError, GridError
+from pipelines.jobs import ending
+from pipelines.jobs.ending import CODES, exit_code_of, java_version
+from pipelines.jobs.failures import JobError, WrongUse
+from pipelines.operators.merge import MergeFull
+from pipelines.operators.rows import PolicyError
+
+
+@pytest.fixture(autouse=True)
+def _no_debugging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PULSELINE_DEBUG", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (WrongUse("no flow"), 2),
+        (JobError("it failed"), 3),
+        (FlowError("f.yaml", 3, "`x`", "an operator"), 2),
+        (GridError("start 5", "a date"), 2),
+        (PolicyError("interval", "more than zero", 0), 2),
+        (ColumnMissingError("s", "key", "a", ("b",), None), 2),
+        (FeedChangedError("s"), 3),
+        (DefinitionError("KeyError: 'x'"), 3),
+        (LeaseHeldError("f", "process 1 on here", 0), 3),
+        (MissingPredecessorError(0, 1, 2), 3),
+        (ConcurrentAddError("t", 1, "why"), 3),
+        (MergeFull(5, 3), 3),
+    ],
+)
+def test_errors_of_ours_say_all_themselves(error: Exception, code: int) -> None:
+    assert exit_code_of(error) == (code, str(error))
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_every_class_that_is_told_by_name_exists(name: str) -> None:
+    module, _, kind = name.rpartition(".")
+    assert issubclass(getattr(importlib.import_module(module), kind), Exception)
+
+
+def test_what_nobody_expected_is_named_with_the_way_to_its_traceback() -> None:
+    assert exit_code_of(ZeroDivisionError("division\nby zero")) == (
+        3,
+        "ZeroDivisionError: division by zero (set PULSELINE_DEBUG=1 for the traceback)",
+    )
+    assert "no message" in exit_code_of(ValueError())[1]
+
+
+def test_the_traceback_is_printed_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PULSELINE_DEBUG", "1")
+    try:
+        raise WrongUse("no flow")
+    except WrongUse as error:
+        assert exit_code_of(error) == (2, "no flow")
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    assert "PULSELINE_DEBUG" not in exit_code_of(ValueError("x"))[1]
+
+
+def test_an_interruption_says_how_to_go_on() -> None:
+    code, line = exit_code_of(KeyboardInterrupt())
+    assert code == 130
+    assert "the same command goes on from here" in line
+    late = RuntimeError("the gateway is gone")
+    late.__context__ = KeyboardInterrupt()
+    assert exit_code_of(late)[0] == 130
+
+
+def test_a_full_disk_is_recognised_wherever_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", "elsewhere")
+    plain = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    told = RuntimeError("Generic LocalFileSystem error: No space left on device (os error 28)")
+    caused = JobError("could not")
+    caused.__cause__ = plain
+    for error in (plain, told, caused):
+        code, line = exit_code_of(error)
+        assert code == 3
+        assert "no space left on the disk of" in line
+        assert "elsewhere" in line
+        assert "PULSELINE_HOME" in line
+
+
+def test_a_cause_that_was_put_away_is_not_looked_at() -> None:
+    error = FlowError("f.yaml", 1, "no readable file", "a flow")
+    error.__context__ = PermissionError(errno.EACCES, "denied", "f.yaml")
+    error.__suppress_context__ = True
+    assert exit_code_of(error) == (2, str(error))
+
+
+def test_missing_permission_package_memory_and_network_are_recognised() -> None:
+    assert "no permission for x" in exit_code_of(PermissionError(errno.EACCES, "denied", "x"))[1]
+    assert "read-only" in exit_code_of(OSError(errno.EROFS, "read-only", "x"))[1]
+    line = exit_code_of(ModuleNotFoundError("No module named 'numba.core'", name="numba.core"))[1]
+    assert line.startswith("the package numba is not installed")
+    assert line.endswith("`make setup`")
+    assert "buckets" in exit_code_of(MemoryError())[1]
+    assert "no network" in exit_code_of(OSError("Temporary failure in name resolution"))[1]
+
+
+class PySparkRuntimeError(RuntimeError):
+    """As Spark names it."""
+
+
+GATEWAY = PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+
+
+def java(folder: Path, version: str) -> None:
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "java"
+    script.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2020-01-01' >&2\n")
+    script.chmod(0o755)
+
+
+def test_no_java_and_the_wrong_java_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, line = exit_code_of(GATEWAY)
+    assert code == 3
+    assert "Spark needs Java 17, and there is no" in line
+    assert "--engine core" in line
+    java(tmp_path, "11.0.2")
+    assert "is Java 11: install it" in exit_code_of(GATEWAY)[1]
+
+
+@pytest.mark.parametrize(("version", "number"), [("1.8.0_292", 8), ("17.0.15", 17), ("21", 21)])
+def test_versions_of_java_are_read(tmp_path: Path, version: str, number: int) -> None:
+    java(tmp_path, version)
+    assert java_version(str(tmp_path / "bin" / "java")) == number
+    assert java_version(str(tmp_path / "none")) is None
+
+
+def test_a_jvm_that_died_for_another_reason_says_where_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java(tmp_path, "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "see what it wrote above" in exit_code_of(GATEWAY)[1]
+
+
+WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "worker.py", line 3622, in main
+    process()
+{last}
+\tat org.apache.spark.api.python.BasePythonRunner.compute(PythonRunner.scala:1)
+Caused by: java.lang.Exception: no
+"""
+
+
+def from_worker(last: str) -> Exception:
+    kind = type("PythonException", (Exception,), {"__module__": "pyspark.errors"})
+    return kind(WORKER.format(last=last))
+
+
+def test_what_was_raised_in_a_task_is_judged_as_if_it_were_here() -> None:
+    assert exit_code_of(from_worker("pipelines.operators.merge.MergeFull: the merge holds 5 rows")) == (
+        3,
+        "the merge holds 5 rows",
+    )
+    assert exit_code_of(from_worker("pipelines.engine.landing_errors.ColumnMissingError: no column"))[0] == 2
+    assert exit_code_of(from_worker("KeyError: 'x'")) == (
+        3,
+        "in a task: KeyError: 'x' (set PULSELINE_DEBUG=1 for the traceback)",
+    )
+    assert "no space left" in exit_code_of(from_worker("OSError: [Errno 28] No space left on device"))[1]
+
+
+def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
+    root = Path(__file__).parents[2]
+    program = (
+        "import sys\n"
+        "from pipelines.jobs.ending import exit_code_of\n"
+        "try:\n"
+        "    while True: print('x' * 9999, flush=True)\n"
+        "except BrokenPipeError as error:\n"
+        "    code, line = exit_code_of(error)\n"
+        "    sys.exit(code)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == ending.PIPE_CLOSED
+
+
+def test_judging_an_error_imports_nothing_heavy() -> None:
+    program = "import sys; import pipelines.jobs.ending; assert not {'numpy', 'pyarrow', 'pyspark'} & set(sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -1,0 +1,173 @@
+"""`status`: where a run stands, what is left to do, and what to type for it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine import lease as leases
+from pipelines.engine.commits import open_driver
+from pipelines.engine.history import Span
+from pipelines.engine.lease import Renewal, write_renewal
+from pipelines.engine.log import CommitLog
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.known import open_run
+from pipelines.jobs.status import show_status
+from pipelines.jobs.status_facts import status_of
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+DAYS = [int(dt.datetime(2013, 1, day, 5, tzinfo=dt.UTC).timestamp()) * 1_000_000 for day in (1, 2, 3, 4)]
+
+
+def status(house: House, run: str = "main") -> str:
+    show_status("tiny", run, False, house.tell)
+    return house.text
+
+
+def facts(house: House) -> dict[str, Any]:
+    show_status("tiny", "main", True, house.tell)
+    found: dict[str, Any] = json.loads(house.text)
+    return found
+
+
+def begin(house: House, *, written: bool) -> None:
+    """Leave a commit of the third day pending, as a driver that died would."""
+    log = CommitLog(house.root).state()
+    with open_driver(house.root, flow="tiny") as driver:
+        tip = log.published[-1]
+        plan = json.loads(log.commits[tip.commit].plan or "{}")
+        driver.intent(driver.next_number(), Span(DAYS[2], DAYS[3]), tip.commit, [3], plan, "print")
+        if written:
+            driver.written(tip.commit + 1, {}, {}, "hash", {})
+
+
+def test_a_run_that_is_complete_says_what_is_published_and_how_to_go_on(ran: House) -> None:
+    text = status(ran)
+    assert "published  2013-01-01 until 2013-01-04 (America/New_York), in 3 commits (number 1 to 3)" in text
+    assert "landed: 35 rows of trips" in text
+    assert "pending    nothing" in text
+    assert "stale      nothing" in text
+    assert "lease      free; process " in text
+    assert text.endswith("next: pulseline run tiny --start 2013-01-04 --end 2013-01-05")
+
+
+def test_each_stream_has_its_rows_by_kind_and_its_newest_row(ran: House) -> None:
+    found = facts(ran)
+    beating = found["streams"]["beating"]
+    assert beating["kinds"]["data"] == 35
+    assert beating["rows"] == sum(beating["kinds"].values())
+    assert beating["newest"]["arrival_at"] == "2013-01-04T03:01:00.000000Z"
+    assert beating["newest_cti"] is None
+    punctual = found["streams"]["punctual"]
+    assert punctual["newest_cti"]["event_at"] <= punctual["newest"]["event_at"]
+    assert found["streams"]["punctual.diverted"]["rows"] == 1
+    assert found["ledger"]["rows"] == sum(line["rows"] for line in found["ledger"]["lines"])
+    assert {line["reason"] for line in found["ledger"]["lines"]} == {"late", "no_arrival", "unknown_port"}
+
+
+def test_the_last_commits_have_their_durations(ran: House) -> None:
+    commits = facts(ran)["commits"]
+    assert [row["commit"] for row in commits] == [1, 2, 3]
+    assert all(row["seconds"] * 1000 >= row["durations"]["tasks_ms"] for row in commits)
+    assert commits[0]["start"] == "2013-01-01T05:00:00.000000Z"
+    assert commits[1]["parent"] == 1
+    text = status(ran)
+    assert "2013-01-02  published" in text
+    assert " UTC" in text
+
+
+def test_json_is_one_object_with_everything(ran: House) -> None:
+    show_status("tiny", "main", True, ran.tell)
+    assert len(ran.printed) == 1
+    assert "\n" not in ran.printed[0]
+    expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger"}
+    assert set(json.loads(ran.text)) == expected | {"lease", "pending", "stale", "commits", "next"}
+
+
+def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
+    assert "nothing was run yet; next: pulseline run tiny --start YYYY-MM-DD --end YYYY-MM-DD" in status(house)
+    assert facts(house)["published"]["commits"] == 0
+    assert not house.root.exists()
+
+
+@pytest.mark.parametrize(("written", "left"), [(False, "its tasks may be half done"), (True, "nobody sees them")])
+def test_a_pending_commit_is_named_with_what_finishes_it(house: House, written: bool, left: str) -> None:  # noqa: FBT001 - a parameter
+    house.backfill("2013-01-01", "2013-01-03")
+    begin(house, written=written)
+    text = status(house)
+    assert f"commit 3 (2013-01-03) at {'written' if written else 'intent'} since " in text
+    assert left in text
+    assert text.endswith("next: pulseline run tiny --start 2013-01-03 --end 2013-01-04  (finishes commit 3)")
+    assert facts(house)["pending"]["start"] == "2013-01-03T05:00:00.000000Z"
+
+
+def test_a_pending_first_commit_has_no_table_of_streams(house: House) -> None:
+    with open_driver(house.root, flow="tiny") as driver:
+        driver.intent(1, Span(DAYS[0], DAYS[1]), 0, [1], {}, "print")
+    text = status(house)
+    assert "published  nothing yet" in text
+    assert "(finishes commit 1)" in text
+
+
+def test_stale_intervals_are_named_with_the_command_that_runs_them_again(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    feed = house.config / "flows" / "trips.parquet"
+    rows = pq.read_table(feed)
+    pq.write_table(rows.slice(1), feed)
+    house.backfill("2013-01-01", "2013-01-02")
+    stale = facts(house)["stale"]
+    assert [each["commits"] for each in stale] == [[2]]
+    text = status(house)
+    assert "stale      2013-01-02 (began from what was replaced since): pulseline run tiny" in text
+    assert "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03  (then ask status again" in text
+    assert "superseded by 4" in text
+    assert "published, replaces 1" in text
+
+
+def test_a_lease_that_is_held_names_its_holder(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    with open_driver(house.root, flow="tiny") as driver:
+        text = status(house)
+        assert "lease      held by process " in text
+        assert "which is alive, since " in text
+        assert "it is being worked on; to look again: pulseline status tiny" in text
+        driver.intent(2, Span(DAYS[1], DAYS[2]), 1, [2], {}, "print")
+        assert "the holder of the lease is at it" in status(house)
+
+
+def test_a_lease_whose_process_is_gone_or_silent_is_free(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    known = open_run("tiny", "main")
+    row = known.state.lease
+    assert row is not None
+    write_renewal(house.root, Renewal(row.token, row.at))
+    late = replace_lease_holder(house, pid=2**22 + 1)
+    assert status_of(late, leases.wall_ticks())["lease"]["standing"] == "gone"
+    silent = replace_lease_holder(house, machine="elsewhere")
+    assert status_of(silent, row.at + leases.LAPSES_AFTER + 1)["lease"]["standing"] == "lapsed"
+    assert status_of(silent, row.at + 1)["lease"]["standing"] == "held"
+
+
+def replace_lease_holder(house: House, **facts_of_holder: object) -> Any:  # noqa: ANN401 - a KnownRun
+    from pipelines.engine.history import LogState, State
+
+    known = open_run("tiny", "main")
+    entries = [
+        replace(row, detail={**row.detail, **facts_of_holder}) if row.state is State.LEASE else row
+        for row in known.state.entries
+    ]
+    return replace(known, state=LogState.of(entries))
+
+
+def test_another_run_has_its_name_in_every_command(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02", run="second")
+    assert status(house, "second").endswith("--start 2013-01-02 --end 2013-01-03 --run second")
+    with pytest.raises(WrongUse, match="no run `secnd` of tiny; did you mean `second`"):
+        status(house, "secnd")

@@ -1,0 +1,20 @@
+"""How many examples the laws see: few and always the same ones, or as many new ones as `PULSELINE_EXAMPLES` says."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+ASKED = os.environ.get("PULSELINE_EXAMPLES")
+
+settings.register_profile(
+    "laws",
+    max_examples=int(ASKED or 150),
+    derandomize=ASKED is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+    phases=[Phase.generate, Phase.shrink],
+)
+settings.load_profile("laws")

@@ -1,0 +1,275 @@
+"""The laws that the operators' docstrings name, each a property of the same words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.operators.advance_time import AdvanceTimePolicy
+from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.registry import OPERATORS
+from pipelines.operators.rows import NULL, Kind, Reason, Shape
+from tests.operators.driving import STEERING, Between, Job, Outcome, run
+from tests.operators.scenarios import SCENARIOS
+from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CUTS = st.lists(st.integers(0, 30), max_size=5)
+BETWEEN = st.sampled_from(Between)
+CAPACITIES = st.sampled_from((1, 2, 3, 5, 1_000))
+
+
+def jobs(operator: str) -> st.SearchStrategy[Job]:
+    return st.randoms(use_true_random=False).map(SCENARIOS[operator])
+
+
+def data(rows: Sequence[Given]) -> list[Given]:
+    return [row for row in rows if row.kind not in STEERING]
+
+
+def by_key(rows: Sequence[Given]) -> dict[str, list[Given]]:
+    found: dict[str, list[Given]] = {}
+    for row in data(rows):
+        found.setdefault(row.key, []).append(row)
+    return found
+
+
+def made(rows: Sequence[Left]) -> list[Left]:
+    return [row for row in rows if row.id is None]
+
+
+def assert_cuts_do_not_matter(job: Job, cuts: Sequence[int], between: Between, capacity: int) -> None:
+    assert run(job, cuts, between, capacity) == run(job)
+
+
+# ---- heartbeat
+
+
+@given(jobs("heartbeat"))
+def test_heartbeat__data_order_and_content_unchanged(job: Job) -> None:
+    came = {key: [(r.kind, r.id, r.at, r.time, r.end) for r in rows] for key, rows in by_key(job.rows).items()}
+    main = {key: [row for row in rows if row.id is not None] for key, rows in run(job).main.items()}
+
+    assert {key: [(r.kind, r.id, r.at, r.time, r.end) for r in rows] for key, rows in main.items()} == came
+
+
+@given(jobs("heartbeat"))
+def test_heartbeat__timers_strictly_increase_and_are_multiples(job: Job) -> None:
+    assert isinstance(job.policy, HeartbeatPolicy)
+    for rows in run(job).main.values():
+        timers = [row.time for row in made(rows)]
+
+        assert all(one < other for one, other in pairwise(timers))
+        assert all(timer % job.policy.interval == 0 for timer in timers)
+
+
+@given(jobs("heartbeat"))
+def test_heartbeat__no_timer_is_followed_by_an_in_order_row_with_a_smaller_timestamp_unless_the_slack_ran_out(
+    job: Job,
+) -> None:
+    assert isinstance(job.policy, HeartbeatPolicy)
+    policy = replace(job.policy, expire=None)
+    outcome = run(job._replace(policy=policy))
+    for key, rows in outcome.main.items():
+        doubted = {row.id for row in outcome.left.get((LEDGER, key), ())}
+        anchor: Left | None = None
+        ran_out: dict[int, bool] = {}
+        for row in rows:
+            if row.id is None:
+                assert anchor is not None
+                ran_out[row.time] = row.due == slack_over(policy, anchor, row.time) and row.at >= row.due
+            elif in_order(row, anchor) and row.id not in doubted:
+                assert all(over for time, over in ran_out.items() if time > row.time)
+                anchor = row
+
+
+def in_order(row: Left, anchor: Left | None) -> bool:
+    return row.kind in (Kind.DATA, Kind.START) and row.time != NULL and (anchor is None or row.time >= anchor.time)
+
+
+def slack_over(policy: HeartbeatPolicy, anchor: Left, due: int) -> int:
+    return anchor.at + ceil((due - anchor.time + policy.slack) / Fraction(*policy.acceleration))
+
+
+@given(jobs("heartbeat"))
+def test_heartbeat__removing_null_and_out_of_order_rows_changes_no_timer(job: Job) -> None:
+    assert isinstance(job.policy, HeartbeatPolicy)
+    job = job._replace(policy=replace(job.policy, expire=None))
+    outcome, gone = run(job), set()
+    for key, rows in outcome.main.items():
+        doubted = {row.id for row in outcome.left.get((LEDGER, key), ())}
+        anchor: Left | None = None
+        for row in rows:
+            if row.id is None or row.id in doubted:
+                continue
+            if in_order(row, anchor):
+                anchor = row
+            else:
+                gone.add(row.id)
+    fewer = run(job._replace(rows=tuple(row for row in job.rows if row.id not in gone)))
+
+    assert timers(fewer) == timers(outcome)
+
+
+def timers(outcome: Outcome) -> dict[str, list[tuple[int, int, int]]]:
+    found = {key: [(row.time, row.at, row.due) for row in made(rows)] for key, rows in outcome.main.items()}
+    return {key: rows for key, rows in found.items() if rows}
+
+
+@given(jobs("heartbeat"), CUTS, BETWEEN, CAPACITIES)
+def test_heartbeat__cuts_do_not_matter(job: Job, cuts: list[int], between: Between, capacity: int) -> None:
+    assert_cuts_do_not_matter(job, cuts, between, capacity)
+
+
+@given(jobs("heartbeat"))
+def test_heartbeat__readings_do_not_matter(job: Job) -> None:
+    last = len(job.rows) - 1
+    fewer = tuple(row for i, row in enumerate(job.rows) if row.kind is not Kind.READING or i == last)
+
+    assert run(job._replace(rows=fewer)) == run(job)
+
+
+# ---- merge
+
+
+@given(jobs("merge"))
+def test_merge__rows_in_rows_out_rows_held_ledger(job: Job) -> None:
+    outcome = run(job)
+
+    assert Counter(row.id for row in data(job.rows)) == Counter([*(row.id for row in outcome.all), *outcome.held])
+
+
+@given(jobs("merge"))
+def test_merge__each_port_keeps_its_order(job: Job) -> None:
+    outcome = run(job)
+    for key, rows in by_key(job.rows).items():
+        held = [name for name in outcome.held if name in {row.id for row in rows}]
+        leaving = [*(str(row.id) for row in outcome.main.get(key, ())), *held]
+        for port in job.ports:
+            came = [row.id for row in rows if row.port == port]
+
+            assert [name for name in leaving if name in came] == came
+
+
+@given(jobs("merge"))
+def test_merge__rows_leave_in_the_order_of_the_values_they_are_compared_by(job: Job) -> None:
+    compared: dict[str, int] = {}
+    highest: dict[tuple[str, str], int] = {}
+    for row in data(job.rows):
+        value = row.end if row.kind is Kind.END else row.time
+        value = max(value, highest.get((row.key, row.port), NULL))
+        compared[row.id] = highest[row.key, row.port] = value
+    for rows in run(job).main.values():
+        left = [compared[str(row.id)] for row in rows]
+
+        assert left == sorted(left)
+
+
+@given(jobs("merge"), CUTS, BETWEEN, CAPACITIES)
+def test_merge__cuts_do_not_matter(job: Job, cuts: list[int], between: Between, capacity: int) -> None:
+    assert_cuts_do_not_matter(job, cuts, between, capacity)
+
+
+# ---- advance_time
+
+
+@given(jobs("advance_time"))
+def test_advance_time__ctis_strictly_increase(job: Job) -> None:
+    for rows in run(job).main.values():
+        ctis = [row.time for row in rows if row.kind is Kind.CTI]
+
+        assert all(one < other for one, other in pairwise(ctis))
+
+
+@given(jobs("advance_time"))
+def test_advance_time__no_event_leaves_with_a_start_end_edge_an_end_before_the_cti_already_sent(job: Job) -> None:
+    for rows in run(job).main.values():
+        promised = NULL
+        for row in rows:
+            if row.kind is Kind.CTI:
+                promised = row.time
+            moment = row.end if row.kind is Kind.END else row.time
+            timeless = NULL in (row.time, moment) or (row.kind is Kind.DATA and shape(job) is Shape.INTERVAL and row.end == NULL)
+
+            assert row.kind is Kind.TIMER or timeless or moment >= promised
+
+
+def shape(job: Job) -> Shape:
+    assert isinstance(job.policy, AdvanceTimePolicy)
+    return job.policy.shape
+
+
+@given(jobs("advance_time"))
+def test_advance_time__every_input_leaves_or_is_in_the_ledger(job: Job) -> None:
+    came = Counter(row.id for row in data(job.rows) if row.port != IMPORTED)
+    outcome = run(job).all
+    left = Counter(row.id for row in outcome if row.stream in (MAIN, SIDE) and row.id is not None)
+    dropped = Counter(row.id for row in outcome if row.action == "dropped")
+    diverted = Counter(row.id for row in outcome if row.action == "diverted")
+
+    assert left + dropped == came
+    assert diverted == Counter(row.id for row in outcome if row.stream == SIDE)
+
+
+@given(jobs("advance_time"))
+def test_advance_time__no_interval_event_leaves_empty(job: Job) -> None:
+    lifetimes = [
+        (row.time, row.end)
+        for rows in run(job).main.values()
+        for row in rows
+        if row.kind is Kind.DATA and shape(job) is Shape.INTERVAL and NULL not in (row.time, row.end)
+    ]
+
+    assert all(start < end for start, end in lifetimes)
+
+
+@given(jobs("advance_time"), CUTS, BETWEEN, CAPACITIES)
+def test_advance_time__cuts_do_not_matter(job: Job, cuts: list[int], between: Between, capacity: int) -> None:
+    assert_cuts_do_not_matter(job, cuts, between, capacity)
+
+
+# ---- the lists
+
+
+def words(law: str) -> str:
+    return "_".join(re.findall(r"\w+", law.lower()))
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> None:
+    paragraph = re.search(r"Laws: (.*?)\.\n", OPERATORS[operator].__doc__ or "", re.DOTALL)
+    assert paragraph is not None
+    named = [words(law) for law in paragraph[1].split(";")]
+    tested = [name.removeprefix(f"test_{operator}__") for name in globals() if name.startswith(f"test_{operator}__")]
+
+    assert named == tested
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
+    from random import Random
+
+    outcomes = [run(SCENARIOS[operator](Random(seed))) for seed in range(400)]
+    reasons = {row.reason for outcome in outcomes for row in outcome.all} - {Reason.NONE}
+
+    assert reasons == REASONS[operator]
+    assert any(outcome.held for outcome in outcomes) == (operator == "merge")
+
+
+REASONS = {
+    "heartbeat": {Reason.MAX_AHEAD, Reason.MAX_CATCH_UP, Reason.EXPIRED},
+    "merge": {Reason.UNKNOWN_PORT},
+    "advance_time": set(Reason)
+    - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END},
+}
