@@ -127,6 +127,41 @@ def run(  # noqa: PLR0913 - one option each
     run_flow(flow, start, end, engine and engine.value, run, one_shot, take_over, typer.echo)
 
 
+@app.command(
+    epilog="Examples: `pulseline stream flights --run live --start 2013-01-01 --end 2013-01-08 --speed 10080 "
+    "--until-caught-up`, `pulseline stream my_folder_flow --for 10m`"
+)
+@guarded
+def stream(  # noqa: PLR0913 - one option each
+    flow: FlowName,
+    run: Run = "main",
+    start: Annotated[str | None, typer.Option(help="Recorded feed: begin of the range to play.")] = None,
+    end: Annotated[str | None, typer.Option(help="Recorded feed: end of the range, exclusive.")] = None,
+    speed: Annotated[float, typer.Option(help="Recorded feed: recorded time per wall-clock time.")] = 1.0,
+    trigger: Annotated[str, typer.Option(help="Time between two readings of the clock.")] = "500ms",
+    lasts: Annotated[str | None, typer.Option("--for", help="Stop after this long: 10m.")] = None,
+    until_caught_up: Annotated[bool, typer.Option("--until-caught-up", help="Stop when all is published.")] = False,  # noqa: FBT002
+    available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there and end.")] = False,  # noqa: FBT002
+    after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last published interval.")] = False,  # noqa: FBT002
+    take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+) -> None:
+    """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
+    from pipelines.jobs.stream import stream_flow
+
+    stream_flow(
+        flow, run, start, end, speed, trigger, lasts, until_caught_up, available_now, after_backfill, take_over, typer.echo
+    )
+
+
+@app.command(epilog="Example: `pulseline finish flights --run live`")
+@guarded
+def finish(flow: FlowName, run: Run = "main") -> None:
+    """Say that a stream has ended: land the final punctuation and publish what happens at an end."""
+    from pipelines.jobs.finish import finish_flow
+
+    finish_flow(flow, run, typer.echo)
+
+
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")
 @guarded
 def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False) -> int:  # noqa: FBT002

@@ -318,7 +318,7 @@ class _Reader:
         last = self._last
         if last is not None and last.kind is Kind.FINAL and row.kind is not Kind.READING:
             raise ValueError(f"{row.id} comes after the end")
-        if last is not None and row.at < last.at + (row.kind is last.kind is Kind.READING):
+        if last is not None and row.at < last.at + (row.kind is Kind.READING):
             raise ValueError(f"{row.id} arrives before {last.id}, the row above it")
         if row.id in self._rows:
             raise ValueError(f"the id {row.id!r} is taken")
@@ -388,9 +388,13 @@ class _Reader:
         row = self._row(item["id"])
         entry = Left(LEDGER, row.key, row.kind, row.id, row.at, row.place, row.time, row.end, NULL, reason, action)
         if action == "adjusted":
-            moved = next(left for left in leaving if left.id == row.id)
+            moved = next((left for left in leaving if left.id == row.id), None)
+            if moved is None:
+                raise ValueError(f"{row.id} was adjusted, so it must leave in this step")
             entry = entry._replace(new_time=moved.time, new_end=moved.end)
         if "cti" in item:
-            promise = self._promised[row.key, _ticks(item["cti"], self._unit)]
+            promise = self._promised.get((row.key, _ticks(item["cti"], self._unit)))
+            if promise is None:
+                raise ValueError(f"no CTI at {item['cti']} left before")
             entry = entry._replace(cti=promise.time, cti_at=promise.at, cti_place=promise.place)
         return entry

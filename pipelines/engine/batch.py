@@ -8,40 +8,66 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipelines.engine.tasks import run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from pipelines.engine.tasks import Done, Task
 
 
-def spark_session(master: str = "local[2]") -> SparkSession:
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+
+
+def spark_session(master: str = "local[2]", log: Path | None = None) -> SparkSession:
     """Give the process's Spark session, started on first use; times are UTC.
 
     Args:
         master: where tasks run; `local[2]` is two threads of this machine.
+        log: file that takes what Spark's own process writes; None leaves it on standard error.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only who runs Spark pays for it
 
     builder = SparkSession.builder.appName("pulseline").master(master)
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
-    }
-    for name, value in settings.items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _standard_error_into(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _standard_error_into(log: Path | None) -> Iterator[None]:
+    """Have processes that are started meanwhile write their standard error into a file."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("a") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 class SparkEngine:
@@ -49,22 +75,27 @@ class SparkEngine:
 
     Args:
         master: where tasks run.
+        log: file that takes what Spark's own process writes; None leaves it on standard error.
     """
 
     name = "batch"
 
-    def __init__(self, master: str = "local[2]") -> None:
+    def __init__(self, master: str = "local[2]", log: Path | None = None) -> None:
         """Start nothing yet."""
-        self._master = master
+        self._master, self._log = master, log
         self._spark: SparkSession | None = None
 
     def run(self, tasks: Sequence[Task]) -> list[Done]:
         """Run tasks on Spark's workers."""
         if not tasks:
             return []
-        self._spark = self._spark or spark_session(self._master)
-        handed_out = self._spark.sparkContext.parallelize(list(tasks), len(tasks))
+        handed_out = self.session().sparkContext.parallelize(list(tasks), len(tasks))
         return handed_out.map(run_task).collect()
+
+    def session(self) -> SparkSession:
+        """Give the session, started on first use."""
+        self._spark = self._spark or spark_session(self._master, self._log)
+        return self._spark
 
     def close(self) -> None:
         """Stop Spark, where it was started."""

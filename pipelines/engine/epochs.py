@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 FOLD_EVERY = 50
 """Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
+READING = "reading"
+"""Kind of a sequence that a stream landed; those of a backfill are intervals."""
 UNKNOWN_DUE = -INFINITY
 
 
@@ -170,7 +172,11 @@ class EpochRunner:
         numbers = range(done + 1, upto + 1)
         if not numbers:
             return None
-        sequences = Sequences(tuple(read_sequence(self.landing, number) for number in numbers))
+        landed = [read_sequence(self.landing, number) for number in numbers]
+        streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
+        if not streamed:
+            return None
+        sequences, numbers = Sequences(streamed), [sequence.id for sequence in streamed]
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
         if tip is not None and tip.span.end != span.start:
@@ -181,7 +187,7 @@ class EpochRunner:
             self.driver.next_number(),
             span,
             tip.commit if tip else 0,
-            list(numbers),
+            numbers,
             {"flow": self.flow.definition()},
             self.flow.fingerprint(),
             kind=CommitKind.EPOCH,
@@ -190,7 +196,7 @@ class EpochRunner:
 
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
-        entry = self.driver.idle(self.driver.next_number(), span, list(numbers), {})
+        entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
         self.published(entry)
         return entry
 
@@ -235,7 +241,7 @@ class EpochRunner:
             commit_hashes(outcome),
             carry.text,
             durations,
-            detail={"lateness": lateness(outcome, *self.now())},
+            detail={"lateness": lateness(outcome, *self.now()), "newest": outcome.newest},
         )
         self._since_base = 0 if writes is Writes.BOTH else self._since_base + 1
         self._next_due, self._kept = outcome.next_due, entry.commit

@@ -85,6 +85,7 @@ class Outcome:
     hashes: dict[str, ContentHash] = field(default_factory=dict)
     carry: ContentHash = NO_ROWS
     next_due: int = INFINITY
+    newest: dict[str, dict[str, int]] = field(default_factory=dict)
     due: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, done: Done) -> None:
@@ -98,6 +99,9 @@ class Outcome:
         self.carry += done.carry
         self.next_due = min(self.next_due, done.next_due)
         self.due.append(done.due)
+        for name, found in done.newest.items():
+            known = self.newest.setdefault(name, {})
+            known.update({what: max(tick, known.get(what, tick)) for what, tick in found.items()})
 
     def new_files(self) -> dict[str, list[NewFile]]:
         """Give the files of each table as the driver adds them."""

@@ -32,6 +32,7 @@ from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_b
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.registry import OPERATORS
+from pipelines.operators.rows import NULL
 from pipelines.operators.scan import Blind
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ class Done:
     """Of the whole carry where a base was written; else what the commit added to it, less what it took away."""
     next_due: int
     """First instant at which silence alone would make something leave."""
+    newest: Mapping[str, Mapping[str, int]]
+    """By stream: the newest `event` and the newest `cti`, in ticks, where there is one."""
     due: npt.NDArray[np.int64]
     """When each timer that a heartbeat sent was due; of an epoch only."""
     seconds: float
@@ -173,6 +176,7 @@ class _Work:
         self.task, self.flow, self.stage = task, flow, stage
         self.known = payloads(flow, task.schemas)
         self.counts: dict[str, Counter[str]] = {"ledger": Counter()}
+        self.newest: dict[str, dict[str, int]] = {}
         self.due: list[npt.NDArray[np.int64]] = []
         self.links = self._warm() or [self._link(name) for name in stage.streams]
         for name in stage.streams:
@@ -245,6 +249,13 @@ class _Work:
     def _count(self, name: str, rows: pa.Table) -> None:
         counted = rows["kind"].value_counts().to_pylist()
         self.counts.setdefault(name, Counter()).update({each["values"]: each["counts"] for each in counted})
+        if rows.num_rows and self.task.writes is not Writes.BASE:
+            promised = pc.equal(rows["kind"], "cti")
+            for what, chosen in (("cti", promised), ("event", pc.invert(promised))):
+                newest = ticks(rows.filter(chosen)["event_time"]).max(initial=NULL)
+                known = self.newest.setdefault(name, {})
+                if newest != NULL:
+                    known[what] = max(int(newest), known.get(what, NULL))
 
     def done(self, seconds: float) -> Done:
         files = [*self.files.values(), self.ledger, *self.carry]
@@ -258,6 +269,7 @@ class _Work:
             hashes=hashes,
             carry=self.carry_content,
             next_due=min(link.operator.next_due() for link in self.links),
+            newest=self.newest,
             due=np.concatenate([np.zeros(0, dtype=np.int64), *self.due]),
             seconds=seconds,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pipelines.operators.rows import Shape
@@ -39,18 +40,33 @@ DIVERTED = ".diverted"
 """What the name of a stream that an operator sets aside ends in."""
 
 
+class Clock(Enum):
+    """Whose time a source's rows arrive in."""
+
+    RECORDED = "recorded"
+    """A column of the feed says when each row came in; the clock of a run is simulated along with it."""
+    WALL = "wall"
+    """Rows arrive when they land: one tick before the reading of the real clock that closes their sequence."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeedSpec:
     """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
 
     kind: str
-    """`builtin`, `parquet` or `csv`."""
+    """`builtin`, `parquet`, `csv`, `json` (a JSON object a line), or `folder`, in which such files arrive."""
     name: str | None = None
     """Which builtin feed."""
     paths: tuple[str, ...] = ()
-    """Files or patterns, relative to the folder the engine is given; rows come in this order."""
+    """Files or patterns, relative to the folder the engine is given; rows come in this order. A folder: its path."""
+    format: str = ""
+    """Of a folder: `parquet`, `csv` or `json`."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """CSV: type by column, in the feed's own names; columns not named are strings."""
+    """Type by column, in the feed's own names, as `type_names` reads them.
+
+    CSV: columns not named are strings. JSON, and a folder of CSV or JSON: these are all columns. A folder of Parquet:
+    these are all columns, or none is named and the first file's are meant.
+    """
     delimiter: str = ","
     """CSV: the one character between two fields."""
     nulls: tuple[str, ...] = ("",)
@@ -71,8 +87,8 @@ class Source:
     key: tuple[str, ...]
     time: str
     """Column of the event time (an edge: its own instant, where there is no `end`)."""
-    arrival: str
-    """Column of the instant at which the row came in."""
+    arrival: str = ""
+    """Column of the instant at which the row came in; empty under the real clock."""
     shape: Shape = Shape.POINT
     end: str | None = None
     """Column of the event's end: shape `interval`, and `edge` where start and end have a column each."""
@@ -84,6 +100,11 @@ class Source:
     """From the feed's column name to the stream's."""
     buffers: int = 1
     about: str = ""
+
+    @property
+    def clock(self) -> Clock:
+        """Say whose time the rows arrive in."""
+        return Clock.WALL if self.feed.kind == "folder" else Clock.RECORDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +163,11 @@ class Flow:
     """What is allowed and looks like a mistake, one line each."""
     file: str = field(default="", compare=False)
     """The file it was read from; no part of the definition."""
+
+    @property
+    def clock(self) -> Clock:
+        """Say which kind of clock the flow runs under; all its sources have the same (`reading` sees to it)."""
+        return next((source.clock for source in self.sources.values()), Clock.RECORDED)
 
     def owner(self, name: str) -> Source | Stream:
         """Give the source or stream that makes the rows called `name`; a side stream belongs to its operator's stream.

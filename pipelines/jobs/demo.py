@@ -29,7 +29,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
     flow = load_flow(settings, FLOW)
     root = settings.root(flow.name)
     spans = intervals(flow, START, END)
-    spark = engine_named("batch", settings.master)
+    spark = engine_named("batch", settings.master, settings.spark_log)
     echo(f"1 of 3  backfill of {flow.name}, {START} to {END}, day by day on Spark (its start takes some seconds)")
     try:
         progress = Progress(flow, len(spans), echo)

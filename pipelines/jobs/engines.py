@@ -9,15 +9,18 @@ from pipelines.engine.core import CoreEngine
 from pipelines.jobs.failures import WrongUse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipelines.engine.stages import Engine
 
 
-def engine_named(name: str, master: str = "local[2]") -> Engine:
+def engine_named(name: str, master: str = "local[2]", log: Path | None = None) -> Engine:
     """Give the engine that runs tasks.
 
     Args:
         name: `core` or `batch`.
         master: of Spark, for `batch`.
+        log: file that takes what Spark's own process writes; None leaves it on standard error.
 
     Raises:
         WrongUse: there is no such engine.
@@ -25,5 +28,5 @@ def engine_named(name: str, master: str = "local[2]") -> Engine:
     if name == "core":
         return CoreEngine()
     if name == "batch":
-        return SparkEngine(master)
+        return SparkEngine(master, log)
     raise WrongUse(f"engine must be core or batch; it is {name!r}")

@@ -241,7 +241,7 @@ def print_certificate(name: str, start: str, end: str, as_json: bool, echo: Call
     """Make a certificate and print it; 0 where all is equal, 1 where not."""
     settings = read_settings()
     flow = load_flow(settings, name)
-    spark = engine_named("batch", settings.master)
+    spark = engine_named("batch", settings.master, settings.spark_log)
     trial = Trial(settings=settings, flow=flow, spans=intervals(flow, start, end), spark=spark)
     try:
         certificate = certify(trial, (lambda _: None) if as_json else echo)

@@ -39,7 +39,7 @@ def run_flow(  # noqa: PLR0913 - the options of the command
     spans = intervals(flow, start, end)
     if one_shot:
         spans = [(spans[0][0], spans[-1][1])]
-    runner = engine_named(engine or settings.engine, settings.master)
+    runner = engine_named(engine or settings.engine, settings.master, settings.spark_log)
     wanted = Backfill(
         flow=flow,
         root=settings.root(flow.name, run),

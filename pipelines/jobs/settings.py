@@ -29,6 +29,11 @@ class Settings:
     engine: str
     master: str
 
+    @property
+    def spark_log(self) -> Path:
+        """Where Spark's own process writes."""
+        return self.home / "spark.log"
+
     def feeds_base(self, flow: Flow) -> Path:
         """Give the folder that the paths of a flow's feeds are relative to: the one its file lies in."""
         return Path(flow.file).absolute().parent if flow.file else self.config / "flows"

@@ -159,7 +159,7 @@ def test_inputs_of_a_merge_must_agree_on_types(house: House) -> None:
 
 def test_a_flow_that_is_wrong_is_refused_with_its_line(house: House) -> None:
     change(house, "interval", "intervall")
-    with pytest.raises(FlowError, match="tiny.yaml:8: .*did you mean `interval`"):
+    with pytest.raises(FlowError, match=r"tiny\.yaml:8: .*did you mean `interval`"):
         validated(house)
     with pytest.raises(WrongUse, match="no flow `tin`"):
         validate_flow("tin", house.tell)

@@ -258,7 +258,8 @@ def test_a_page_that_spans_a_change_of_clocks_says_both_offsets() -> None:
     assert times_note(rows, Moments("America/New_York")) == "times: America/New_York (UTC-05:00 and UTC-04:00)"
 
 
-def test_looking_needs_neither_jvm_nor_compiler_nor_pandas(ran: House) -> None:
+@pytest.mark.usefixtures("ran")
+def test_looking_needs_neither_jvm_nor_compiler_nor_pandas() -> None:
     program = (
         "import sys\n"
         "from pipelines.jobs.show import show_stream, show_ledger\n"

@@ -12,11 +12,11 @@ import pytest
 
 from pipelines.engine import lease as leases
 from pipelines.engine.commits import open_driver
-from pipelines.engine.history import Span
+from pipelines.engine.history import LogState, Span, State
 from pipelines.engine.lease import Renewal, write_renewal
 from pipelines.engine.log import CommitLog
 from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.known import open_run
+from pipelines.jobs.known import KnownRun, open_run
 from pipelines.jobs.status import show_status
 from pipelines.jobs.status_facts import status_of
 
@@ -27,12 +27,12 @@ DAYS = [int(dt.datetime(2013, 1, day, 5, tzinfo=dt.UTC).timestamp()) * 1_000_000
 
 
 def status(house: House, run: str = "main") -> str:
-    show_status("tiny", run, False, house.tell)
+    show_status("tiny", run, as_json=False, tell=house.tell)
     return house.text
 
 
 def facts(house: House) -> dict[str, Any]:
-    show_status("tiny", "main", True, house.tell)
+    show_status("tiny", "main", as_json=True, tell=house.tell)
     found: dict[str, Any] = json.loads(house.text)
     return found
 
@@ -84,7 +84,7 @@ def test_the_last_commits_have_their_durations(ran: House) -> None:
 
 
 def test_json_is_one_object_with_everything(ran: House) -> None:
-    show_status("tiny", "main", True, ran.tell)
+    show_status("tiny", "main", as_json=True, tell=ran.tell)
     assert len(ran.printed) == 1
     assert "\n" not in ran.printed[0]
     expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger"}
@@ -148,19 +148,17 @@ def test_a_lease_whose_process_is_gone_or_silent_is_free(house: House) -> None:
     row = known.state.lease
     assert row is not None
     write_renewal(house.root, Renewal(row.token, row.at))
-    late = replace_lease_holder(house, pid=2**22 + 1)
+    late = with_holder(pid=2**22 + 1)
     assert status_of(late, leases.wall_ticks())["lease"]["standing"] == "gone"
-    silent = replace_lease_holder(house, machine="elsewhere")
+    silent = with_holder(machine="elsewhere")
     assert status_of(silent, row.at + leases.LAPSES_AFTER + 1)["lease"]["standing"] == "lapsed"
     assert status_of(silent, row.at + 1)["lease"]["standing"] == "held"
 
 
-def replace_lease_holder(house: House, **facts_of_holder: object) -> Any:  # noqa: ANN401 - a KnownRun
-    from pipelines.engine.history import LogState, State
-
+def with_holder(**changes: object) -> KnownRun:
     known = open_run("tiny", "main")
     entries = [
-        replace(row, detail={**row.detail, **facts_of_holder}) if row.state is State.LEASE else row
+        replace(row, detail={**row.detail, **changes}) if row.state is State.LEASE else row
         for row in known.state.entries
     ]
     return replace(known, state=LogState.of(entries))

@@ -1,0 +1,346 @@
+"""`pulseline stream`: a flow live on Spark, landing and epochs under one lease, with a line that says what it does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipelines.engine.clock import DEFAULT_MAX_JUMP, wall_now
+from pipelines.engine.columns import instant_text
+from pipelines.engine.commits import open_driver
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.epochs import EpochRunner
+from pipelines.engine.history import CommitKind
+from pipelines.engine.landing import Landing
+from pipelines.engine.lease import Claim
+from pipelines.engine.live_landing import LiveLanding
+from pipelines.engine.recording import open_recordings
+from pipelines.engine.streaming import Gate, LiveQuery, flow_query, landing_query
+from pipelines.flows.durations import parse
+from pipelines.flows.grid import intervals
+from pipelines.flows.model import Clock
+from pipelines.jobs.engines import engine_named
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.settings import load_flow, read_settings
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.engine.batch import SparkEngine
+    from pipelines.engine.commits import Driver
+    from pipelines.engine.history import Entry
+    from pipelines.flows.model import Flow
+
+SMALL_EPOCH = 50_000
+"""Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
+MOST_SEQUENCES = 64
+RANGE = "range.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """What is to run live, and until when."""
+
+    flow: Flow
+    root: Path
+    base: Path
+    spark: SparkEngine
+    start: int | None = None
+    """First reading of a recorded range, in ticks; None where the tables or the wall clock say it."""
+    end: int | None = None
+    """Last reading of a recorded range, in ticks; None under the wall clock."""
+    speed: float = 1.0
+    trigger: str = "500 milliseconds"
+    lasts: float | None = None
+    """Seconds after which it stops by itself."""
+    until_caught_up: bool = False
+    available_now: bool = False
+    after_backfill: bool = False
+    most_sequences: int = MOST_SEQUENCES
+    claim: Claim = Claim.ASK
+
+
+@dataclass
+class Figures:
+    """What the status line says, gathered from published commits."""
+
+    flow: Flow
+    published: deque[tuple[float, Entry]] = field(default_factory=lambda: deque(maxlen=200))
+    commits: int = 0
+    rows: int = 0
+    timers: int = 0
+    newest: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, entry: Entry) -> None:
+        """Take in a published commit."""
+        self.published.append((time.monotonic(), entry))
+        self.commits += 1
+        counts = {name: count for name, count in entry.counts.items() if isinstance(count, dict)}
+        self.rows += sum(counts.get("landed", {}).values())
+        late = entry.detail.get("lateness", {})
+        self.timers += late.get("timers", 0) if isinstance(late, dict) else 0
+        newest = entry.detail.get("newest", {})
+        for name, found in newest.items() if isinstance(newest, dict) else ():
+            self.newest.setdefault(name, {}).update(found)
+
+    def line(self, reading: int | None) -> str:
+        """Say what the stream does now, in one line."""
+        recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
+        span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
+        rows = sum(sum(entry.counts.get("landed", {}).values()) for _, entry in recent)  # type: ignore[attr-defined]
+        late = [entry.detail["lateness"]["p99_ms"] for _, entry in recent if "p99_ms" in entry.detail.get("lateness", {})]  # type: ignore[operator, index, call-overload]
+        last = list(self.flow.streams)[-1]
+        newest = self.newest.get(last, {})
+        parts = [
+            f"reading {instant_text(reading)[:19]}Z" if reading is not None else "no reading yet",
+            f"{rows / span:,.0f} rows/s",
+            f"{len(recent) / span:.1f} commits/s",
+            f"{self.rows:,} rows, {self.timers:,} timers",
+            f"newest event {instant_text(newest['event'])[:19]}Z" if "event" in newest else "",
+            f"CTI {instant_text(newest['cti'])[:19]}Z" if "cti" in newest else "",
+            f"heartbeats at most {max(late):,.0f} ms late (p99)" if late else "",
+        ]
+        return "  ".join(part for part in parts if part)
+
+
+class Session:
+    """A live run between its start and its end, in this process.
+
+    Args:
+        live: what runs.
+        driver: holds the lease.
+        tell: told a line now and then.
+    """
+
+    def __init__(self, live: Live, driver: Driver, tell: Callable[[str], None]) -> None:
+        """Find where the tables stand, and finish what an earlier driver left."""
+        self.live, self.driver, self.tell = live, driver, tell
+        self.figures = Figures(live.flow)
+        self.asked = threading.Event()
+        self.landing = Landing(live.root / "landing" / "a")
+        self.runner = EpochRunner(
+            driver=driver,
+            flow=live.flow,
+            landing=live.root / "landing" / "a",
+            engine=self._engine,
+            now=self._now,
+            blind=self._blind,
+            published=self.figures.add,
+        )
+        self._core = CoreEngine()
+        pending = self.runner.finish_pending()
+        if pending is not None:
+            tell(f"finished commit {pending.commit}, which an earlier run left behind")
+        self.start = self._first_reading()
+        self._feeds = open_recordings(live.flow, live.base)
+        self.lander = LiveLanding(self.landing, live.flow, self._feeds, self.start)
+
+    def _first_reading(self) -> int:
+        """Give the reading to go on from: where the landing stands, or where the run is to begin.
+
+        Raises:
+            WrongUse: the run has a backfill that was not asked to be gone on from, or no beginning is known.
+        """
+        live, tip = self.live, self.driver.state().tip
+        if tip is not None and tip.kind is not CommitKind.EPOCH and not live.after_backfill:
+            raise WrongUse(
+                f"this run was backfilled up to {instant_text(tip.span.end)}: add --after-backfill to go on from there, "
+                "or --run NAME for a run of its own"
+            )
+        if tip is None and live.after_backfill:
+            raise WrongUse("--after-backfill needs a published interval, and this run has none: pulseline run it first")
+        landed = self.landing.last_reading("reading")
+        known = [instant for instant in (landed, tip.span.end if tip else None) if instant is not None]
+        if known:
+            return max(known)
+        if live.start is not None:
+            return live.start
+        if live.flow.clock is Clock.WALL:
+            return wall_now()
+        raise WrongUse("a recorded feed needs --start and --end, the range to play")
+
+    def _engine(self, rows: int) -> CoreEngine | SparkEngine:
+        return self._core if rows <= SMALL_EPOCH else self.live.spark
+
+    def _now(self) -> tuple[int, float]:
+        if self.live.flow.clock is Clock.WALL:
+            return wall_now(), 1.0
+        reading, at = self.lander.last, self.lander.at
+        speed = self.live.speed or 1.0
+        return (reading + int((time.monotonic() - at) * TICKS_PER_SECOND * speed), speed) if at else (0, 1.0)
+
+    def _blind(self, sequence: object) -> dict[str, tuple[tuple[int, int], ...]]:
+        number = sequence.id  # type: ignore[attr-defined]
+        return {name: self.landing.blind_before(name, number) for name in self.live.flow.sources}
+
+    def queries(self) -> tuple[LiveQuery, LiveQuery]:
+        """Give the landing query and the flow query, not started yet."""
+        live, spark, gate = self.live, self.live.spark.session(), Gate()
+        if live.flow.clock is Clock.WALL:
+            clock = {"clock": "wall", "max_jump": str(DEFAULT_MAX_JUMP)}
+        else:
+            speed = 0.0 if live.available_now else live.speed
+            clock = {"clock": "simulated", "end": str(live.end or self.start), "speed": str(speed)}
+        landing = landing_query(spark, live.root, clock, self.start, self.lander.land, gate)
+        flow = flow_query(
+            spark,
+            live.root,
+            live.root / "landing" / "a",
+            self.runner.last_sequence(),
+            live.most_sequences,
+            self._advance,
+            gate,
+        )
+        return landing, flow
+
+    def _advance(self, after: int, upto: int) -> None:
+        self.runner.advance(after, upto)
+        self.driver.keep_house()
+
+    def caught_up(self) -> bool:
+        """Say whether everything that can be landed is landed and published."""
+        if self.live.end is not None and self.lander.last < self.live.end:
+            return False
+        return self.lander.backlog == 0 and self.runner.last_sequence() >= self.landing.last_id > 0
+
+    def run(self) -> None:
+        """Run until somebody asks to stop, or what was asked for is done.
+
+        Raises:
+            BaseException: what ended a query.
+        """
+        landing, flow = self.queries()
+        if self.live.available_now:
+            for query in (landing, flow):
+                query.start(None)
+                query.wait()
+            return
+        landing.start(self.live.trigger)
+        flow.start("100 milliseconds")
+        try:
+            self._watch(landing, flow)
+        finally:
+            self.tell("stopping: the epoch under way ends, then nothing is left to do")
+            landing.stop()
+            flow.stop()
+        for query in (landing, flow):
+            query.failed()
+
+    def _watch(self, landing: LiveQuery, flow: LiveQuery) -> None:
+        begun = said = time.monotonic()
+        while landing.running and flow.running and not self.asked.wait(0.2):
+            now = time.monotonic()
+            if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
+                self.tell(self.figures.line(self.lander.last))
+                said = now
+            if self.live.lasts is not None and now - begun >= self.live.lasts:
+                return
+            if self.live.until_caught_up and self.caught_up():
+                return
+
+
+def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
+    """Run a flow live and give what it did.
+
+    SIGINT and SIGTERM stop it cleanly; it goes on from there when it is started again.
+    """
+    with open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver:
+        session = Session(live, driver, tell)
+        with _signals(session.asked):
+            session.run()
+    tell(session.figures.line(session.lander.last))
+    return session.figures
+
+
+class _signals:  # noqa: N801 - used as a statement
+    """Turn SIGINT and SIGTERM into a wish to stop, where this is the main thread."""
+
+    def __init__(self, asked: threading.Event) -> None:
+        self._asked = asked
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, lambda *_: self._asked.set())
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def stream_flow(  # noqa: PLR0913 - the options of the command
+    name: str,
+    run: str,
+    start: str | None,
+    end: str | None,
+    speed: float,
+    trigger: str,
+    lasts: str | None,
+    until_caught_up: bool,  # noqa: FBT001 - the command's flag
+    available_now: bool,  # noqa: FBT001 - the command's flag
+    after_backfill: bool,  # noqa: FBT001 - the command's flag
+    take_over: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+) -> None:
+    """Run a flow live from the command line."""
+    settings = read_settings()
+    flow = load_flow(settings, name)
+    root = settings.root(flow.name, run)
+    first, last = played_range(flow, root, start, end)
+    spark = engine_named("batch", settings.master, settings.spark_log)
+    live = Live(
+        flow=flow,
+        root=root,
+        base=settings.feeds_base(flow),
+        spark=spark,  # type: ignore[arg-type]
+        start=first,
+        end=last,
+        speed=speed,
+        trigger=f"{parse(trigger) // 1000} milliseconds",
+        lasts=None if lasts is None else parse(lasts) / TICKS_PER_SECOND,
+        until_caught_up=until_caught_up,
+        available_now=available_now,
+        after_backfill=after_backfill,
+        claim=Claim.TAKE_OVER if take_over else Claim.ASK,
+    )
+    echo(f"{flow.name} live into run `{run}`; Ctrl-C stops it, and the same command goes on from there")
+    try:
+        figures = run_live(live, echo)
+    finally:
+        spark.close()
+    echo(f"published {figures.commits:,} commits, {figures.rows:,} rows")
+    echo(f"next: pulseline status {name} --run {run}, or pulseline show {name} {list(flow.streams)[-1]} --run {run}")
+
+
+def played_range(flow: Flow, root: Path, start: str | None, end: str | None) -> tuple[int | None, int | None]:
+    """Give the range of a recorded feed to play; the one of the start before where none is given now.
+
+    Raises:
+        WrongUse: only one end of the range is given, or one is given under the wall clock.
+        GridError: an end lies off the flow's grid.
+    """
+    if flow.clock is Clock.WALL:
+        if start or end:
+            raise WrongUse("--start and --end are the range of a recorded feed; this flow runs under the wall clock")
+        return None, None
+    file = root / RANGE
+    if start and end:
+        spans = intervals(flow, start, end)
+        found = (spans[0][0], spans[-1][1])
+        root.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found))
+        return found
+    if start or end:
+        raise WrongUse("a range has two ends: give --start and --end, or neither to go on in the range before")
+    if file.exists():
+        first, last = json.loads(file.read_text())
+        return first, last
+    raise WrongUse("a recorded feed needs --start and --end, the range to play")
