@@ -21,7 +21,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Heartbeats, ordered merges and CTIs for Spark: backfill, stream and replay give the same rows, byte for byte.",
-    epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong use, 3 a run failed.",
+    epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong use, 3 a run failed, 130 interrupted. "
+    "PULSELINE_DEBUG=1 prints the traceback of whatever goes wrong.",
 )
 flows_app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
 app.add_typer(flows_app, name="flows")
@@ -116,7 +117,9 @@ def run(  # noqa: PLR0913 - one option each
     flow: FlowName,
     start: Start,
     end: End,
-    engine: Annotated[EngineName | None, typer.Option(help="core: this process. batch: Spark. [default: config]")] = None,
+    engine: Annotated[
+        EngineName | None, typer.Option(help="core: this process. batch: Spark. [default: config]")
+    ] = None,
     run: Run = "main",
     one_shot: Annotated[bool, typer.Option("--one-shot", help="One commit over the whole span.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
@@ -142,14 +145,25 @@ def stream(  # noqa: PLR0913 - one option each
     lasts: Annotated[str | None, typer.Option("--for", help="Stop after this long: 10m.")] = None,
     until_caught_up: Annotated[bool, typer.Option("--until-caught-up", help="Stop when all is published.")] = False,  # noqa: FBT002
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there and end.")] = False,  # noqa: FBT002
-    after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last published interval.")] = False,  # noqa: FBT002
+    after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last interval.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
     from pipelines.jobs.stream import stream_flow
 
     stream_flow(
-        flow, run, start, end, speed, trigger, lasts, until_caught_up, available_now, after_backfill, take_over, typer.echo
+        flow,
+        run,
+        start,
+        end,
+        speed,
+        trigger,
+        lasts,
+        until_caught_up,
+        available_now,
+        after_backfill,
+        take_over,
+        typer.echo,
     )
 
 

@@ -10,22 +10,30 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.engine import lease as leases
 from pipelines.engine import steps
 from pipelines.engine.columns import canonical_json
-from pipelines.engine.history import CommitKind, Entry, LogState, Span, State
+from pipelines.engine.entries import CommitKind, Entry, Span, State
+from pipelines.engine.handles import Handle
+from pipelines.engine.housekeeping import EVERY, KEEP, House
 from pipelines.engine.lease import Claim, Holder, Standing
 from pipelines.engine.log import CommitLog
 from pipelines.engine.refusals import AddedTwiceError, LeaseHeldError, LeaseLostError, WrongStepError
-from pipelines.engine.tables import ConcurrentAddError, NewFile, add_files
+from pipelines.engine.tables import ConcurrentAddError, NewFile, add_to, application
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pipelines.engine.history import LogState
+
 __all__ = ["Claim", "CommitLog", "Driver", "open_driver"]
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Driver:
@@ -38,7 +46,10 @@ class Driver:
     def __init__(self, root: Path, flow: str, log: CommitLog, token: int) -> None:
         """Take a lease that is held already."""
         self.root, self.flow, self.log, self.token = root, flow, log, token
-        self._added: set[tuple[int, Path]] = set()
+        self._handles: dict[Path, Handle] = {}
+        self._added: dict[Path, tuple[int, bool]] = {}
+        """By table: the last commit that this driver added, and whether its files were the ones taken."""
+        self._house = House(root, flow, token)
 
     def state(self) -> LogState:
         """Read the log, making sure that this driver may still write.
@@ -106,18 +117,16 @@ class Driver:
         if pending is None or pending.commit != n or pending.state is not State.INTENT:
             came = f"commit {pending.commit} at {pending.state}" if pending else "no pending commit"
             raise WrongStepError(n, "adding files", "its intent pending", came)
-        if (n, table) in self._added:
+        if self._added.get(table, (0, False))[0] == n:
             raise AddedTwiceError(n, str(table))
+        handle = self._handles.setdefault(table, Handle(table))
         try:
-            added = add_files(table, self._application(table), n, files)
+            added = add_to(handle.keep_young(), table, application(self.root, self.flow, table), n, files)
         except ConcurrentAddError:
             self.state()
             raise
-        self._added.add((n, table))
+        self._added[table] = n, added or not files
         return added
-
-    def _application(self, table: Path) -> str:
-        return f"{self.flow}/{table.relative_to(self.root).as_posix()}"
 
     def written(
         self,
@@ -126,14 +135,88 @@ class Driver:
         hashes: Mapping[str, str],
         carry_hash: str,
         durations: Mapping[str, object],
+        *,
+        detail: Mapping[str, object] = NOTHING,
     ) -> Entry:
         """Say that all files of commit `n` are in their tables; see `steps.write`."""
         facts = {"counts": counts, "hashes": hashes, "carry_hash": carry_hash, "durations": durations}
-        return self._step(partial(steps.write, number=n, **facts))  # type: ignore[arg-type]
+        return self._step(partial(steps.write, number=n, detail=detail, **facts))  # type: ignore[arg-type]
 
-    def publish(self, n: int, *, verdict: str | None = None) -> Entry:
+    def written_and_published(  # noqa: PLR0913 - what is known once files are in their tables
+        self,
+        n: int,
+        counts: Mapping[str, object],
+        hashes: Mapping[str, str],
+        carry_hash: str,
+        durations: Mapping[str, object],
+        *,
+        detail: Mapping[str, object] = NOTHING,
+    ) -> Entry:
+        """Publish epoch `n`, whose files are all in their tables, in one row; see `steps.publish_epoch`."""
+        facts = {"counts": counts, "hashes": hashes, "carry_hash": carry_hash, "durations": durations}
+        write = partial(steps.write, number=n, detail=detail, **facts)  # type: ignore[arg-type]
+        return self._step(lambda state: steps.publish_epoch(write(state)))
+
+    def publish(
+        self,
+        n: int,
+        *,
+        verdict: str | None = None,
+        detail: Mapping[str, object] = NOTHING,
+        durations: Mapping[str, object] = NOTHING,
+    ) -> Entry:
         """Let readers see commit `n`; see `steps.publish`."""
-        return self._step(partial(steps.publish, number=n, verdict=verdict))
+        return self._step(partial(steps.publish, number=n, verdict=verdict, detail=detail, durations=durations))
+
+    def idle(self, n: int, span: Span, sequences: Sequence[int], counts: Mapping[str, object]) -> Entry:
+        """Publish epoch `n`, which had no row and nothing due, without an intent; see `steps.idle`."""
+        return self._step(partial(steps.idle, number=n, span=Span(*span), sequences=sequences, counts=counts))
+
+    def fold(self, n: int) -> bool:
+        """Make commit `n` a base of the carry: every part of it was added with its whole carry beside its deltas.
+
+        Call it between the last `add_files` and `written`. Where an earlier attempt of `n` had added to a table, nobody
+        knows whether it wrote bases there: then `n` is left as deltas, which is always right, unless that attempt
+        had come to fold it, after all its files.
+
+        Returns:
+            Whether `n` is a base.
+
+        Raises:
+            WrongStepError: `n` is not at intent, or no epoch.
+        """
+        row = steps.fold(self.state(), n)
+        if self.state().is_folded(n):
+            return True
+        if any(commit == n and not mine for commit, mine in self._added.values()):
+            return False
+        self._step(lambda _: row)
+        return True
+
+    def keep_house(self, *, every: int = EVERY, keep: dt.timedelta = KEEP) -> bool:
+        """Put the tables in order once every so many commits, between two of them; see `housekeeping.House`.
+
+        Nothing is done while a commit is open. Killed anywhere, tables read the same, and the next call goes on.
+
+        Args:
+            every: commits from one time to the next.
+            keep: how long replaced and superseded files stay for readers that still have them open.
+
+        Returns:
+            Whether it was done now.
+
+        Raises:
+            LeaseLostError: another driver has taken the lease.
+        """
+        state = self.state()
+        if state.pending or not self._house.is_due(state, every):
+            return False
+        try:
+            self._house.keep(self.log, state, keep)
+        except ConcurrentAddError:
+            self.state()
+            raise
+        return True
 
     def reject(self, n: int, *, verdict: str) -> Entry:
         """Keep commit `n` from readers; see `steps.reject`."""
@@ -144,6 +227,7 @@ class Driver:
         return self._step(partial(steps.abandon, number=n, why=why))
 
     def _step(self, step: Callable[[LogState], Entry]) -> Entry:
+        self.log.keep_young()
         row = replace(step(self.state()), token=self.token, at=leases.wall_ticks())
         try:
             return self.log.append(row)

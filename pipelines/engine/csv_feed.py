@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from pipelines.engine.columns import TIME, ticks, times
+from pipelines.engine.columns import TIME
 from pipelines.engine.feed_files import files_fingerprint
+from pipelines.engine.landed_types import declared_type
 from pipelines.engine.landing_errors import FeedUnreadableError, TimezoneMissingError
-from pipelines.engine.localtime import utc_from_local
-from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
+from pipelines.engine.text_times import read_times, remember_unread, told_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,17 +26,6 @@ UNREADABLE = "<unreadable>"
 BLOCK_BYTES = 16 << 20
 HELD_BYTES = 128 << 20
 """Files up to this size in all are parsed once and kept; larger ones are parsed again each time they are read."""
-ZONED = r"[0-9][T ][0-9:.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-FACE = pa.timestamp("us")
-TYPES = {
-    "bool": pa.bool_(),
-    **{f"int{width}": getattr(pa, f"int{width}")() for width in (8, 16, 32, 64)},
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "date": pa.date32(),
-    "timestamp": TIME,
-}
 
 
 class CsvFeed:
@@ -51,7 +37,7 @@ class CsvFeed:
         names = _header(self._files[0], spec.delimiter)
         for file in self._files:
             _check_header(file, _header(file, spec.delimiter), names, spec)
-        self.schema = pa.schema([(name, TYPES[spec.types.get(name, "string")]) for name in names])
+        self.schema = pa.schema([(name, declared_type(spec.types.get(name, "string"))) for name in names])
         self._held: tuple[str, pa.Table] | None = None
 
     def fingerprint(self) -> str:
@@ -107,58 +93,20 @@ class CsvFeed:
         for place, field in enumerate(self.schema):
             if field.type == TIME:
                 columns[place] = self._times(batch.column(place), field.name)
-                _remember(lost, field.name, batch.column(place), columns[place])
-        told = {row: json.dumps(texts, sort_keys=True, ensure_ascii=False) for row, texts in lost.items()}
-        raw = pa.nulls(batch.num_rows, pa.string())
-        if told:
-            raw = pa.array([told.get(row) for row in range(batch.num_rows)], pa.string())
+                remember_unread(lost, field.name, batch.column(place), columns[place])
+        raw = told_texts(lost, batch.num_rows)
         return pa.RecordBatch.from_arrays([*columns, raw], schema=self.schema.append(pa.field(UNREADABLE, pa.string())))
 
     def _times(self, texts: pa.Array, column: str) -> pa.Array:
-        """Read times with a zone as instants and those without as clock faces of the feed's timezone."""
-        zoned = pc.fill_null(pc.match_substring_regex(texts, ZONED), False)  # noqa: FBT003 - a value of a column
-        instants = _read(pc.if_else(zoned, texts, pa.scalar(None, pa.string())), TIME)
-        faces = _read(pc.if_else(zoned, pa.scalar(None, pa.string()), texts), FACE)
-        local = _readable(ticks(faces))
-        if self._spec.timezone is not None:
-            local = _readable(utc_from_local(local, self._spec.timezone))
-        elif (local != NULL).any():
-            example = texts[int(np.flatnonzero(local != NULL)[0])].as_py()
+        found, example = read_times(texts, self._spec.timezone)
+        if example is not None:
             raise TimezoneMissingError(str(self._files[0]), column, example)
-        return times(np.where(np.asarray(zoned), _readable(ticks(instants)), local))
+        return found
 
 
 def _those(table: pa.Table, where: pa.compute.Expression | None) -> list[pa.RecordBatch]:
     batches: list[pa.RecordBatch] = (table if where is None else table.filter(where)).to_batches()
     return batches
-
-
-def _readable(found: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.where((found > MAX_TIME) | (found < MIN_TIME), NULL, found)
-
-
-def _read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    try:
-        return texts.cast(kind)
-    except pa.ArrowInvalid:
-        encoded = texts.dictionary_encode()
-        distinct = encoded.dictionary
-        read = pa.concat_arrays([_read_one(distinct.slice(place, 1), kind) for place in range(len(distinct))])
-        return read.take(encoded.indices)
-
-
-def _read_one(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    try:
-        return text.cast(kind)
-    except pa.ArrowInvalid:
-        return pa.nulls(1, kind)
-
-
-def _remember(lost: dict[int, dict[str, str]], name: str, texts: pa.Array, read: pa.Array) -> None:
-    if read.null_count == texts.null_count:
-        return
-    for row in np.flatnonzero(np.asarray(pc.and_(read.is_null(), texts.is_valid()))):
-        lost.setdefault(int(row), {})[name] = texts[int(row)].as_py()
 
 
 def _header(file: Path, delimiter: str) -> list[str]:

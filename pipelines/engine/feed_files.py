@@ -13,6 +13,9 @@ from pipelines.engine.landing_errors import FeedMissingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ALSO = {"json": (".jsonl", ".ndjson")}
+"""Further endings of files of a kind."""
+
 
 def find_files(paths: Sequence[str], base: Path, kind: str) -> list[Path]:
     """Find the files of a feed: paths in their order, a pattern's or folder's files by name, no file twice.
@@ -32,7 +35,8 @@ def find_files(paths: Sequence[str], base: Path, kind: str) -> list[Path]:
 def _matching(path: Path, kind: str) -> list[Path]:
     if path.is_dir():
         inside = sorted(path.iterdir(), key=str)
-        return [file for file in inside if file.is_file() and f".{kind}" in file.suffixes]
+        endings = {f".{kind}", *ALSO.get(kind, ())}
+        return [file for file in inside if file.is_file() and endings.intersection(file.suffixes)]
     if path.exists():
         return [path]
     return [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207 - a pattern may begin with /

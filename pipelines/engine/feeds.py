@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pipelines.engine import flights
 from pipelines.engine.csv_feed import CsvFeed
 from pipelines.engine.feed_files import files_fingerprint, find_files
+from pipelines.engine.json_feed import JsonFeed
 from pipelines.engine.landing_errors import FeedMissingError, FeedUnreadableError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def open_feed(spec: FeedSpec, base: Path) -> Feed:
     if spec.kind == "builtin":
         return BuiltInFeed(spec.name or "")
     files = find_files(spec.paths, base, spec.kind)
+    if spec.kind == "json":
+        return JsonFeed(files, spec)
     return ParquetFeed(files) if spec.kind == "parquet" else CsvFeed(files, spec)
 
 

@@ -6,107 +6,34 @@ file here. A row of a commit is complete (only `plan` stands in the intent alone
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.engine.entries import NO_SPAN, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
 from pipelines.engine.refusals import (
     BeforeFirstError,
     MissingPredecessorError,
     PartialOverlapError,
-    PlanChangedError,
     StreamedSpanError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-
-class Span(NamedTuple):
-    """The arrivals that a commit covers, [start, end), in ticks."""
-
-    start: int
-    end: int
-
-
-NO_SPAN = Span(0, 0)
-START_OF_RUN = 0
-"""The parent of a run's first commit; no commit has this number."""
-
-
-class CommitKind(StrEnum):
-    """What a row of `commits` belongs to."""
-
-    LEASE = "lease"
-    """The lease changed hands; the row has no commit number."""
-    INTERVAL = "interval"
-    """A backfilled interval: writes its whole carry, may be superseded."""
-    EPOCH = "epoch"
-    """An epoch of a stream: writes what changed in the carry."""
-    RESET = "reset"
-    """The carry was set by hand: a base."""
-
-
-class State(StrEnum):
-    """How far a commit has come; one row of `commits` for each step."""
-
-    LEASE = "lease"
-    """A driver raised the token; no commit's step."""
-    INTENT = "intent"
-    """What will be done is fixed; tasks may run."""
-    WRITTEN = "written"
-    """Every file is in its table; nobody sees it yet."""
-    PUBLISHED = "published"
-    """Readers see it, and no longer what it supersedes."""
-    REJECTED = "rejected"
-    """The gate said no; readers never see it."""
-    ABANDONED = "abandoned"
-    """Given up before it was published; its number stays used."""
-    FOLDED = "folded"
-    """The whole carry at this commit was written beside its deltas; changes nothing else."""
-
-
-OPEN_STATES = frozenset({State.INTENT, State.WRITTEN})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One row of `commits`: a step of a commit, or a lease."""
-
-    entry: int = 0
-    """Place of the row in the log, from 1, without gaps."""
-    commit: int = 0
-    state: State
-    kind: CommitKind
-    parent: int = START_OF_RUN
-    span: Span = NO_SPAN
-    sequences: tuple[int, ...] = ()
-    plan: str | None = None
-    """JSON of flow definition and versions; in the intent, and put back onto later rows by `LogState`."""
-    fingerprint: str | None = None
-    token: int = 0
-    """Token of the lease under which the row was written."""
-    counts: Mapping[str, object] = field(default_factory=dict)
-    hashes: Mapping[str, str] = field(default_factory=dict)
-    """Text of the content hash of each stream and the ledger."""
-    carry_hash: str | None = None
-    verdict: str | None = None
-    supersedes: tuple[int, ...] = ()
-    durations: Mapping[str, object] = field(default_factory=dict)
-    detail: Mapping[str, object] = field(default_factory=dict)
-    at: int = 0
-    """Wall time of the row, in ticks."""
-
-    def under(self, fingerprint: str) -> Entry:
-        """Give this pending commit to a driver whose plan is the commit's own.
-
-        Raises:
-            PlanChangedError: the plan has another fingerprint.
-        """
-        if fingerprint != self.fingerprint:
-            raise PlanChangedError(self.commit, str(self.fingerprint), fingerprint)
-        return self
+__all__ = [
+    "NO_SPAN",
+    "OPEN_STATES",
+    "START_OF_RUN",
+    "CarryLine",
+    "CommitKind",
+    "Entry",
+    "LogState",
+    "Span",
+    "State",
+]
 
 
 class CarryLine(NamedTuple):
@@ -115,6 +42,7 @@ class CarryLine(NamedTuple):
     base: int
     """Commit whose whole carry is the ground; `START_OF_RUN` where the carry begins empty."""
     deltas: tuple[int, ...]
+    """Idle epochs, which changed nothing, are left out."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +54,7 @@ class LogState:
     another carry · the carry at a commit has one line.
     """
 
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     """In the order of the log."""
 
     @classmethod
@@ -138,25 +66,28 @@ class LogState:
         """
         return cls(tuple(sorted(entries, key=lambda row: row.entry)))
 
-    @cached_property
+    @property
     def newest_entry(self) -> int:
         """Place of the newest row, 0 for an empty log."""
         return self.entries[-1].entry if self.entries else 0
 
-    @cached_property
+    @property
     def lease(self) -> Entry | None:
         """The newest lease row."""
-        leases = [row for row in self.entries if row.state is State.LEASE]
-        return leases[-1] if leases else None
+        return next((row for row in reversed(self.entries) if row.state is State.LEASE), None)
 
     @property
     def token(self) -> int:
         """Token of the newest lease, 0 before the first."""
         return self.lease.token if self.lease else 0
 
-    @cached_property
-    def commits(self) -> dict[int, Entry]:
+    @property
+    def commits(self) -> Mapping[int, Entry]:
         """Each commit as its newest row tells it, with the plan of its intent."""
+        return self._commits
+
+    @cached_property
+    def _commits(self) -> Mapping[int, Entry]:
         steps = [row for row in self.entries if row.state is not State.LEASE and row.state is not State.FOLDED]
         plans = {row.commit: row.plan for row in steps if row.plan is not None}
         newest = {row.commit: row for row in steps}
@@ -165,9 +96,12 @@ class LogState:
             for number, row in newest.items()
         }
 
+    def is_folded(self, commit: int) -> bool:
+        """Say whether a commit has a base beside its deltas."""
+        return commit in self._folded
+
     @cached_property
-    def folded(self) -> frozenset[int]:
-        """Commits that have a base beside their deltas."""
+    def _folded(self) -> frozenset[int]:
         return frozenset(row.commit for row in self.entries if row.state is State.FOLDED)
 
     @property
@@ -175,14 +109,18 @@ class LogState:
         """The smallest number that no commit ever had or will have had."""
         return max(self.commits, default=0) + 1
 
-    @cached_property
+    @property
     def pending(self) -> Entry | None:
         """The commit that was begun and neither published, rejected nor abandoned."""
-        return next((row for row in reversed(self.commits.values()) if row.state in OPEN_STATES), None)
+        return next((row for row in reversed(list(self.commits.values())) if row.state in OPEN_STATES), None)
+
+    @property
+    def successors(self) -> Mapping[int, int]:
+        """For each superseded commit the published one that took its place."""
+        return self._successors
 
     @cached_property
-    def successors(self) -> dict[int, int]:
-        """For each superseded commit the published one that took its place."""
+    def _successors(self) -> Mapping[int, int]:
         published = (row for row in self.commits.values() if row.state is State.PUBLISHED)
         return {old: row.commit for row in published for old in row.supersedes}
 
@@ -190,7 +128,12 @@ class LogState:
     def published(self) -> tuple[Entry, ...]:
         """The commits that readers see, in the order of their spans."""
         seen = (row for row in self.commits.values() if row.state is State.PUBLISHED)
-        return tuple(sorted((row for row in seen if row.commit not in self.successors), key=_by_span))
+        return tuple(sorted((row for row in seen if row.commit not in self.successors), key=by_span))
+
+    @property
+    def in_order(self) -> Sequence[Entry]:
+        """The commits that readers see, as `published` has them, to look at now and not to keep."""
+        return self.published
 
     @cached_property
     def visible(self) -> frozenset[int]:
@@ -200,11 +143,13 @@ class LogState:
     @property
     def tip(self) -> Entry | None:
         """The last published commit: the parent of the next epoch."""
-        return self.published[-1] if self.published else None
+        return self.in_order[-1] if self.in_order else None
 
     def at(self, span: Span) -> Entry | None:
         """Give the published commit of exactly this span."""
-        return next((row for row in self.published if row.span == span), None)
+        rows = self.in_order
+        place = bisect_left(rows, span.start, key=_start)
+        return rows[place] if place < len(rows) and rows[place].span == span else None
 
     def parent_of(self, commit: int) -> int:
         """Give the commit whose carry stands under `commit`: its parent, or what stands in for a superseded one.
@@ -225,7 +170,8 @@ class LogState:
     @cached_property
     def stale(self) -> tuple[Entry, ...]:
         """Published commits that began from a carry which has since been superseded by another one, in order."""
-        return tuple(row for row in self.published if self.parent_of(row.commit) not in self.visible | {START_OF_RUN})
+        grounds = self.visible | {START_OF_RUN}
+        return tuple(row for row in self.published if self.parent_of(row.commit) not in grounds)
 
     def carry_line(self, commit: int) -> CarryLine:
         """Say which commits make up the carry at `commit`: the newest base on its line of parents, and deltas after it.
@@ -235,20 +181,29 @@ class LogState:
         """
         deltas: list[int] = []
         while commit != START_OF_RUN and not self.has_base(commit):
-            deltas.append(commit)
-            commit = self.parent_of(commit)
+            if not self.commits[commit].idle:
+                deltas.append(commit)
+            commit = self.parent_of(self._first_idle(commit))
         return CarryLine(commit, tuple(reversed(deltas)))
+
+    def _first_idle(self, commit: int) -> int:
+        """Give the first of the idle epochs in a row that end in `commit`, or any between: a way to skip them."""
+        return commit
 
     def has_base(self, commit: int) -> bool:
         """Say whether the whole carry was written at `commit`."""
-        return commit in self.folded or self.commits[commit].kind is not CommitKind.EPOCH
+        return self.is_folded(commit) or self.commits[commit].kind is not CommitKind.EPOCH
 
     @cached_property
     def carried(self) -> frozenset[int]:
         """Commits whose carry something still stands on: those on the lines of visible and pending commits."""
-        roots = [*self.visible, *([self.pending.parent] if self.pending else [])]
-        lines = (self.carry_line(root) for root in roots)
-        return frozenset(number for line in lines for number in (line.base, *line.deltas)) - {START_OF_RUN}
+        found: set[int] = set()
+        for root in (*self.visible, *([self.pending.parent] if self.pending else [])):
+            commit = root
+            while commit != START_OF_RUN and commit not in found:
+                found.add(commit)
+                commit = START_OF_RUN if self.has_base(commit) else self.parent_of(commit)
+        return frozenset(found)
 
     def parent_for(self, start: int) -> int:
         """Give the commit that an interval from `start` on continues, 0 for the first interval of a run.
@@ -263,16 +218,17 @@ class LogState:
             BeforeFirstError: the run begins later than `start`.
             PartialOverlapError: `start` lies inside a published commit.
         """
-        for row in self.published:
-            if row.span.end == start:
-                return row.commit
-            if row.span.start < start < row.span.end:
-                raise PartialOverlapError(start, row.commit, *row.span)
-        if not self.published or start == self.published[0].span.start:
+        rows = self.in_order
+        place = bisect_left(rows, start, key=_end)
+        if place < len(rows) and rows[place].span.end == start:
+            return rows[place].commit
+        if place < len(rows) and rows[place].span.start < start:
+            raise PartialOverlapError(start, rows[place].commit, *rows[place].span)
+        if not rows or start == rows[0].span.start:
             return START_OF_RUN
-        if start < self.published[0].span.start:
-            raise BeforeFirstError(start, self.published[0].span.start)
-        raise MissingPredecessorError(start, self.published[-1].span.end, start)
+        if start < rows[0].span.start:
+            raise BeforeFirstError(start, rows[0].span.start)
+        raise MissingPredecessorError(start, rows[-1].span.end, start)
 
     def superseded_by(self, span: Span) -> tuple[int, ...]:
         """Give the published intervals that a new commit of `span` replaces, in order.
@@ -281,7 +237,9 @@ class LogState:
             PartialOverlapError: it would replace a part of one.
             StreamedSpanError: it would replace an epoch of a stream.
         """
-        met = [row for row in self.published if row.span.start < span.end and span.start < row.span.end]
+        rows = self.in_order
+        later = (rows[place] for place in range(bisect_right(rows, span.start, key=_end), len(rows)))
+        met = list(takewhile(lambda row: row.span.start < span.end, later))
         for row in met:
             if row.kind is CommitKind.EPOCH:
                 raise StreamedSpanError(*span, row.commit, *row.span)
@@ -291,5 +249,14 @@ class LogState:
         return tuple(row.commit for row in met)
 
 
-def _by_span(row: Entry) -> tuple[int, int, int]:
+def by_span(row: Entry) -> tuple[int, int, int]:
+    """Order published commits."""
     return (*row.span, row.commit)
+
+
+def _start(row: Entry) -> int:
+    return row.span.start
+
+
+def _end(row: Entry) -> int:
+    return row.span.end

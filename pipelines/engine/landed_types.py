@@ -6,6 +6,9 @@ goes along as raw text. All else keeps its type, but for dictionaries and other 
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +16,11 @@ import pyarrow.compute as pc
 from pipelines.engine.columns import TIME, times
 from pipelines.engine.landing_errors import LANDED_TYPES, ColumnTypeError, TimezoneMissingError
 from pipelines.engine.localtime import utc_from_local
+from pipelines.flows.type_names import TypeName, read_type
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PLAIN = (
     pa.types.is_boolean,
@@ -22,8 +29,43 @@ PLAIN = (
     pa.types.is_decimal128,
     *(getattr(pa.types, f"is_int{width}") for width in (8, 16, 32, 64)),
 )
+DECLARED = {
+    "bool": pa.bool_(),
+    **{f"int{width}": getattr(pa, f"int{width}")() for width in (8, 16, 32, 64)},
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": TIME,
+}
 PER_TICK = {"s": 1_000_000, "ms": 1_000, "us": 1}
 NANOSECONDS = 1_000
+
+
+def declared_type(spelled: str) -> pa.DataType:
+    """Give the type that a flow file spells.
+
+    >>> declared_type("struct<a: int8, b: list<decimal(10, 2)>>")
+    StructType(struct<a: int8, b: list<item: decimal128(10, 2)>>)
+
+    Raises:
+        ValueError: it spells none; `reading` refuses such a flow.
+    """
+    read = read_type(spelled)
+    if read is None:
+        raise ValueError(spelled)
+    return _declared(read)
+
+
+def _declared(read: TypeName) -> pa.DataType:
+    if read.name == "decimal":
+        return pa.decimal128(*read.digits)
+    if read.name == "list":
+        return pa.list_(_declared(read.inner[0][1]))
+    if read.name == "struct":
+        return pa.struct([(name, _declared(part)) for name, part in read.inner])
+    return DECLARED[read.name]
 
 
 def landed_type(source: str, column: str, came: pa.DataType) -> pa.DataType:  # noqa: PLR0911 - one line a type
@@ -122,6 +164,22 @@ def instants(column: pa.Array, timezone: str | None) -> np.ndarray[tuple[int], n
         found = utc_from_local(found, timezone)
         found = np.where((found > MAX_TIME) | (found < MIN_TIME), NULL, found)
     return found
+
+
+def told_unreadable(lost: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    """Spell as JSON what could not be read in each row, null where all could.
+
+    Args:
+        lost: by column what `unreadable` gave.
+        rows: how many.
+    """
+    if not lost:
+        return pa.nulls(rows, pa.string())
+    texts: list[str | None] = [None] * rows
+    for row in np.flatnonzero(np.any([np.asarray(text.is_valid()) for text in lost.values()], axis=0)):
+        there = {name: text[int(row)].as_py() for name, text in lost.items() if text[int(row)].is_valid}
+        texts[int(row)] = json.dumps(there, sort_keys=True, ensure_ascii=False)
+    return pa.array(texts, pa.string())
 
 
 def unreadable(column: pa.Array, landed: pa.Array) -> pa.Array | None:

@@ -6,48 +6,37 @@ version of its interval, as a new sequence.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pipelines.engine.columns import ticks
+from pipelines.engine.arrived import Arrived, arrive, declared
 from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.landing_errors import FeedChangedError
+from pipelines.engine.inbox import Inbox
+from pipelines.engine.known_files import KnownFiles
+from pipelines.engine.landing_errors import SequenceBrokenError
+from pipelines.engine.landing_files import Spans, columns_of, ledger_of, write_sequence
 from pipelines.engine.manifests import (
-    LEDGER_FILE,
     check_files,
-    close_sequence,
-    file_digest,
-    new_folder,
+    closed_ids,
+    is_closed,
+    load_manifest,
+    read_sequence,
+    sequence_folder,
     sequences,
-    sync_folder,
 )
-from pipelines.engine.sequence import LandedFile, LandedSource, RowGroup, Sequence
-from pipelines.engine.stamping import LANDED_LEDGER, bucketed, landed_row_schema, stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    import pyarrow as pa
+
     from pipelines.engine.recording import Recording
+    from pipelines.engine.sequence import Sequence
     from pipelines.flows.model import Flow
 
-VERSION = 1
-"""Raise it when the same feed and flow would land as other rows."""
-GROUP_ROWS = 1_048_576
-
-
-class _Arrived(NamedTuple):
-    recording: Recording
-    rows: pa.Table
-    ledger: pa.Table
-    content: ContentHash
-    feed: str
-    declared: str
+INTERVAL, READING = "interval", "reading"
+Backlog = dict[str, tuple[int, tuple[str, ...]]]
+"""By source: how many files wait for a later reading, and those that were seen once or still change."""
 
 
 def land_interval(  # noqa: PLR0913 - where, what, and of what span
@@ -73,29 +62,68 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
         LandingError: a feed cannot be read or changed meanwhile, or the landing is broken.
     """
     before = sequences(landing)
-    versions = [each for each in before if (each.kind, each.start, each.end) == ("interval", start, end)]
+    versions = [each for each in before if (each.kind, each.start, each.end) == (INTERVAL, start, end)]
     newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds):
         return check_files(newest)
-    arrived = {name: _arrive(feeds[name], start, end) for name in flow.sources}
-    ledger = _ledger([each.ledger for each in arrived.values()])
+    arrived = {name: arrive(feeds[name], start, end) for name in flow.sources}
+    ledger = ledger_of(arrived)
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
         return check_files(newest)
-    folder = new_folder(landing, len(before) + 1)
-    sequence = Sequence(
-        folder=folder,
-        id=len(before) + 1,
-        kind="interval",
+    return write_sequence(
+        landing,
+        len(before) + 1,
+        flow,
+        arrived,
+        kind=INTERVAL,
         start=start,
         end=end,
         version=len(versions) + 1,
-        buckets=flow.buckets,
-        sources={name: _write_source(folder, flow, name, each) for name, each in arrived.items()},
-        ledger=_write_ledger(folder, ledger),
         final=final,
     )
-    close_sequence(sequence)
-    return sequence
+
+
+def land_reading(  # noqa: PLR0913 - where, what, and of what span
+    landing: Path,
+    number: int,
+    flow: Flow,
+    start: int,
+    end: int,
+    arrived: Mapping[str, Arrived],
+    blind: Mapping[str, Spans],
+    final: int | None = None,
+) -> Sequence:
+    """Land what arrived between two readings, as the sequence `number`; one that is closed already stays as it is.
+
+    Where nothing arrived, the manifest is all that is written.
+
+    Args:
+        landing: the folder of the landing's sequences; made when it is not there.
+        number: of the sequence: one more than the last.
+        flow: its sources and number of buckets.
+        start: the reading before, in ticks.
+        end: the closing reading, in ticks; exclusive.
+        arrived: by source, what `arrive` gave of a recording, or an `Inbox` of a folder.
+        blind: by source, the spans of ticks in which nobody listened; sources without any may be missing.
+        final: arrival of the final punctuation, behind all rows; None where the stream goes on.
+
+    Returns:
+        The closed sequence.
+
+    Raises:
+        ValueError: the readings do not increase.
+        LandingError: the landing is broken, or the sequence before is not closed.
+    """
+    if is_closed(landing, number):
+        return read_sequence(landing, number)
+    if start >= end:
+        message = f"readings must increase; {end} does not come after {start}"
+        raise ValueError(message)
+    if number > 1 and not is_closed(landing, number - 1):
+        raise SequenceBrokenError(str(sequence_folder(landing, number - 1)), "no manifest, though the next is to land")
+    return write_sequence(
+        landing, number, flow, arrived, kind=READING, start=start, end=end, version=1, final=final, blind=blind
+    )
 
 
 def landed_content(sequence: Sequence) -> dict[str, ContentHash]:
@@ -103,84 +131,181 @@ def landed_content(sequence: Sequence) -> dict[str, ContentHash]:
     return {**{name: landed.content for name, landed in sequence.sources.items()}, "ledger": sequence.ledger.content}
 
 
-def _declared(recording: Recording) -> str:
-    """Digest what decides, beside the feed's rows, what lands: the source as the flow declares it, and this code."""
-    source = recording.source
-    said = [VERSION, source.key, source.shape.name, source.time, source.end, source.arrival, source.edge]
-    told = json.dumps([*said, source.event_id, dict(source.rename), source.feed.timezone])
-    return hashlib.sha256(told.encode()).hexdigest()
-
-
 def _untouched(newest: Sequence, flow: Flow, feeds: Mapping[str, Recording]) -> bool:
     if newest.buckets != flow.buckets or set(newest.sources) != set(flow.sources):
         return False
     return all(
-        (landed.feed, landed.declared) == (feeds[name].fingerprint(), _declared(feeds[name]))
+        (landed.feed, landed.declared) == (feeds[name].fingerprint(), declared(feeds[name].source))
         for name, landed in newest.sources.items()
     )
 
 
-def _same(newest: Sequence, flow: Flow, arrived: Mapping[str, _Arrived], ledger: ContentHash) -> bool:
+def _same(newest: Sequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
     stood = {name: (landed.content, landed.columns) for name, landed in newest.sources.items()}
-    came = {name: (each.content, _columns(each.recording.schema)) for name, each in arrived.items()}
+    came = {name: (each.content, columns_of(each.schema)) for name, each in arrived.items()}
     return newest.buckets == flow.buckets and stood == came and newest.ledger.content == ledger
 
 
-def _arrive(recording: Recording, start: int, end: int) -> _Arrived:
-    feed = recording.fingerprint()
-    stamped = stamp(recording.source, recording.between(start, end), recording.orphans(), start, end)
-    if recording.fingerprint() != feed:
-        raise FeedChangedError(recording.source.name)
-    content = content_hash(stamped.rows)
-    return _Arrived(recording, stamped.rows, stamped.ledger, content, feed, _declared(recording))
+class Landing:
+    """All that the closed sequences of a landing say, read once and kept up with what is closed since.
+
+    Args:
+        path: the folder of the sequences; it need not be there yet.
+
+    Raises:
+        LandingError: a sequence is missing, or its manifest cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the manifests."""
+        self.path = path
+        self._sequences: list[Sequence] = []
+        self._known: dict[str, KnownFiles] = {}
+        self._blind: dict[str, dict[int, Spans]] = {}
+        self._tail: dict[int, int] = {}
+        self._newest: dict[str, Sequence] = {}
+        self.final: int | None = None
+        """Arrival of the final punctuation that a reading landed, in ticks; None where the stream goes on."""
+        for number in closed_ids(path):
+            self._take(load_manifest(path, number))
+
+    @property
+    def last_id(self) -> int:
+        """Give the id of the last closed sequence; 0 where there is none."""
+        return len(self._sequences)
+
+    @property
+    def sequences(self) -> tuple[Sequence, ...]:
+        """Give all closed sequences, by id."""
+        return tuple(self._sequences)
+
+    def sequence(self, number: int) -> Sequence:
+        """Give a closed sequence.
+
+        Raises:
+            SequenceBrokenError: it is not closed.
+        """
+        if not 1 <= number <= self.last_id:
+            raise SequenceBrokenError(str(sequence_folder(self.path, number)), "no manifest")
+        return self._sequences[number - 1]
+
+    def after(self, number: int) -> tuple[Sequence, ...]:
+        """Give the closed sequences after an id, in order."""
+        return tuple(self._sequences[number:])
+
+    def last(self, kind: str = READING) -> Sequence | None:
+        """Give the newest sequence of a kind."""
+        return self._newest.get(kind)
+
+    def last_reading(self, kind: str = READING) -> int | None:
+        """Give the closing reading, in ticks, of the newest sequence of a kind; None where there is none."""
+        newest = self.last(kind)
+        return None if newest is None else newest.end
+
+    def known(self, source: str) -> KnownFiles:
+        """Give the files of a source's folder that sequences have dealt with."""
+        return self._known.setdefault(source, KnownFiles())
+
+    def payload(self, source: str) -> pa.Schema | None:
+        """Give the payload with which a source landed last; None where it never did."""
+        newest = next((each for each in reversed(self._sequences) if source in each.sources), None)
+        return None if newest is None else newest.payload(source)
+
+    def blind_before(self, source: str, number: int) -> Spans:
+        """Give the blind spans that matter to whoever runs a sequence: its own, and what reaches its start.
+
+        A deadline that fell into a span of an earlier sequence which lasted to that one's end has not been judged yet,
+        so that span counts here too, with all those before that it follows without a gap. Spans that touch are one.
+
+        Args:
+            source: its name; one that did not land in the sequence has none.
+            number: of the sequence.
+
+        Returns:
+            Spans [a, b) of ticks, ascending.
+        """
+        self.sequence(number)
+        return self._blind.get(source, {}).get(number, ())
+
+    def refresh(self) -> tuple[Sequence, ...]:
+        """Take in what somebody closed since, and give it."""
+        before = self.last_id
+        while is_closed(self.path, self.last_id + 1):
+            self._take(load_manifest(self.path, self.last_id + 1))
+        return self.after(before)
+
+    def land(  # noqa: PLR0913 - what, and of what span
+        self,
+        flow: Flow,
+        start: int,
+        end: int,
+        feeds: Mapping[str, Recording | Inbox],
+        blind: Mapping[str, Spans] | None = None,
+        final: int | None = None,
+        limit_rows: int | None = None,
+    ) -> tuple[Sequence, Backlog]:
+        """Land what arrived between two readings as the next sequence, and keep it in mind.
+
+        Args:
+            flow: its sources and number of buckets.
+            start: the reading before, in ticks.
+            end: the closing reading, in ticks; exclusive.
+            feeds: by source, what `open_recordings` or `open_inboxes` gave.
+            blind: by source, the spans of ticks in which nobody listened.
+            final: arrival of the final punctuation; None where the stream goes on.
+            limit_rows: of each folder: no further file is read once this many rows are.
+
+        Returns:
+            The closed sequence, and what waits.
+
+        Raises:
+            ValueError: the readings do not increase.
+            LandingError: a feed cannot be read, or the landing is broken.
+        """
+        self.refresh()
+        arrived = {}
+        for name in flow.sources:
+            feed = feeds[name]
+            if isinstance(feed, Inbox):
+                arrived[name] = feed.arrive(end, self.known(name), limit_rows)
+            else:
+                arrived[name] = arrive(feed, start, end)
+        sequence = land_reading(self.path, self.last_id + 1, flow, start, end, arrived, blind or {}, final)
+        self._take(sequence)
+        return sequence, {name: (each.left, each.unsettled) for name, each in arrived.items()}
+
+    def _take(self, sequence: Sequence) -> None:
+        self._sequences.append(sequence)
+        self._newest[sequence.kind] = sequence
+        for name, landed in sequence.sources.items():
+            known = self.known(name)
+            for file in landed.files:
+                known.add(file)
+        if sequence.kind == READING:
+            self._chain(sequence)
+            self.final = sequence.final if sequence.final is not None else self.final
+
+    def _chain(self, sequence: Sequence) -> None:
+        before = self._tail.get(sequence.start)
+        for name, landed in sequence.sources.items():
+            chains = self._blind.setdefault(name, {})
+            reaching = [span for span in chains.get(before or 0, ()) if span[1] == sequence.start]
+            found = joined([*reaching, *landed.blind_spans])
+            if found:
+                chains[sequence.id] = found
+        self._tail[sequence.end] = sequence.id
 
 
-def _ledger(ledgers: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables([LANDED_LEDGER.empty_table(), *ledgers])
+def joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Join spans that touch or overlap.
 
-
-def _columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, str(field.type)) for field in schema)
-
-
-def _write_source(folder: Path, flow: Flow, name: str, arrived: _Arrived) -> LandedSource:
-    path = folder / f"{name}.parquet"
-    groups = []
-    schema = landed_row_schema(arrived.recording.schema)
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for bucket, rows in bucketed(arrived.rows, flow.sources[name].key, flow.buckets):
-            for part in _parts(rows):
-                writer.write_table(part, row_group_size=GROUP_ROWS)
-                groups.append(_group(bucket, part))
-    return LandedSource(
-        **vars(_known(path, arrived.rows.num_rows, arrived.content)),
-        feed=arrived.feed,
-        declared=arrived.declared,
-        columns=_columns(arrived.recording.schema),
-        row_groups=tuple(groups),
-    )
-
-
-def _parts(rows: pa.Table) -> Iterator[pa.Table]:
-    for at in range(0, rows.num_rows, GROUP_ROWS):
-        yield rows.slice(at, GROUP_ROWS)
-
-
-def _group(bucket: int, rows: pa.Table) -> RowGroup:
-    first, last = ticks(rows["arrival"][:1])[0], ticks(rows["arrival"][-1:])[0]
-    return RowGroup(bucket=bucket, rows=rows.num_rows, first=int(first), last=int(last))
-
-
-def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
-    path = folder / LEDGER_FILE
-    pq.write_table(ledger, path, compression="zstd")
-    return _known(path, ledger.num_rows, content_hash(ledger))
-
-
-def _known(path: Path, rows: int, content: ContentHash) -> LandedFile:
-    """Have a file on disk, and give how to know it again."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    sync_folder(path.parent)
-    size = path.stat().st_size
-    return LandedFile(file=path.name, rows=rows, size=size, sha256=file_digest(path), content=content)
+    >>> joined([(5, 7), (0, 2), (2, 4)])
+    ((0, 4), (5, 7))
+    """
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return tuple(found)

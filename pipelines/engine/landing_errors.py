@@ -38,6 +38,38 @@ class FeedUnreadableError(LandingError):
         return f"{self.file} must be {self.declared}; {self.problem}: correct the file or the feed's declaration"
 
 
+class ColumnsUnknownError(LandingError):
+    """A folder of Parquet that is empty, and nobody declared its columns."""
+
+    def __init__(self, folder: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(folder)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"the columns of {self.folder} must be known before it lands; it has no readable Parquet file yet: write "
+            "`types:` under the feed, or put the first file there"
+        )
+
+
+class NotRecordedError(LandingError):
+    """A source under the real clock where recorded arrivals are needed."""
+
+    def __init__(self, source: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(source)
+        self.source = source
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"source `{self.source}` must have recorded arrivals to be landed by intervals; it is a folder under the "
+            "real clock: land it with `pulseline stream`"
+        )
+
+
 class FeedChangedError(LandingError):
     """A feed's files changed while they were read."""
 

@@ -138,10 +138,12 @@ class Link:
         event_fields = [self.schema.field(name) for name in stream.by] + ([self._event] if self._event else [])
         self.events = Keys([field.with_name(f"e{i}") for i, field in enumerate(event_fields)])
         self.operator = self._kind(stream.policy, self._records(carry), blind)  # type: ignore[arg-type]
+        carried = {name: len(records) for name, records in self.operator.records.items()}
         self.operator.grow(self.keys.count, self.events.count + 1)
         held = carry.get("held", carrying.held_schema(self.schema).empty_table())
         self._held, self._positions = carrying.held_rows(held, self.schema)
         self.renew(commit, blind)
+        self._before = {name: records[: carried[name]] for name, records in self._before.items()}
 
     @property
     def held_count(self) -> int:
@@ -232,7 +234,7 @@ class Link:
         if part.per is Per.EVENT:
             which = which[which > 0] if change is Change.GONE else which[records["status"][which] != 0]
             columns = self.events.table().take(pa.array(which - 1)).columns if len(which) else self.events.schema.empty_table().columns
-            names = list(columns) if self._event is not None else []
+            names = list(columns)
         else:
             names = key.take(pa.array(which // width)).columns if key.num_columns else []
             names = [*names, pa.array(which % width)] if part.per is Per.PORT else list(names)

@@ -12,25 +12,29 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from pipelines.engine.columns import TIME, canonical_json
-from pipelines.engine.history import NO_SPAN, CommitKind, Entry, LogState, Span, State
+from pipelines.engine.entries import NO_SPAN, CommitKind, Entry, Span, State
+from pipelines.engine.following import Following
+from pipelines.engine.handles import Handle
 from pipelines.engine.tables import (
+    UNHOOKED,
     ConcurrentAddError,
     NewFile,
     TableMissingError,
-    append,
     commits_path,
     create,
-    open_table,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from pipelines.engine.history import LogState
 
 SCHEMA = pa.schema(
     [
@@ -57,6 +61,8 @@ SCHEMA = pa.schema(
 )
 APPLICATION = "commits"
 MANY_FILES = 200
+FULL_FILE = 4_000_000
+"""Bytes from which on a file of the log is left as it is: some ten thousand rows."""
 PLAIN = ("entry", "commit", "parent", "plan", "fingerprint", "token", "carry_hash", "verdict", "at")
 MAPPINGS = ("counts", "hashes", "durations", "detail")
 LISTS = ("sequences", "supersedes")
@@ -96,49 +102,63 @@ def _entry(row: Mapping[str, object]) -> Entry:
 class CommitLog:
     """The table `commits` of a root: read it, and append to what was last read.
 
-    Rows that were read once are kept; asking again costs a millisecond and the files that came since.
+    Rows that were read once are kept, and those appended here are never read: asking again costs the files that came
+    since, whatever the age of the log. For one thread.
     """
 
     def __init__(self, root: Path) -> None:
         """Take the root; the table may not exist yet."""
         self.path = commits_path(root)
-        self._table: DeltaTable | None = None
-        self._files: frozenset[str] = frozenset()
-        self._state = LogState.of([])
+        self._handle = Handle(self.path)
+        self._version = self._handle.version
+        self._files: set[str] = set()
+        self._state = Following()
+        self._own: tuple[Entry, str] | None = None
 
     def rows(self) -> tuple[Entry, ...]:
         """Read the log's rows, in its order."""
-        return self.state().entries
+        return tuple(self.state().entries)
 
     def state(self) -> LogState:
         """Read what the log says now."""
-        if self._table is None:
-            self._table = open_table(self.path)
-        else:
-            self._table.update_incremental()
-        if self._table is not None:
-            self._read(self._table)
+        table = self._handle.look()
+        if table is not None and table.version() != self._version:
+            self._read(table)
         return self._state
 
     def _read(self, table: DeltaTable) -> None:
-        files = frozenset(table.file_uris())
-        if files == self._files:
-            return
-        fresh = from_table(ds.dataset(sorted(files - self._files), schema=SCHEMA).to_table())
-        known = {row.entry: row for row in (*self._state.entries, *fresh)}
-        self._state, self._files = LogState.of(known.values()), files
+        own, self._own = self._own, None
+        if own and table.version() == self._version + 1:
+            # Our append came, and nothing else did.
+            self._files.add(own[1])
+            rows = [own[0]]
+        else:
+            files = set(table.file_uris())
+            rows, self._files = self._rows_of(files - self._files), files
+        self._state, self._version = self._state.then(rows), table.version()
+
+    def _rows_of(self, files: set[str]) -> list[Entry]:
+        """Read the rows that are not known yet; every version of the table holds all rows before its newest."""
+        if not files:
+            return []
+        later = pc.field("entry") > self._state.newest_entry
+        fresh = {row.entry: row for row in from_table(ds.dataset(sorted(files), schema=SCHEMA).to_table(filter=later))}
+        return [fresh[entry] for entry in sorted(fresh)]
 
     def create(self) -> None:
         """Make the table unless it is there."""
         create(self.path, SCHEMA)
 
     def compact(self) -> None:
-        """Put the rows into one file once they lie in many; nobody's reading or appending is disturbed.
+        """Put the rows into few files once they lie in many; nobody's reading or appending is disturbed.
 
-        A thousand small files are read in half a second, one in a few milliseconds.
+        A thousand small files are read in half a second, one in a few milliseconds. A file that is full stays.
         """
-        if self._table is not None and len(self._files) >= MANY_FILES:
-            DeltaTable(str(self.path)).optimize.compact()
+        self.state()
+        if len(self._files) < MANY_FILES:
+            return
+        DeltaTable(str(self.path)).optimize.compact(target_size=FULL_FILE, post_commithook_properties=UNHOOKED)
+        self.state()
 
     def append(self, entry: Entry) -> Entry:
         """Append a row behind the last one that `state` has shown.
@@ -153,19 +173,25 @@ class CommitLog:
             ConcurrentAddError: somebody appended since `state`; nothing was written.
             TableMissingError: there was no table when `state` was asked.
         """
-        if self._table is None:
+        if self._handle.version < 0:
             raise TableMissingError(str(self.path))
         row = replace(entry, entry=self._state.newest_entry + 1)
-        file = self._write(row)
+        table = to_table(row)
+        file = self._write(row, table)
         try:
-            append(self._table, self.path, [file], APPLICATION, row.entry)
+            self._handle.append([file], APPLICATION, row.entry)
         except ConcurrentAddError:
             (self.path / file.name).unlink(missing_ok=True)
             raise
+        self._own = (from_table(table)[0], str(self.path / file.name))
         return row
 
-    def _write(self, row: Entry) -> NewFile:
-        table = to_table(row)
+    def keep_young(self) -> None:
+        """Write a checkpoint of the table when the last one is some versions old."""
+        self._handle.keep_young()
+        self.state()
+
+    def _write(self, row: Entry, table: pa.Table) -> NewFile:
         file = self.path / f"e{row.entry:08d}-{uuid.uuid4().hex[:8]}.parquet"
         pq.write_table(table, file)
         return NewFile(name=file.name, rows=1, size=file.stat().st_size)

@@ -34,13 +34,28 @@ def sequences(landing: Path) -> list[Sequence]:
     Raises:
         SequenceBrokenError: a sequence is missing, or its manifest cannot be read.
     """
-    closed = [int(path.parent.name) for path in landing.glob(f"[0-9]*/{MANIFEST}")]
-    for expected, number in enumerate(sorted(closed), start=1):
+    return [_manifest(sequence_folder(landing, number)) for number in closed_ids(landing)]
+
+
+def closed_ids(landing: Path) -> range:
+    """Give the ids of all closed sequences.
+
+    Raises:
+        SequenceBrokenError: one is missing.
+    """
+    begun = sorted(int(folder.name) for folder in landing.glob("[0-9]*"))
+    closed = [number for number in begun if is_closed(landing, number)]
+    for expected, number in enumerate(closed, start=1):
         if number != expected:
             raise SequenceBrokenError(
                 str(sequence_folder(landing, expected)), "no manifest, though a later one is closed"
             )
-    return [_manifest(sequence_folder(landing, number)) for number in sorted(closed)]
+    return range(1, len(closed) + 1)
+
+
+def is_closed(landing: Path, number: int) -> bool:
+    """Say whether a sequence is closed."""
+    return (sequence_folder(landing, number) / MANIFEST).exists()
 
 
 def read_sequence(landing: Path, number: int) -> Sequence:
@@ -58,9 +73,18 @@ def check_files(sequence: Sequence) -> Sequence:
     Raises:
         SequenceBrokenError: a file is missing or of another size.
     """
-    for landed in (*sequence.sources.values(), sequence.ledger):
+    for landed in sequence.files:
         _check_file(sequence.folder, landed)
     return sequence
+
+
+def load_manifest(landing: Path, number: int) -> Sequence:
+    """Read a manifest, and look at no other file.
+
+    Raises:
+        SequenceBrokenError: there is none, or it cannot be read.
+    """
+    return _manifest(sequence_folder(landing, number))
 
 
 def _manifest(folder: Path) -> Sequence:
@@ -97,7 +121,7 @@ def verify(sequence: Sequence) -> None:
     Raises:
         SequenceBrokenError: one does not.
     """
-    for landed in (*sequence.sources.values(), sequence.ledger):
+    for landed in sequence.files:
         if file_digest(sequence.folder / landed.file) != landed.sha256:
             raise SequenceBrokenError(str(sequence.folder), f"a {landed.file} with other bytes than landed")
 

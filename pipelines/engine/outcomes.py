@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.engine.columns import LEDGER_SCHEMA
 from pipelines.engine.tasks import ledger_counts
@@ -30,7 +29,9 @@ def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Out
         sequence: what was landed.
         outcome: of the commit's tasks; takes the file, the counts and the content hash.
     """
-    rows = pq.read_table(sequence.ledger_path)
+    rows = sequence.ledger_rows()
+    if rows.num_rows == 0:
+        return
     numbered = rows.add_column(0, "commit", pa.array(np.full(rows.num_rows, commit)))
     file = TableFile(root, "ledger", f"c{commit:08d}-landing")
     file.write(numbered.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))

@@ -5,7 +5,6 @@ Everything that can be wrong between a feed and what a flow says of it is found 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,19 +15,21 @@ from pipelines.engine.columns import RESERVED, ticks
 from pipelines.engine.csv_feed import UNREADABLE
 from pipelines.engine.feeds import open_feed
 from pipelines.engine.keys import check_key_type
-from pipelines.engine.landed_types import check_timezones, landed_column, landed_type, unreadable
+from pipelines.engine.landed_types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
 from pipelines.engine.landing_errors import (
     ColumnMissingError,
     ColumnTypeError,
     DuplicateColumnError,
     NoTimeError,
+    NotRecordedError,
     ReservedColumnError,
 )
 from pipelines.flows.errors import nearest
+from pipelines.flows.model import Clock
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pipelines.engine.feeds import Feed
@@ -132,7 +133,7 @@ class Recording:
             text = unreadable(came, columns[-1])
             if text is not None:
                 lost[field.name] = text
-        told = batch.column(UNREADABLE) if UNREADABLE in batch.schema.names else _told(lost, batch.num_rows)
+        told = batch.column(UNREADABLE) if UNREADABLE in batch.schema.names else told_unreadable(lost, batch.num_rows)
         schema = self.schema.append(pa.field(UNREADABLE, pa.string()))
         return pa.RecordBatch.from_arrays([*columns, told], schema=schema)
 
@@ -162,8 +163,11 @@ def open_recordings(flow: Flow, base: Path) -> dict[str, Recording]:
         base: the folder that relative paths begin in: the flow file's own.
 
     Raises:
-        LandingError: a feed is missing, or does not have what its source says of it.
+        LandingError: a feed is missing, or does not have what its source says of it, or is no recording.
     """
+    for name, source in flow.sources.items():
+        if source.clock is not Clock.RECORDED:
+            raise NotRecordedError(name)
     return {name: Recording(source, open_feed(source.feed, base)) for name, source in flow.sources.items()}
 
 
@@ -195,7 +199,7 @@ def _check_roles(source: Source, landed: pa.Schema) -> None:
         check_key_type(column, landed.field(column).type)
     for setting in ("time", "arrival", "end"):
         column = getattr(source, setting)
-        if column is None:
+        if not column:
             continue
         _find(source, setting, column, tuple(landed.names))
         if not pa.types.is_timestamp(landed.field(column).type):
@@ -234,13 +238,3 @@ def neighbours(arrivals: Longs) -> Longs:
     before = np.searchsorted(there, np.arange(len(arrivals)), side="right") - 1
     found: Longs = arrivals[there[np.maximum(before, 0)]]
     return found
-
-
-def _told(lost: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    if not lost:
-        return pa.nulls(rows, pa.string())
-    texts: list[str | None] = [None] * rows
-    for row in np.flatnonzero(np.any([np.asarray(text.is_valid()) for text in lost.values()], axis=0)):
-        there = {name: text[int(row)].as_py() for name, text in lost.items() if text[int(row)].is_valid}
-        texts[int(row)] = json.dumps(there, sort_keys=True, ensure_ascii=False)
-    return pa.array(texts, pa.string())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,13 +13,16 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import instant_text
 from pipelines.engine.content import ContentHash
-from pipelines.engine.stamping import STAMPS
+from pipelines.engine.known_files import FileFate, FileLanded
+from pipelines.engine.stamping import LANDED_LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
+NO_FILE = ""
+"""Name of the file of a source without rows, and of a ledger without lines: there is none."""
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -38,6 +43,7 @@ class LandedFile:
     """A file of a sequence, and how to know it again."""
 
     file: str
+    """NO_FILE where there are no rows."""
     rows: int
     size: int
     """In bytes."""
@@ -55,8 +61,13 @@ class LandedSource(LandedFile):
     """Digest of what the flow said of the source."""
     columns: tuple[tuple[str, str], ...]
     """Name and type of each payload column."""
+    schema: str
+    """The payload's Arrow schema, serialised, in base64."""
     row_groups: tuple[RowGroup, ...]
     blind_spans: tuple[tuple[int, int], ...] = ()
+    """Spans [a, b) in which nobody listened to the source, in ticks."""
+    files: tuple[FileLanded, ...] = ()
+    """Of a folder: the files that this sequence dealt with."""
 
 
 Chain = tuple[tuple[str, tuple[int, ...]], ...]
@@ -70,7 +81,7 @@ class Sequence:
     folder: Path
     id: int
     kind: str
-    """`interval`."""
+    """`interval`, or `reading` where a stream landed it."""
     start: int
     end: int
     """The closing reading, in ticks; exclusive."""
@@ -97,18 +108,36 @@ class Sequence:
         """
         landed = self.sources[source]
         wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
+        if not wanted:
+            return
         with pq.ParquetFile(self.folder / landed.file) as file:
             yield from file.iter_batches(row_groups=wanted)
 
     def payload(self, source: str) -> pa.Schema:
-        """Give the payload columns with which a source landed."""
-        schema = pq.read_schema(self.folder / self.sources[source].file)
-        return pa.schema([each for each in schema if each.name not in STAMPS.names])
+        """Give the payload columns with which a source landed; no file is opened."""
+        return _schema(self.sources[source].schema)
+
+    def ledger_rows(self) -> pa.Table:
+        """Read what the landing had to tell of rows and files; an empty table where it was nothing."""
+        if self.ledger.file == NO_FILE:
+            return LANDED_LEDGER.empty_table()
+        return pq.read_table(self.folder / self.ledger.file, schema=LANDED_LEDGER)
 
     @property
-    def ledger_path(self) -> Path:
-        """Where the ledger lines of the landing lie."""
-        return self.folder / self.ledger.file
+    def files(self) -> tuple[LandedFile, ...]:
+        """The files that there are: none of a source without rows."""
+        there = (*self.sources.values(), self.ledger)
+        return tuple(landed for landed in there if landed.file != NO_FILE)
+
+
+def spelled_schema(schema: pa.Schema) -> str:
+    """Spell a schema as manifests do."""
+    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
+
+
+@lru_cache(maxsize=256)
+def _schema(spelled: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(spelled)))
 
 
 def told(sequence: Sequence) -> dict[str, Any]:
@@ -151,9 +180,22 @@ def _source_told(landed: LandedSource) -> dict[str, Any]:
         **_file_told(landed),
         "feed": landed.feed,
         "declared": landed.declared,
-        "schema": [list(column) for column in landed.columns],
+        "columns": [list(column) for column in landed.columns],
+        "schema": landed.schema,
         "row_groups": groups,
         "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
+        "files": [_landed_told(file) for file in landed.files],
+    }
+
+
+def _landed_told(file: FileLanded) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "bytes": file.size,
+        "sha256": file.sha256,
+        "rows": file.rows,
+        "changed_ns": file.changed,
+        "fate": file.fate.value,
     }
 
 
@@ -192,9 +234,22 @@ def _source(said: dict[str, Any]) -> LandedSource:
         **_file(said),
         feed=said["feed"],
         declared=said["declared"],
-        columns=tuple((name, kind) for name, kind in said["schema"]),
+        columns=tuple((name, kind) for name, kind in said["columns"]),
+        schema=said["schema"],
         row_groups=tuple(groups),
         blind_spans=tuple((_tick(start), _tick(end)) for start, end in said["blind_spans"]),
+        files=tuple(_landed(each) for each in said["files"]),
+    )
+
+
+def _landed(said: dict[str, Any]) -> FileLanded:
+    return FileLanded(
+        path=said["path"],
+        size=said["bytes"],
+        sha256=said["sha256"],
+        rows=said["rows"],
+        changed=said["changed_ns"],
+        fate=FileFate(said["fate"]),
     )
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columns import LEDGER_SCHEMA, TIME, json_rows, ticks, times
 from pipelines.engine.csv_feed import UNREADABLE
+from pipelines.engine.file_rows import DROPPED, NOTED
 from pipelines.engine.inputs import order_of
 from pipelines.engine.keys import bucket_of, canonical_keys
 from pipelines.operators.rows import NULL, Shape
@@ -41,7 +42,6 @@ STAMPS = pa.schema(
 LANDED_LEDGER = pa.schema([field for field in LEDGER_SCHEMA if field.name != "commit"])
 """The ledger's columns but `commit`, which a landing does not have."""
 OPERATOR = "landing"
-DROPPED, NOTED = "dropped", "noted"
 
 
 class Stamped(NamedTuple):
@@ -82,13 +82,32 @@ def stamp(source: Source, rows: pa.Table, orphans: Orphans, start: int, end: int
     lost = (orphans.instants >= start) & (orphans.instants < end)
     homeless = pa.concat_tables([absent, _those(orphans.rows, lost)])
     homes = np.concatenate([ticks(absent[source.time]), orphans.instants[lost]])
-    stamped = _stamped(source, came)
+    instants = ticks(came[source.arrival])
+    late = _lines(source, _aside(source, homeless, homes, instants), "no_arrival", DROPPED)
+    return _judged(source, _stamped(source, came, came[source.arrival], places(instants)), late)
+
+
+def stamp_arrivals(source: Source, rows: pa.Table, numbers: Longs, instant: int, told: pa.Table) -> Stamped:
+    """Give rows that came in by the real clock their one arrival, and set aside those that cannot stand in a stream.
+
+    Args:
+        source: what its columns mean; none is an arrival.
+        rows: payload and UNREADABLE in the feed's order.
+        numbers: place of each, ascending.
+        instant: the arrival, in ticks.
+        told: LANDED_LEDGER lines that stand for what has no row; they have places of their own.
+    """
+    arrival = times(np.full(rows.num_rows, instant, dtype=np.int64))
+    return _judged(source, _stamped(source, rows, arrival, numbers), told)
+
+
+def _judged(source: Source, stamped: pa.Table, others: pa.Table) -> Stamped:
     keyless = _any_null(stamped, source.key)
     edgeless = _any_null(stamped, ("kind",)) & ~keyless
     kept = _those(stamped, ~(keyless | edgeless))
     noted = kept.filter(kept[UNREADABLE].is_valid())
     lines = (
-        _lines(source, _aside(source, homeless, homes, ticks(came[source.arrival])), "no_arrival", DROPPED),
+        others,
         _lines(source, _as_landed(_those(stamped, keyless)), "null_key", DROPPED),
         _lines(source, _as_landed(_those(stamped, edgeless)), "unknown_edge", DROPPED),
         _lines(source, _as_landed(noted), "unreadable_time", NOTED),
@@ -124,12 +143,12 @@ def places(instants: Longs) -> Longs:
     return np.arange(1, len(instants) + 1) - first
 
 
-def _stamped(source: Source, rows: pa.Table) -> pa.Table:
+def _stamped(source: Source, rows: pa.Table, arrival: pa.Array | pa.ChunkedArray, numbers: Longs) -> pa.Table:
     kind = _kind(source, rows)
     columns = {
         "kind": kind,
-        "arrival": rows[source.arrival],
-        "place": pa.array(places(ticks(rows[source.arrival]))),
+        "arrival": arrival,
+        "place": pa.array(numbers, pa.int64()),
         **_times(source, rows, kind),
     }
     schema = landed_row_schema(rows.schema)

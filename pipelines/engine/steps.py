@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.history import NO_SPAN, OPEN_STATES, START_OF_RUN, CommitKind, Entry, LogState, Span, State
+from pipelines.engine.entries import NO_SPAN, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
 from pipelines.engine.refusals import PendingCommitError, WrongStepError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pipelines.engine.history import LogState
 
 
 def intend(  # noqa: PLR0913 - an intent is these facts
@@ -93,6 +95,7 @@ def write(  # noqa: PLR0913 - what is known once files are in their tables
     hashes: Mapping[str, str],
     carry_hash: str,
     durations: Mapping[str, object],
+    detail: Mapping[str, object],
 ) -> Entry:
     """Say that every file of an intent is in its table.
 
@@ -103,6 +106,7 @@ def write(  # noqa: PLR0913 - what is known once files are in their tables
         hashes: text of the content hash by stream and ledger.
         carry_hash: text of the content hash of the carry at this commit.
         durations: milliseconds by stage.
+        detail: what else is to be known; beside what the intent has.
 
     Raises:
         WrongStepError: the commit is not at intent.
@@ -116,17 +120,94 @@ def write(  # noqa: PLR0913 - what is known once files are in their tables
         hashes=hashes,
         carry_hash=carry_hash,
         durations=durations,
+        detail={**commit.detail, **detail},
     )
 
 
-def publish(state: LogState, number: int, *, verdict: str | None) -> Entry:
+def publish(
+    state: LogState,
+    number: int,
+    *,
+    verdict: str | None,
+    detail: Mapping[str, object],
+    durations: Mapping[str, object],
+) -> Entry:
     """Let readers see a written commit, and no longer what it supersedes: one row does both.
+
+    Args:
+        state: the log.
+        number: the commit, at written.
+        verdict: of the gate.
+        detail: what else is to be known; beside what the commit has.
+        durations: milliseconds by stage; beside those the commit has.
 
     Raises:
         WrongStepError: the commit is not at written.
     """
     commit = _open(state, number, State.PUBLISHED, frozenset({State.WRITTEN}))
-    return replace(commit, state=State.PUBLISHED, plan=None, verdict=verdict)
+    return replace(
+        commit,
+        state=State.PUBLISHED,
+        plan=None,
+        verdict=verdict,
+        detail={**commit.detail, **detail},
+        durations={**commit.durations, **durations},
+    )
+
+
+def publish_epoch(written: Entry) -> Entry:
+    """Make of an epoch's written row the published one, which stands for both: an epoch has no gate to wait for.
+
+    A driver that dies before the row leaves the intent, which is run again; one that dies after it, a whole commit.
+
+    Args:
+        written: from `write`.
+
+    Raises:
+        WrongStepError: the commit is no epoch.
+    """
+    if written.kind is not CommitKind.EPOCH:
+        raise WrongStepError(written.commit, State.PUBLISHED, f"kind {CommitKind.EPOCH}", f"kind {written.kind}")
+    return replace(written, state=State.PUBLISHED)
+
+
+def idle(
+    state: LogState, number: int, span: Span, *, sequences: Sequence[int], counts: Mapping[str, object]
+) -> Entry:
+    """Publish an epoch that had no row and nothing due, in one row; its carry is its parent's.
+
+    Args:
+        state: the log.
+        number: the next commit number.
+        span: arrivals that it covers, in ticks.
+        sequences: ids of the landing's sequences, in order.
+        counts: what was counted though nothing came.
+
+    Raises:
+        PendingCommitError: another commit is open.
+        WrongStepError: number or span is not what the log gives, or something published would be replaced.
+        CommitError: what `LogState.superseded_by` refuses.
+    """
+    tip = state.tip
+    parent = tip.commit if tip else START_OF_RUN
+    facts = {"kind": CommitKind.EPOCH, "parent": parent, "sequences": sequences, "plan": "", "fingerprint": ""}
+    begun = intend(state, number, span, **facts)  # type: ignore[arg-type]
+    if begun.supersedes:
+        raise WrongStepError(number, State.PUBLISHED, "a span of its own", f"a span that replaces {begun.supersedes}")
+    carry = tip.carry_hash if tip else None
+    return replace(begun, state=State.PUBLISHED, plan=None, fingerprint=None, counts=counts, carry_hash=carry)
+
+
+def fold(state: LogState, number: int) -> Entry:
+    """Say that an epoch's files hold its whole carry beside its deltas.
+
+    Raises:
+        WrongStepError: the commit is not at intent, or no epoch.
+    """
+    commit = _open(state, number, State.FOLDED, frozenset({State.INTENT}))
+    if commit.kind is not CommitKind.EPOCH:
+        raise WrongStepError(number, State.FOLDED, f"kind {CommitKind.EPOCH}", f"kind {commit.kind}")
+    return replace(commit, state=State.FOLDED, plan=None)
 
 
 def reject(state: LogState, number: int, *, verdict: str) -> Entry:

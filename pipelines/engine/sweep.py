@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.transaction import RemoveAction
 
-from pipelines.engine.history import LogState, State
+from pipelines.engine.entries import State
 from pipelines.engine.lease import wall_ticks
 from pipelines.engine.readers import log_state
 from pipelines.engine.tables import ActiveFile, active_files, data_tables, open_table
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deltalake import DeltaTable
+
+    from pipelines.engine.history import LogState
 
 FILE_NAME = re.compile(r"c(\d{8,})-.*\.parquet")
 FAILED = frozenset({State.REJECTED, State.ABANDONED})
@@ -57,7 +59,7 @@ def outlived(state: LogState, before: int) -> frozenset[int]:
     return frozenset(commit for commit, at in ends.items() if at <= before and commit not in state.carried)
 
 
-def sweep(root: Path, keep: dt.timedelta) -> Swept:
+def sweep(root: Path, keep: dt.timedelta, state: LogState | None = None) -> Swept:
     """Remove files that were never committed, and those of commits superseded longer ago than `keep`.
 
     Files of the pending intent and of commits begun meanwhile stay, and so do those on which a visible commit's carry
@@ -66,9 +68,10 @@ def sweep(root: Path, keep: dt.timedelta) -> Swept:
     Args:
         root: the run's folder.
         keep: how long what was superseded, rejected or abandoned stays readable.
+        state: the log, where the caller has read it.
     """
     age = (keep.days * 86_400 + keep.seconds) * TICKS_PER_SECOND + keep.microseconds
-    state = log_state(root)
+    state = state or log_state(root)
     gone = outlived(state, wall_ticks() - age)
     swept = Swept()
     for path in data_tables(root):

@@ -3,7 +3,7 @@
 delta-rs neither refuses a transaction version it has seen before nor a smaller one (measured, 1.6.6), so the newest one
 is compared first. What it does refuse is a second transaction of one application from a handle as old as the first's:
 of two writers that compared at the same time, one fails. A handle does not learn of its own commits either; every step
-here opens the table anew, which costs 5 ms whatever the table's age.
+here looks at the table anew (`handles.Handle` does it cheaply for one that writes again and again).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from deltalake.transaction import RemoveAction
+
 COMMIT = "commit"
+OVERTAKEN = "Invalid table version"
+"""What delta-rs says, without an error class of its own, when a handle's version was cleaned from the log."""
+UNHOOKED = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""The driver writes checkpoints and cleans logs itself, between commits."""
 
 
 class TableError(RuntimeError):
@@ -135,6 +141,11 @@ def commits_path(root: Path) -> Path:
     return root / "commits"
 
 
+def application(root: Path, flow: str, path: Path) -> str:
+    """Name the application under which a flow's driver adds to a table."""
+    return f"{flow}/{path.relative_to(root).as_posix()}"
+
+
 def data_tables(root: Path) -> list[Path]:
     """List the folders of a root that hold rows of commits: streams, ledger, carry; made or half made."""
     folders = [*(root / "streams").glob("*"), *(root / "carry").glob("*"), ledger_path(root)]
@@ -185,7 +196,8 @@ def newest_version(table: DeltaTable, app_id: str) -> int:
     return table.transaction_version(app_id) or 0
 
 
-def _stats(file: NewFile, commit: int | None) -> str:
+def stats(file: NewFile, commit: int | None) -> str:
+    """Spell the statistics of a file as the Delta log has them, with `commit` as bounds where it is known."""
     bounds = {**file.stats, **({} if commit is None else {COMMIT: (commit, commit)})}
     return json.dumps(
         {
@@ -202,7 +214,7 @@ def _action(path: Path, file: NewFile, commit: int | None) -> AddAction:
         written = (path / file.name).stat().st_mtime_ns // 1_000_000
     except FileNotFoundError:
         raise FileMissingError(str(path), file.name) from None
-    return AddAction(file.name, file.size, {}, written, data_change=True, stats=_stats(file, commit))
+    return AddAction(file.name, file.size, {}, written, data_change=True, stats=stats(file, commit))
 
 
 def append(table: DeltaTable, path: Path, files: Sequence[NewFile], app_id: str, version: int) -> None:
@@ -219,17 +231,26 @@ def append(table: DeltaTable, path: Path, files: Sequence[NewFile], app_id: str,
         ConcurrentAddError: another transaction of `app_id` came first; nothing was added.
         FileMissingError: a file is not there.
     """
-    _commit(table, path, [_action(path, file, None) for file in files], app_id, version)
+    transact(table, path, [_action(path, file, None) for file in files], app_id, version)
 
 
-def _commit(table: DeltaTable, path: Path, actions: list[AddAction], app_id: str, version: int) -> None:
+def transact(
+    table: DeltaTable, path: Path, actions: Sequence[AddAction | RemoveAction], app_id: str, version: int
+) -> None:
+    """Commit actions under a number of an application; see `append`, also for what is refused."""
     properties = CommitProperties(app_transactions=[Transaction(app_id, version)])
     try:
         table.create_write_transaction(
-            list(actions), mode="append", schema=table.schema(), commit_properties=properties
+            list(actions),
+            mode="append",
+            schema=table.schema(),
+            commit_properties=properties,
+            post_commithook_properties=UNHOOKED,
         )
-    except CommitFailedError as error:
-        raise ConcurrentAddError(str(path), version, str(error)) from error
+    except DeltaError as error:
+        if isinstance(error, CommitFailedError) or OVERTAKEN in str(error):
+            raise ConcurrentAddError(str(path), version, str(error)) from error
+        raise
 
 
 def add_files(path: Path, app_id: str, version: int, files: Sequence[NewFile]) -> bool:
@@ -253,7 +274,11 @@ def add_files(path: Path, app_id: str, version: int, files: Sequence[NewFile]) -
         ConcurrentAddError: another writer came in between.
         FileMissingError: a file is not there.
     """
-    table = open_table(path)
+    return add_to(open_table(path), path, app_id, version, files)
+
+
+def add_to(table: DeltaTable | None, path: Path, app_id: str, version: int, files: Sequence[NewFile]) -> bool:
+    """Add files through a handle that shows the table as it is now; otherwise as `add_files`."""
     if table is None:
         raise TableMissingError(str(path))
     newest = newest_version(table, app_id)
@@ -261,7 +286,7 @@ def add_files(path: Path, app_id: str, version: int, files: Sequence[NewFile]) -
         raise TableAheadError(str(path), version, newest)
     if not files or newest == version:
         return False
-    _commit(table, path, [_action(path, file, version) for file in files], app_id, version)
+    transact(table, path, [_action(path, file, version) for file in files], app_id, version)
     return True
 
 

@@ -16,6 +16,7 @@ from pipelines.engine.commits import open_driver
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.history import CommitKind
+from pipelines.engine.inbox import open_inboxes
 from pipelines.engine.landing import Landing
 from pipelines.engine.lease import Claim
 from pipelines.engine.live_landing import LiveLanding
@@ -30,12 +31,14 @@ from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipelines.engine.batch import SparkEngine
     from pipelines.engine.commits import Driver
     from pipelines.engine.history import Entry
+    from pipelines.engine.inbox import Inbox
+    from pipelines.engine.recording import Recording
     from pipelines.flows.model import Flow
 
 SMALL_EPOCH = 50_000
@@ -139,8 +142,7 @@ class Session:
         if pending is not None:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
         self.start = self._first_reading()
-        self._feeds = open_recordings(live.flow, live.base)
-        self.lander = LiveLanding(self.landing, live.flow, self._feeds, self.start)
+        self.lander = LiveLanding(self.landing, live.flow, open_feeds(live.flow, live.base, self.landing), self.start)
 
     def _first_reading(self) -> int:
         """Give the reading to go on from: where the landing stands, or where the run is to begin.
@@ -156,7 +158,7 @@ class Session:
             )
         if tip is None and live.after_backfill:
             raise WrongUse("--after-backfill needs a published interval, and this run has none: pulseline run it first")
-        landed = self.landing.last_reading("reading")
+        landed = self.landing.last_reading()
         known = [instant for instant in (landed, tip.span.end if tip else None) if instant is not None]
         if known:
             return max(known)
@@ -244,6 +246,14 @@ class Session:
                 return
             if self.live.until_caught_up and self.caught_up():
                 return
+
+
+def open_feeds(flow: Flow, base: Path, landing: Landing) -> Mapping[str, Recording | Inbox]:
+    """Open the feeds of a flow: folders under the wall clock, recordings under a simulated one."""
+    if flow.clock is Clock.RECORDED:
+        return open_recordings(flow, base)
+    payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
+    return open_inboxes(flow, base, payloads)
 
 
 def run_live(live: Live, tell: Callable[[str], None]) -> Figures:

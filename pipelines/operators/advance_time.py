@@ -406,6 +406,4 @@ class AdvanceTime:
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate."""
         state, opens = self.records["state"], self.records["open"]
-        return drain(
-            lambda i: scan(self._numbers, rows, i, state, opens, self._out), held, len(rows.kind), self._out
-        )
+        return drain(lambda i: scan(self._numbers, rows, i, state, opens, self._out), held, len(rows.kind), self._out)

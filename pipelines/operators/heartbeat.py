@@ -266,7 +266,7 @@ def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untype
     for k in range(len(state)):
         s = state[k]
         due = _deadline(p, s)
-        if p.expire and s["newest"] != NULL and not s["retired"]:
+        if p.expire and s["newest"] != NULL and s["due"] != INFINITY and not s["retired"]:
             due = min(due, s["seen"] + p.expire)
         if due != INFINITY:
             first = min(first, sighted(blind, due))
@@ -289,8 +289,8 @@ class Heartbeat:
     alive, counted or not.
 
     Laws: data order and content unchanged; timers strictly increase and are multiples; no timer is followed by an
-    in-order row with a smaller timestamp unless the slack ran out; removing null and out-of-order rows changes no timer;
-    cuts do not matter; readings do not matter.
+    in-order row with a smaller timestamp unless the slack ran out; removing null and out-of-order rows changes no
+    timer; cuts do not matter; readings do not matter.
 
     Args:
         policy: the settings.

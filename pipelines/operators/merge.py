@@ -15,7 +15,6 @@ import numpy as np
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
-    INFINITY,
     NULL,
     OUT_CAPACITY,
     Fate,
@@ -190,7 +189,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 @compiled
 def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
-    """Run the merge from row `i` on until the rows or the buffer end, or more than `limit` wait; give (next row, written)."""
+    """Run the merge from row `i` on until rows or buffer end or more than `limit` wait; give (next row, rows written)."""
     n = 0
     while True:
         if desk.cursor[0] != NOBODY:

@@ -212,7 +212,7 @@ def test_an_idle_epoch_is_published_without_an_intent(week: Model) -> None:
     week.append(idle)
     assert week.state.tip
     assert week.state.tip.commit == 4
-    assert week.state.carry_line(4) == CarryLine(3, (4,))
+    assert week.state.carry_line(4) == CarryLine(3, ())
 
 
 def test_steps_out_of_turn_are_refused(week: Model) -> None:

@@ -38,7 +38,7 @@ from pipelines.engine.landing_errors import (
 )
 from pipelines.engine.manifests import MANIFEST, read_sequence, sequences, verify
 from pipelines.engine.recording import Orphans, open_recordings
-from pipelines.engine.stamping import stamp
+from pipelines.engine.stamping import landed_row_schema, stamp
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import FeedSpec, Flow, Source
 from pipelines.flows.reading import read_flow
@@ -81,13 +81,11 @@ def land(folder: Path, text: str | None = None, span: tuple[int, int] = (0, DAY)
 
 def landed(sequence: Sequence, buckets: list[int] | None = None) -> pa.Table:
     batches = list(sequence.open("rows", buckets))
-    return pa.Table.from_batches(
-        batches, batches[0].schema if batches else pq.read_schema(sequence.folder / "rows.parquet")
-    )
+    return pa.Table.from_batches(batches, landed_row_schema(sequence.payload("rows")))
 
 
 def ledger(sequence: Sequence) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(sequence.ledger_path).to_pylist()
+    rows: list[dict[str, Any]] = sequence.ledger_rows().to_pylist()
     return rows
 
 
@@ -106,7 +104,7 @@ def test_the_week_of_flights_lands_with_its_known_figures(tmp_path: Path, flight
     closed = [land_interval(tmp_path, flow, *span, feeds) for span in days(flow, "2013-01-01", "2013-01-08")]
     assert [sequence.id for sequence in closed] == [1, 2, 3, 4, 5, 6, 7]
     assert sum(sequence.sources["departures"].rows for sequence in closed) == 6_063
-    lines = [row for sequence in closed for row in pq.read_table(sequence.ledger_path).to_pylist()]
+    lines = [row for sequence in closed for row in sequence.ledger_rows().to_pylist()]
     assert Counter((row["reason"], row["action"]) for row in lines) == {("no_arrival", "dropped"): 35}
     assert all(row["landed_at"] == row["event_time"] for row in lines)
     together = land_interval(tmp_path / "week", flow, closed[0].start, closed[-1].end, feeds)
@@ -158,7 +156,7 @@ def test_rows_stand_in_buckets_in_the_order_of_arrival_and_place(tmp_path: Path)
         order = list(zip(mine["arrival"].to_pylist(), mine["place"].to_pylist(), strict=True))
         assert order == sorted(order)
         assert set(bucket_of(canonical_keys([mine["key"]]), 4).tolist()) <= {bucket}
-        for path, groups in sequence.inputs("rows", bucket):
+        for ((path, groups),) in sequence.inputs("rows", bucket):
             assert pq.ParquetFile(path).read_row_groups(list(groups)).equals(mine)
     cut = sequence.sources["rows"].row_groups
     assert sum(group.rows for group in cut) == 5
@@ -166,9 +164,9 @@ def test_rows_stand_in_buckets_in_the_order_of_arrival_and_place(tmp_path: Path)
 
 
 def test_row_groups_are_cut_and_a_bucket_may_have_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.engine.landing.GROUP_ROWS", 2)
+    monkeypatch.setattr("pipelines.engine.landing_files.GROUP_ROWS", 2)
     sequence = land(tmp_path, "".join(line("a", hour, 0, hour) for hour in range(5)), buckets=1)
-    assert sequence.inputs("rows", 0) == [(str(sequence.folder / "rows.parquet"), (0, 1, 2))]
+    assert sequence.inputs("rows", 0) == [((str(sequence.folder / "rows.parquet"), (0, 1, 2)),)]
     assert landed(sequence)["v"].to_pylist() == ["0", "1", "2", "3", "4"]
 
 
@@ -281,7 +279,7 @@ def test_intervals_land_with_their_ends(tmp_path: Path) -> None:
 
 def test_the_same_interval_twice_is_the_same_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = land(tmp_path, line("a", 3, 1))
-    monkeypatch.setattr("pipelines.engine.landing._arrive", lambda *_: pytest.fail("an untouched feed was read"))
+    monkeypatch.setattr("pipelines.engine.landing.arrive", lambda *_: pytest.fail("an untouched feed was read"))
     assert land(tmp_path) == first
     monkeypatch.undo()
     os.utime(tmp_path / "f.csv", (1, 1))
@@ -324,7 +322,7 @@ def test_the_manifest_says_what_the_files_hold(tmp_path: Path) -> None:
         [],
     )
     assert sequence.sources["rows"].content == content_hash(landed(sequence))
-    assert sequence.ledger.content == content_hash(pq.read_table(sequence.ledger_path))
+    assert sequence.ledger.content == content_hash(sequence.ledger_rows())
     assert sequence.payload("rows").names == ["key", "at", "time", "v"]
     assert sequences(tmp_path / "landing") == [sequence]
 
@@ -340,12 +338,12 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from pipelines.engine import landing, manifests
+from pipelines.engine import landing, landing_files, manifests
 from pipelines.engine.recording import open_recordings
 from pipelines.flows.model import FeedSpec, Flow, Source
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 where, name = sys.argv[2].split(":")
-setattr({"landing": landing, "manifests": manifests, "os": os, "path": Path}[where], name, die)
+setattr({"files": landing_files, "manifests": manifests, "os": os, "path": Path}[where], name, die)
 feed = FeedSpec(kind="csv", paths=("f.csv",), types={"at": "timestamp", "time": "timestamp"})
 source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")
 flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=4)
@@ -355,7 +353,7 @@ landing.land_interval(base / "landing", flow, 0, 86_400_000_000, open_recordings
 
 
 @pytest.mark.parametrize(
-    "point", ["landing:_write_source", "landing:_write_ledger", "landing:close_sequence", "path:rename"]
+    "point", ["files:_write_source", "files:_write_ledger", "files:close_sequence", "path:rename"]
 )
 def test_a_landing_killed_before_its_manifest_leaves_nothing_visible(tmp_path: Path, point: str) -> None:
     (tmp_path / "f.csv").write_text(HEADER + line("a", 3, 1) + line("b", None, 2))

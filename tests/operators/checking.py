@@ -12,7 +12,7 @@ from tests.operators.driving import Drive, Job, Unreadable, by_stream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.transcripts_model import Left, Step, Transcript
+    from tests.transcripts_model import Given, Left, Step, Transcript
 
 CAPACITIES = (1, 2, 3, OUT_CAPACITY)
 ABSENT = (NULL, "")
@@ -38,7 +38,8 @@ def check(transcript: Transcript) -> None:
     Raises:
         Mismatch: something else left than is to leave, or other rows are held; says which document, way and row.
     """
-    assert transcript.policy is not None
+    if transcript.policy is None:
+        return  # its refusal was read, and held
     if transcript.warns and not any(transcript.warns in text for text in transcript.policy.warnings()):
         raise Mismatch(f"{_title(transcript)}: no warning says {transcript.warns!r}")
     if not transcript.warns and transcript.policy.warnings():
@@ -59,17 +60,35 @@ def _title(transcript: Transcript) -> str:
 def _run(transcript: Transcript, way: Cut, capacity: int) -> None:
     drive = Drive(Job.of(transcript), capacity)
     if way is Cut.UNCUT:
+        if transcript.stops:
+            _must_stop(drive, [transcript.rows], transcript.stops)
+            return
         _compare(transcript.expected, drive.feed(transcript.rows), 0)
         _compare_held(transcript.steps[-1], drive, 0)
         return
     for number, step in enumerate(transcript.steps, start=1):
+        blocks = [step.rows] if way in (Cut.STEPS, Cut.RESTARTS) else [(row,) for row in step.rows]
+        if transcript.stops and number == len(transcript.steps):
+            _must_stop(drive, blocks, transcript.stops)
+            return
         left: list[Left] = []
-        for block in [step.rows] if way in (Cut.STEPS, Cut.RESTARTS) else [[row] for row in step.rows]:
+        for block in blocks:
             left += drive.feed(block)
             if way in (Cut.RESTARTS, Cut.ROW_RESTARTS):
                 drive.restart()
         _compare(step.left, left, number)
         _compare_held(step, drive, number)
+
+
+def _must_stop(drive: Drive, blocks: Sequence[Sequence[Given]], said: str) -> None:
+    try:
+        for block in blocks:
+            drive.feed(block)
+    except RuntimeError as error:
+        if said not in str(error):
+            raise Mismatch(f"it stopped with {str(error)!r}, and not with {said!r}") from error
+    else:
+        raise Mismatch(f"it did not stop with {said!r}")
 
 
 def _compare(wanted: Sequence[Left], came: Sequence[Left], step: int) -> None:

@@ -7,6 +7,8 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 ASKED = os.environ.get("PULSELINE_EXAMPLES")
+BRIEF = "PULSELINE_BRIEF" in os.environ
+"""Set where only whether a law breaks is asked, as for mutants: the example is not made small."""
 
 settings.register_profile(
     "laws",
@@ -15,6 +17,6 @@ settings.register_profile(
     database=None,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
-    phases=[Phase.generate, Phase.shrink],
+    phases=[Phase.generate] if BRIEF else [Phase.generate, Phase.shrink],
 )
 settings.load_profile("laws")

@@ -76,6 +76,11 @@ class Drive:
         self._operator = kind(self._job.policy, carry, self._blind, self._capacity)  # type: ignore[arg-type]
         self._operator.grow(len(self._keys), len(self._events) + 1)
 
+    @property
+    def next_due(self) -> int:
+        """Give the instant at which the operator says that silence makes something leave."""
+        return self._operator.next_due()
+
     def restart(self) -> None:
         """Carry the records into a fresh operator, keys in another order and closed events forgotten."""
         carry = {}

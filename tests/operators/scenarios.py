@@ -1,6 +1,6 @@
 """Random jobs for the laws, drawn so that they reach the edges: of readable time, of a buffer, of a rule.
 
-Each takes any source of randomness that has the methods of `random.Random`: Hypothesis's, whose draws shrink, or a seeded
+Each takes any source of randomness with the methods of `random.Random`: Hypothesis's, whose draws shrink, or a seeded
 one, so that two processes can draw the same job.
 """
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.registry import OPERATORS
-from pipelines.operators.rows import NULL, Kind, Reason, Shape
-from tests.operators.driving import STEERING, Between, Job, Outcome, run
+from pipelines.operators.rows import INFINITY, NULL, Kind, Reason, Shape
+from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
 from tests.operators.scenarios import SCENARIOS
 from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
 
@@ -200,7 +201,9 @@ def test_advance_time__no_event_leaves_with_a_start_end_edge_an_end_before_the_c
             if row.kind is Kind.CTI:
                 promised = row.time
             moment = row.end if row.kind is Kind.END else row.time
-            timeless = NULL in (row.time, moment) or (row.kind is Kind.DATA and shape(job) is Shape.INTERVAL and row.end == NULL)
+            timeless = NULL in (row.time, moment) or (
+                row.kind is Kind.DATA and shape(job) is Shape.INTERVAL and row.end == NULL
+            )
 
             assert row.kind is Kind.TIMER or timeless or moment >= promised
 
@@ -257,10 +260,23 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
-    from random import Random
+@given(st.data())
+def test_silence_makes_nothing_leave_before_next_due_and_something_at_it(operator: str, data: st.DataObject) -> None:
+    job = data.draw(jobs(operator))
+    drive = Drive(job)
+    drive.feed(job.rows)
+    due, last = drive.next_due, job.rows[-1] if job.rows else None
+    if due == INFINITY or last is None or last.kind is not Kind.READING:
+        return
 
-    outcomes = [run(SCENARIOS[operator](Random(seed))) for seed in range(400)]
+    assert due >= last.at
+    assert drive.feed([last._replace(at=due)]) == []
+    assert drive.feed([last._replace(at=due + 1)]) != []
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
+    outcomes = [run(SCENARIOS[operator](Random(seed))) for seed in range(400)]  # noqa: S311 - the same jobs each time
     reasons = {row.reason for outcome in outcomes for row in outcome.all} - {Reason.NONE}
 
     assert reasons == REASONS[operator]

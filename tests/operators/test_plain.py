@@ -20,9 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def child(**settings: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.operators.plain_process"]
-    run = subprocess.run(
-        command, cwd=ROOT, env=os.environ | settings, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run(command, cwd=ROOT, env=os.environ | settings, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     report: dict[str, Any] = json.loads(run.stdout)
     return report
@@ -42,7 +40,9 @@ def test_every_transcript_holds_as_plain_python_where_an_overflow_raises(plain: 
 @pytest.mark.parametrize("operator", SCENARIOS)
 def test_random_jobs_leave_the_same_hash_plain_and_compiled(operator: str, plain: dict[str, Any]) -> None:
     compiled = digests(operator)
-    different = [seed for seed, pair in enumerate(zip(compiled, plain["digests"][operator], strict=True)) if len({*pair}) > 1]
+    different = [
+        seed for seed, pair in enumerate(zip(compiled, plain["digests"][operator], strict=True)) if len({*pair}) > 1
+    ]
 
     assert different == []
     assert len(set(compiled)) > len(compiled) // 2

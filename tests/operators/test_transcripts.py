@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.operators.registry import OPERATORS
 from tests.operators.checking import Mismatch, check
 from tests.transcripts_model import FOLDER, DocumentError, Transcript, documents, neutral, read, transcripts
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FAILING = [
     (path.name, line, text) for path in sorted((FOLDER / "failing").glob("*.yaml")) for line, text in documents(path)
@@ -36,14 +40,12 @@ def test_no_transcript_says_that_it_fails() -> None:
     assert [transcript.name for transcript in transcripts() if transcript.fails] == []
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: object) -> None:
-    from pathlib import Path
-
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     document = "name: One\noperator: heartbeat\npolicy: {interval: 0}\nrefused: interval\n"
-    (Path(str(tmp_path)) / "two.yaml").write_text(f"{document}---\n{document}")
+    (tmp_path / "two.yaml").write_text(f"{document}---\n{document}")
 
     with pytest.raises(DocumentError, match=r"two.yaml:6: the name 'One' is taken"):
-        transcripts(Path(str(tmp_path)))
+        transcripts(tmp_path)
 
 
 def test_every_operator_has_transcripts_and_they_are_given_in_neutral_form() -> None:

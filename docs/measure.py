@@ -1,0 +1,258 @@
+# ruff: noqa: INP001 - a script beside the documents whose figures it makes, no package
+"""Measure what ARCHITECTURE.md says was decided otherwise than the design.
+
+    .venv/bin/python docs/measure.py [content-hash] [null-times] [carry] [readings]
+
+Each line is one figure; without a name all four are measured. Figures are medians of three, warm.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.engine import inputs, tables
+from pipelines.engine.carrying import to_records
+from pipelines.engine.columns import TIME, ticks
+from pipelines.engine.content import content_hash
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.keys import KeyIndex, canonical_keys
+from pipelines.engine.landing import land_interval
+from pipelines.engine.recording import open_recordings
+from pipelines.flows.model import FeedSpec, Flow, Source, Stream
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.operators.compiled import compiled
+from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
+from pipelines.operators.rows import NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MILLION = 1_000_000
+MANY = 1_000_000
+"""Keys, where there are many."""
+SECOND = 1_000_000
+SPAN = (0, 4_000 * SECOND)
+
+
+def told(text: str) -> None:
+    """Print one figure."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Give the median of three runs behind a first one that does not count."""
+    work()
+    taken = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begun)
+    return median(taken)
+
+
+def instants(values: np.ndarray, nulls: np.ndarray | None = None) -> pa.Array:
+    """Give a time column from ticks."""
+    return pa.array(values, pa.int64(), mask=nulls).cast(TIME)
+
+
+def stream_rows(rows: int, keys: int) -> pa.Table:
+    """Make rows as a stream has them: twelve columns, a key among them."""
+    random = np.random.default_rng(7)
+    at = np.arange(rows, dtype=np.int64) * 1_000
+    absent = np.ones(rows, dtype=bool)
+    return pa.table(
+        {
+            "kind": pa.array(["data"]).take(pa.array(np.zeros(rows, dtype=np.int64))),
+            "arrival": instants(at),
+            "place": pa.array(np.ones(rows, dtype=np.int64)),
+            "event_time": instants(at - random.integers(0, 60 * SECOND, rows)),
+            "event_end": instants(at, absent),
+            "due_at": instants(at, absent),
+            "landed_at": instants(at),
+            "landed_place": pa.array(np.ones(rows, dtype=np.int64)),
+            "key": pa.array([f"key-{k:07d}" for k in range(keys)]).take(pa.array(random.integers(0, keys, rows))),
+            "whole": pa.array(random.integers(0, 1 << 40, rows)),
+            "small": pa.array(random.integers(0, 100, rows).astype(np.int32)),
+            "real": pa.array(random.random(rows)),
+        }
+    )
+
+
+@compiled
+def chain(ids, high, low, state, counts) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers them
+    """Chain row hashes per key, in order, by a polynomial in two lanes."""
+    for i in range(len(ids)):
+        k = ids[i]
+        state[k, 0] = state[k, 0] * np.uint64(0x9E3779B97F4A7C15) + high[i]
+        state[k, 1] = state[k, 1] * np.uint64(0xD6E8FEB86659FD93) + low[i]
+        counts[k] += 1
+
+
+def measure_content_hash() -> None:
+    """Compare the sum of row hashes with a chain per key over the same row hashes."""
+    for keys in (1_000, MANY):
+        table = stream_rows(2 * MILLION, keys)
+        sum_of_rows = seconds(lambda table=table: content_hash(table))
+        canonical = canonical_keys([table["key"].combine_chunks()])
+        lanes = np.random.default_rng(8).integers(0, 1 << 63, (2, table.num_rows)).astype(np.uint64)
+
+        def chained(canonical: pa.Array = canonical, lanes: np.ndarray = lanes, keys: int = keys) -> None:
+            state, counts = np.zeros((keys, 2), dtype=np.uint64), np.zeros(keys, dtype=np.int64)
+            chain(KeyIndex().ids(canonical), lanes[0], lanes[1], state, counts)
+
+        extra = seconds(chained)
+        told(
+            f"content-hash: 2,000,000 rows of 12 columns, {keys:,} keys: sum {sum_of_rows:.2f} s "
+            f"({2 / sum_of_rows:.1f} M rows/s), a chain per key {extra:.2f} s more and {24 * keys:,} bytes of state"
+        )
+    one, other = content_hash(table.slice(0, MILLION)), content_hash(table.slice(MILLION))
+    told(f"content-hash: joining two commits: {1e6 * seconds(lambda: one + other):.1f} µs, whatever the keys")
+
+
+@compiled
+def newest_by_sentinel(times) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers it
+    """Find the largest time; nulls are a value of the column."""
+    newest = NULL
+    for i in range(len(times)):
+        if times[i] != NULL and times[i] >= newest:
+            newest = times[i]
+    return newest
+
+
+@compiled
+def newest_by_validity(times, valid) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - as above
+    """Find the largest time; nulls are a column of their own."""
+    newest = NULL
+    for i in range(len(times)):
+        if valid[i] and times[i] >= newest:
+            newest = times[i]
+    return newest
+
+
+def measure_null_times() -> None:
+    """Compare one column a time with two, from Arrow through a loop like rule 2 of the heartbeat."""
+    rows = 10 * MILLION
+    random = np.random.default_rng(9)
+    column = instants(random.integers(0, 1 << 50, rows), random.random(rows) < 0.01)  # noqa: PLR2004 - one in a hundred
+
+    def two() -> object:
+        values = np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
+        return newest_by_validity(values, np.asarray(column.is_valid()))
+
+    one = seconds(lambda: newest_by_sentinel(ticks(column)))
+    both = seconds(two)
+    told(f"null-times: 10,000,000 times, 1% null: sentinel {one:.3f} s, validity {both:.3f} s; 8 and 9 bytes a time")
+
+
+def measure_carry() -> None:
+    """Compare typed columns with JSON for the heartbeat's state, and what more tables cost a commit."""
+    part = Heartbeat.parts[0]
+    beat = Heartbeat(HeartbeatPolicy(interval=60 * SECOND))
+    beat.grow(MANY)
+    records = beat.records["state"]
+    names = list(records.dtype.names or ())
+    typed = pa.table({"key": pa.array(np.arange(MANY)), **{name: np.arange(MANY) for name in names}})
+    texts = [json.dumps(dict(zip(names, row.tolist(), strict=True))) for row in records]
+    loose = pa.table({"key": pa.array([json.dumps({"key": k}) for k in range(MANY)]), "state": pa.array(texts)})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "carry.parquet"
+        pq.write_table(typed, file, compression="zstd")
+        columns = seconds(lambda: to_records(part, pq.read_table(file)))
+        pq.write_table(loose, file, compression="zstd")
+        words = seconds(lambda: [tuple(json.loads(text).values()) for text in pq.read_table(file)["state"].to_pylist()])
+        told(f"carry: 1,000,000 keys of a heartbeat taken up: typed columns {columns:.2f} s, JSON {words:.2f} s")
+        each = _adding(Path(folder))
+    told(f"carry: one table more costs a commit {1e3 * each:.1f} ms (young tables)")
+
+
+def _adding(folder: Path) -> float:
+    table, schema = folder / "table", pa.schema([("commit", pa.int64())])
+    tables.create(table, schema)
+    number = iter(range(1, 100))
+
+    def add() -> None:
+        commit = next(number)
+        path = table / f"c{commit:08d}.parquet"
+        pq.write_table(pa.table({"commit": [commit]}, schema=schema), path)
+        tables.add_files(table, "measure", commit, [tables.NewFile(name=path.name, rows=1, size=path.stat().st_size)])
+
+    return seconds(add)
+
+
+def _flow() -> Flow:
+    beating = Stream(
+        name="beating",
+        operator="heartbeat",
+        inputs=("rows",),
+        by=("key",),
+        policy=HeartbeatPolicy(interval=60 * SECOND),
+    )
+    feed = FeedSpec(kind="parquet", paths=("rows.parquet",))
+    source = Source(name="rows", feed=feed, key=("key",), time="stamped", arrival="came")
+    return Flow(name="measured", sources={"rows": source}, streams={"beating": beating}, buckets=1)
+
+
+def run_once(base: Path, block: int) -> None:
+    """Run the flow of `measure_readings` with blocks of so many rows, and print what it took; 0: only land its rows."""
+    wanted = Backfill(flow=_flow(), root=base / "run", base=base, engine=CoreEngine())
+    if not block:
+        land_interval(wanted.landing, wanted.flow, *SPAN, open_recordings(wanted.flow, base))
+        return
+    inputs.BLOCK = block
+    begun = time.perf_counter()
+    run_backfill(wanted, [SPAN])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    told(json.dumps({"seconds": time.perf_counter() - begun, "peak": peak}))
+
+
+def measure_readings() -> None:
+    """Compare a task that cuts its input at block borders with one that reads it whole; both find the rows landed."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        rows = stream_rows(4 * MILLION, 1_000).select(["arrival", "event_time", "key", "whole", "small", "real"])
+        pq.write_table(rows.rename_columns(["came", "stamped", "key", "whole", "small", "real"]), base / "rows.parquet")
+        for block in (0, 4 * MILLION, inputs.BLOCK, 4 * MILLION, inputs.BLOCK):
+            command = [sys.executable, __file__, "run-once", str(base), str(block)]
+            ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this very script
+            if not block:
+                continue
+            found = json.loads(ran.stdout)
+            told(
+                f"readings: 4,000,000 rows in one task, blocks of {block:,}: {found['seconds']:.1f} s, "
+                f"peak memory {found['peak']:,.0f} MB"
+            )
+
+
+MEASURES = {
+    "content-hash": measure_content_hash,
+    "null-times": measure_null_times,
+    "carry": measure_carry,
+    "readings": measure_readings,
+}
+
+
+def main(words: list[str]) -> None:
+    """Measure what is named, or all."""
+    if words[:1] == ["run-once"]:
+        run_once(Path(words[1]), int(words[2]))
+        return
+    for name in words or MEASURES:
+        MEASURES[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,103 @@
+"""A row of `commits`: which commit, how far it has come, and what was known of it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.engine.refusals import PlanChangedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Span(NamedTuple):
+    """The arrivals that a commit covers, [start, end), in ticks."""
+
+    start: int
+    end: int
+
+
+NO_SPAN = Span(0, 0)
+START_OF_RUN = 0
+"""The parent of a run's first commit; no commit has this number."""
+
+
+class CommitKind(StrEnum):
+    """What a row of `commits` belongs to."""
+
+    LEASE = "lease"
+    """The lease changed hands; the row has no commit number."""
+    INTERVAL = "interval"
+    """A backfilled interval: writes its whole carry, may be superseded."""
+    EPOCH = "epoch"
+    """An epoch of a stream: writes what changed in the carry."""
+    RESET = "reset"
+    """The carry was set by hand: a base."""
+
+
+class State(StrEnum):
+    """How far a commit has come; one row of `commits` for each step."""
+
+    LEASE = "lease"
+    """A driver raised the token; no commit's step."""
+    INTENT = "intent"
+    """What will be done is fixed; tasks may run."""
+    WRITTEN = "written"
+    """Every file is in its table; nobody sees it yet."""
+    PUBLISHED = "published"
+    """Readers see it, and no longer what it supersedes."""
+    REJECTED = "rejected"
+    """The gate said no; readers never see it."""
+    ABANDONED = "abandoned"
+    """Given up before it was published; its number stays used."""
+    FOLDED = "folded"
+    """The whole carry at this commit was written beside its deltas; changes nothing else."""
+
+
+OPEN_STATES = frozenset({State.INTENT, State.WRITTEN})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One row of `commits`: a step of a commit, or a lease."""
+
+    entry: int = 0
+    """Place of the row in the log, from 1, without gaps."""
+    commit: int = 0
+    state: State
+    kind: CommitKind
+    parent: int = START_OF_RUN
+    span: Span = NO_SPAN
+    sequences: tuple[int, ...] = ()
+    plan: str | None = None
+    """JSON of flow definition and versions; in the intent, and put back onto later rows by `LogState`."""
+    fingerprint: str | None = None
+    token: int = 0
+    """Token of the lease under which the row was written."""
+    counts: Mapping[str, object] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """Text of the content hash of each stream and the ledger."""
+    carry_hash: str | None = None
+    verdict: str | None = None
+    supersedes: tuple[int, ...] = ()
+    durations: Mapping[str, object] = field(default_factory=dict)
+    detail: Mapping[str, object] = field(default_factory=dict)
+    at: int = 0
+    """Wall time of the row, in ticks."""
+
+    @property
+    def idle(self) -> bool:
+        """Say whether the row is of an epoch without rows, which was published without an intent and so has no plan."""
+        return self.kind is CommitKind.EPOCH and self.state is State.PUBLISHED and self.fingerprint is None
+
+    def under(self, fingerprint: str) -> Entry:
+        """Give this pending commit to a driver whose plan is the commit's own.
+
+        Raises:
+            PlanChangedError: the plan has another fingerprint.
+        """
+        if fingerprint != self.fingerprint:
+            raise PlanChangedError(self.commit, str(self.fingerprint), fingerprint)
+        return self

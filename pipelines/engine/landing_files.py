@@ -1,0 +1,137 @@
+"""The files of a sequence: rows by bucket, ledger lines, and the manifest that closes it; nothing where nothing came."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import ticks
+from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.manifests import LEDGER_FILE, close_sequence, file_digest, new_folder, sync_folder
+from pipelines.engine.sequence import NO_FILE, LandedFile, LandedSource, RowGroup, Sequence, spelled_schema
+from pipelines.engine.stamping import LANDED_LEDGER, bucketed, landed_row_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pipelines.engine.arrived import Arrived
+    from pipelines.flows.model import Flow
+
+Spans = tuple[tuple[int, int], ...]
+GROUP_ROWS = 1_048_576
+
+
+def write_sequence(  # noqa: PLR0913 - all that a sequence is
+    landing: Path,
+    number: int,
+    flow: Flow,
+    arrived: Mapping[str, Arrived],
+    *,
+    kind: str,
+    start: int,
+    end: int,
+    version: int,
+    final: int | None,
+    blind: Mapping[str, Spans] | None = None,
+) -> Sequence:
+    """Write the files of a sequence and close it; where there are no rows and no lines, the manifest is all there is.
+
+    Args:
+        landing: the folder of the landing's sequences.
+        number: of the sequence.
+        flow: its keys and number of buckets.
+        arrived: by source, what is in it.
+        kind: `interval` or `reading`.
+        start: in ticks.
+        end: the closing reading, in ticks.
+        version: of the same interval.
+        final: arrival of the final punctuation; None where the stream goes on.
+        blind: by source, the spans of ticks in which nobody listened.
+
+    Raises:
+        SequenceBrokenError: it is closed already.
+    """
+    folder = new_folder(landing, number)
+    sequence = Sequence(
+        folder=folder,
+        id=number,
+        kind=kind,
+        start=start,
+        end=end,
+        version=version,
+        buckets=flow.buckets,
+        sources={
+            name: _write_source(folder, flow, name, each, (blind or {}).get(name, ()))
+            for name, each in arrived.items()
+        },
+        ledger=_write_ledger(folder, ledger_of(arrived)),
+        final=final,
+    )
+    close_sequence(sequence)
+    return sequence
+
+
+def ledger_of(arrived: Mapping[str, Arrived]) -> pa.Table:
+    """Give the ledger lines of all sources."""
+    return pa.concat_tables([LANDED_LEDGER.empty_table(), *(each.ledger for each in arrived.values())])
+
+
+def columns_of(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    """Name columns and types."""
+    return tuple((field.name, str(field.type)) for field in schema)
+
+
+def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: Spans) -> LandedSource:
+    path = folder / f"{name}.parquet"
+    return LandedSource(
+        row_groups=_write_rows(path, flow, name, arrived) if arrived.rows.num_rows else (),
+        **vars(_known(path, arrived.rows.num_rows, arrived.content)),
+        feed=arrived.feed,
+        declared=arrived.declared,
+        columns=columns_of(arrived.schema),
+        schema=spelled_schema(arrived.schema),
+        blind_spans=blind,
+        files=arrived.files,
+    )
+
+
+def _write_rows(path: Path, flow: Flow, name: str, arrived: Arrived) -> tuple[RowGroup, ...]:
+    groups = []
+    with pq.ParquetWriter(path, landed_row_schema(arrived.schema), compression="zstd") as writer:
+        for bucket, rows in bucketed(arrived.rows, flow.sources[name].key, flow.buckets):
+            for part in _parts(rows):
+                writer.write_table(part, row_group_size=GROUP_ROWS)
+                groups.append(_group(bucket, part))
+    return tuple(groups)
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    for at in range(0, rows.num_rows, GROUP_ROWS):
+        yield rows.slice(at, GROUP_ROWS)
+
+
+def _group(bucket: int, rows: pa.Table) -> RowGroup:
+    first, last = ticks(rows["arrival"][:1])[0], ticks(rows["arrival"][-1:])[0]
+    return RowGroup(bucket=bucket, rows=rows.num_rows, first=int(first), last=int(last))
+
+
+def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
+    path = folder / LEDGER_FILE
+    if ledger.num_rows:
+        pq.write_table(ledger, path, compression="zstd")
+    return _known(path, ledger.num_rows, content_hash(ledger))
+
+
+def _known(path: Path, rows: int, content: ContentHash) -> LandedFile:
+    """Have a file on disk, and give how to know it again; where there are no rows there is none."""
+    if not rows:
+        return LandedFile(file=NO_FILE, rows=0, size=0, sha256="", content=content)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+    size = path.stat().st_size
+    return LandedFile(file=path.name, rows=rows, size=size, sha256=file_digest(path), content=content)

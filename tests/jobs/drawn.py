@@ -1,0 +1,191 @@
+"""Small flows and rows for Hypothesis: every operator, key scope and shape, with rows that are late, tied and broken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from pipelines.engine.columns import TIME
+from tests.jobs.trials import BEGIN, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+LENGTH = 100
+"""Seconds in which rows arrive."""
+START, END = BEGIN, BEGIN + LENGTH * SECOND
+PORTS = ("p", "q", "r")
+NOBODY = "x"
+"""A value that no merge declares as a port."""
+
+
+class Row(NamedTuple):
+    """One row of a feed, in seconds from the beginning."""
+
+    seen: int | None
+    ahead: float | None
+    """Event time less arrival; None: the row has no event time."""
+    lasts: int
+    port: str | None
+    line: int
+    edge: str
+    event: str
+    weight: float | None
+
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        seen=st.integers(0, LENGTH - 1) | st.integers(0, 5) | st.none(),
+        ahead=st.sampled_from([0, 0, -0.5, -1, -3, -8, -40, 2, 30, None]),
+        lasts=st.integers(-1, 20),
+        port=st.sampled_from([*PORTS, *PORTS, NOBODY]) | st.none(),
+        line=st.integers(-1, 1),
+        edge=st.sampled_from(["start", "start", "end"]),
+        event=st.sampled_from("abcd"),
+        weight=st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")]),
+    ),
+    max_size=30,
+)
+
+
+def feed(rows: Sequence[Row]) -> pa.Table:
+    """Lay rows out as a feed; an edge has one instant, all else a time and an end."""
+    seen = [None if row.seen is None else BEGIN + row.seen * SECOND for row in rows]
+    homes = [BEGIN if at is None else at for at in seen]
+    sent = [
+        None if row.ahead is None else home + int(row.ahead * SECOND) for row, home in zip(rows, homes, strict=True)
+    ]
+    until = [None if at is None else at + row.lasts * SECOND for row, at in zip(rows, sent, strict=True)]
+    columns = {
+        "number": pa.array(range(len(rows)), pa.int64()),
+        "port": pa.array([row.port for row in rows], pa.string()),
+        "line": pa.array([row.line for row in rows], pa.int32()),
+        "edge": pa.array([row.edge for row in rows], pa.string()),
+        "event": pa.array([row.event for row in rows], pa.string()),
+        "weight": pa.array([row.weight for row in rows], pa.float64()),
+        **{name: _instants(values) for name, values in (("seen", seen), ("sent", sent), ("until", until))},
+    }
+    return pa.table(columns)
+
+
+def _instants(values: Sequence[int | None]) -> pa.Array:
+    return pa.array(values, pa.int64()).cast(TIME)
+
+
+def _beats(draw: st.DrawFn) -> str:
+    settings = {
+        "interval": draw(st.sampled_from(["3s", "7s", "500ms"])),
+        "slack": draw(st.sampled_from(["0s", "2s", "5500ms"])),
+        "max_ahead": draw(st.sampled_from(["off", "10s"])),
+        "max_catch_up": draw(st.sampled_from([2, 100])),
+        "acceleration": draw(st.sampled_from([1, 2, 0.5])),
+        **draw(st.sampled_from([{}, {"expire": "15s"}])),
+    }
+    return _spelled(settings)
+
+
+def _promises(draw: st.DrawFn, late: tuple[str, ...] = ("drop", "adjust", "divert")) -> str:
+    every = draw(st.sampled_from(["{events: 1}", "{events: 3}", "{duration: 6s}", "{events: 4, duration: 10s}"]))
+    settings = {
+        "every": every,
+        "delay": draw(st.sampled_from(["0s", "4s"])),
+        "late": draw(st.sampled_from(late)),
+        "max_ahead": draw(st.sampled_from(["off", "5s"])),
+        **draw(st.sampled_from([{}, {"at_end": "infinity"}])),
+    }
+    return _spelled(settings)
+
+
+def _merged(draw: st.DrawFn) -> str:
+    return f"ports_by: {{port: [p, q, r]}}, flush_at_end: {draw(st.sampled_from(['true', 'false']))}"
+
+
+def _spelled(settings: dict[str, object]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in settings.items())
+
+
+def _source(name: str, key: str, more: str = "") -> str:
+    return f"  {name}: {{feed: {{parquet: {name}.parquet}}, key: {key}, time: sent, arrival: seen{more}}}\n"
+
+
+def _chain(draw: st.DrawFn) -> tuple[str, str]:
+    """A heartbeat a port, merged into one stream with one timeline."""
+    streams = (
+        f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
+        f"  ordered: {{merge: beating, {_merged(draw)}}}\n"
+        f"  punctual: {{advance_time: ordered, {_promises(draw)}}}\n"
+    )
+    return _source("rows", "port"), streams
+
+
+def _groups(draw: st.DrawFn) -> tuple[str, str]:
+    """Merges and timelines a line, over a longer key; what is set aside beats again."""
+    streams = (
+        f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
+        f"  ordered: {{merge: beating, by: line, {_merged(draw)}}}\n"
+        f"  punctual: {{advance_time: ordered, by: key, {_promises(draw, ('divert',))}}}\n"
+        f"  again: {{heartbeat: punctual.diverted, {_beats(draw)}}}\n"
+    )
+    return _source("rows", "[line, port]"), streams
+
+
+def _two(draw: st.DrawFn) -> tuple[str, str]:
+    """Two sources as the ports of one merge, stream-wide or a port column."""
+    by = draw(st.sampled_from(["", "by: line, "]))
+    streams = (
+        f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
+        f"  ordered: {{merge: [beating, others], {by}flush_at_end: true}}\n"
+        f"  punctual: {{advance_time: ordered, {_promises(draw)}}}\n"
+    )
+    return _source("rows", "line") + _source("others", "line"), streams
+
+
+def _aside(draw: st.DrawFn) -> tuple[str, str]:
+    """A timeline a key; what was late is merged with the rest again."""
+    streams = (
+        f"  punctual: {{advance_time: rows, by: key, {_promises(draw, ('divert',))}}}\n"
+        f"  both: {{merge: [punctual, punctual.diverted], flush_at_end: true}}\n"
+        f"  wide: {{advance_time: rows, {_promises(draw)}}}\n"
+    )
+    return _source("rows", "[port, line]"), streams
+
+
+def _intervals(draw: st.DrawFn) -> tuple[str, str]:
+    """Intervals under one timeline a key and one for all."""
+    streams = (
+        f"  punctual: {{advance_time: rows, by: key, {_promises(draw)}}}\n"
+        f"  wide: {{advance_time: punctual, {_promises(draw)}}}\n"
+    )
+    return _source("rows", "port", ", shape: interval, end: until"), streams
+
+
+def _edges(draw: st.DrawFn) -> tuple[str, str]:
+    """Edges, whose open events are carry."""
+    ends = draw(st.sampled_from(["stay_open", "close_at_cti"]))
+    by = draw(st.sampled_from(["", "by: key, "]))
+    streams = f"  punctual: {{advance_time: rows, {by}late_end: {ends}, {_promises(draw)}}}\n"
+    return _source("rows", "port", ", shape: edge, edge: edge, event_id: event"), streams
+
+
+KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
+    "chain": _chain,
+    "groups": _groups,
+    "two sources": _two,
+    "set aside": _aside,
+    "intervals": _intervals,
+    "edges": _edges,
+}
+
+
+@st.composite
+def flows(draw: st.DrawFn, kind: str) -> str:
+    """Draw a flow of one kind, as the text of its file; it reads the feeds `rows` and, perhaps, `others`."""
+    sources, streams = KINDS[kind](draw)
+    return f"flow: drawn\nbuckets: 3\nsources:\n{sources}streams:\n{streams}"
+
+
+CUTS = st.lists(st.integers(START + 1, END - 1) | st.integers(1, LENGTH - 1).map(lambda at: BEGIN + at * SECOND), max_size=3)
+"""Instants at which a run is cut, also between two seconds."""
