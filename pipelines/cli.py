@@ -113,7 +113,7 @@ def flows_validate(flow: FlowName) -> None:
 
 @app.command(epilog="Example: `pulseline run flights --start 2013-01-01 --end 2013-01-08`")
 @guarded
-def run(  # noqa: PLR0913 - one option each
+def run(
     flow: FlowName,
     start: Start,
     end: End,
@@ -135,7 +135,7 @@ def run(  # noqa: PLR0913 - one option each
     "--until-caught-up`, `pulseline stream my_folder_flow --for 10m`"
 )
 @guarded
-def stream(  # noqa: PLR0913 - one option each
+def stream(
     flow: FlowName,
     run: Run = "main",
     start: Annotated[str | None, typer.Option(help="Recorded feed: begin of the range to play.")] = None,
@@ -187,7 +187,7 @@ def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False) -> i
 
 @app.command(epilog="Example: `pulseline show flights punctual --key JFK --kind timer --limit 5`")
 @guarded
-def show(  # noqa: PLR0913 - one option each
+def show(
     flow: FlowName,
     stream: Annotated[str, typer.Argument(help="A stream of the flow, or `<stream>.diverted`.")],
     key: Annotated[str | None, typer.Option(help="Only rows of this key; several columns: a,b.")] = None,
@@ -204,7 +204,7 @@ def show(  # noqa: PLR0913 - one option each
 
 @app.command(epilog="Example: `pulseline ledger flights --reason late`")
 @guarded
-def ledger(  # noqa: PLR0913 - one option each
+def ledger(
     flow: FlowName,
     reason: Annotated[str | None, typer.Option(help="Only lines with this reason: late, no_arrival, ...")] = None,
     limit: Annotated[int, typer.Option(help="At most so many lines; 0: all.")] = 20,

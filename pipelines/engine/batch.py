@@ -43,7 +43,7 @@ def spark_session(master: str = "local[2]", log: Path | None = None) -> SparkSes
         log: file that takes what Spark's own process writes; None leaves it on standard error.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - only who runs Spark pays for it
+    from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("pulseline").master(master)
     for name, value in SETTINGS.items():

@@ -10,19 +10,18 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.engine import lease as leases
 from pipelines.engine import steps
 from pipelines.engine.columns import canonical_json
-from pipelines.engine.entries import CommitKind, Entry, Span, State
+from pipelines.engine.entries import NOTHING, CommitKind, Entry, Span, State
 from pipelines.engine.handles import Handle
 from pipelines.engine.housekeeping import EVERY, KEEP, House
 from pipelines.engine.lease import Claim, Holder, Standing
 from pipelines.engine.log import CommitLog
 from pipelines.engine.refusals import AddedTwiceError, LeaseHeldError, LeaseLostError, WrongStepError
-from pipelines.engine.tables import ConcurrentAddError, NewFile, add_to, application
+from pipelines.engine.tables import ConcurrentAddError, NewFile, add_to, application, newest_version
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from pipelines.engine.history import LogState
 
 __all__ = ["Claim", "CommitLog", "Driver", "open_driver"]
-
-NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Driver:
@@ -119,16 +116,17 @@ class Driver:
             raise WrongStepError(n, "adding files", "its intent pending", came)
         if self._added.get(table, (0, False))[0] == n:
             raise AddedTwiceError(n, str(table))
-        handle = self._handles.setdefault(table, Handle(table))
+        handle, name = self._handles.setdefault(table, Handle(table)), application(self.root, self.flow, table)
         try:
-            added = add_to(handle.keep_young(), table, application(self.root, self.flow, table), n, files)
+            added = add_to(handle.keep_young(), table, name, n, files)
         except ConcurrentAddError:
             self.state()
             raise
-        self._added[table] = n, added or not files
+        seen = handle.look()
+        self._added[table] = n, added or seen is None or newest_version(seen, name) != n
         return added
 
-    def written(
+    def written(  # noqa: PLR0913 - what is known once files are in their tables
         self,
         n: int,
         counts: Mapping[str, object],
@@ -154,8 +152,11 @@ class Driver:
     ) -> Entry:
         """Publish epoch `n`, whose files are all in their tables, in one row; see `steps.publish_epoch`."""
         facts = {"counts": counts, "hashes": hashes, "carry_hash": carry_hash, "durations": durations}
-        write = partial(steps.write, number=n, detail=detail, **facts)  # type: ignore[arg-type]
-        return self._step(lambda state: steps.publish_epoch(write(state)))
+
+        def step(state: LogState) -> Entry:
+            return steps.publish_epoch(steps.write(state, n, detail=detail, **facts))  # type: ignore[arg-type]
+
+        return self._step(step)
 
     def publish(
         self,

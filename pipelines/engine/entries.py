@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.refusals import PlanChangedError
@@ -20,6 +21,7 @@ class Span(NamedTuple):
 
 
 NO_SPAN = Span(0, 0)
+NOTHING: Mapping[str, object] = MappingProxyType({})
 START_OF_RUN = 0
 """The parent of a run's first commit; no commit has this number."""
 

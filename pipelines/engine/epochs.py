@@ -11,7 +11,6 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ from pipelines.operators.rows import INFINITY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from collections.abc import Sequence as Many
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -169,10 +169,7 @@ class EpochRunner:
         done = self.last_sequence()
         if after > done:
             raise SequencesAheadError(after + 1, upto, done)
-        numbers = range(done + 1, upto + 1)
-        if not numbers:
-            return None
-        landed = [read_sequence(self.landing, number) for number in numbers]
+        landed = [read_sequence(self.landing, number) for number in range(done + 1, upto + 1)]
         streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
         if not streamed:
             return None

@@ -23,8 +23,8 @@ from pipelines.engine.json_rows import read_json
 from pipelines.engine.known_files import FileFate, FileLanded, KnownFiles
 from pipelines.engine.landed_types import declared_type, landed_type
 from pipelines.engine.landing_errors import (
-    ColumnTypeError,
     ColumnsUnknownError,
+    ColumnTypeError,
     FeedMissingError,
     FeedUnreadableError,
 )
@@ -93,9 +93,7 @@ class FolderFeed:
         self._last: dict[str, Seen] = {}
         self._touched: dict[str, Seen] = {}
 
-    def arrivals(
-        self, known: KnownFiles, limit_rows: int | None = None, limit_files: int | None = None
-    ) -> Arrivals:
+    def arrivals(self, known: KnownFiles, limit_rows: int | None = None, limit_files: int | None = None) -> Arrivals:
         """Look at the folder, and read the files that are new and stood still since the last look.
 
         A look costs a directory listing; a file is read when its path is new, or its size or time of change is. The

@@ -87,6 +87,13 @@ class Handle:
         table = self.look()
         if table is None or table.version() - self._checkpoint < CHECKPOINT_EVERY:
             return table
+        return self.checkpoint()
+
+    def checkpoint(self) -> DeltaTable | None:
+        """Look, and write a checkpoint unless there is one of this version."""
+        table = self.look()
+        if table is None or table.version() == self._checkpoint:
+            return table
         table.create_checkpoint()
         return self._open()
 

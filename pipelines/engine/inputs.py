@@ -41,7 +41,7 @@ def order_of(arrival: Longs, *rest: Longs) -> Longs | None:
     same = steps == 0 if in_order else np.diff(arrival[order]) == 0
     if not same.any() or not rest:
         return None if in_order else order
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # noqa: FBT003 - a value, not a switch
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
     within = np.lexsort([column[rows] for column in reversed(rest)] + [arrival[rows]])
     if in_order and (np.diff(within) == 1).all():
@@ -57,7 +57,8 @@ def key_ranks(table: pa.Table, key: Sequence[str]) -> Longs:
     encoded = canonical_keys([table[name].combine_chunks() for name in key]).dictionary_encode()
     ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
     ranks[np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))] = np.arange(len(ranks))
-    return ranks[np.asarray(encoded.indices)]
+    found: Longs = ranks[np.asarray(encoded.indices)]
+    return found
 
 
 def in_order(table: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -47,7 +47,7 @@ def declared_type(spelled: str) -> pa.DataType:
     """Give the type that a flow file spells.
 
     >>> declared_type("struct<a: int8, b: list<decimal(10, 2)>>")
-    StructType(struct<a: int8, b: list<item: decimal128(10, 2)>>)
+    StructType(struct<a: int8, b: list<element: decimal128(10, 2)>>)
 
     Raises:
         ValueError: it spells none; `reading` refuses such a flow.
@@ -62,7 +62,7 @@ def _declared(read: TypeName) -> pa.DataType:
     if read.name == "decimal":
         return pa.decimal128(*read.digits)
     if read.name == "list":
-        return pa.list_(_declared(read.inner[0][1]))
+        return _list(_declared(read.inner[0][1]))
     if read.name == "struct":
         return pa.struct([(name, _declared(part)) for name, part in read.inner])
     return DECLARED[read.name]
@@ -87,10 +87,15 @@ def landed_type(source: str, column: str, came: pa.DataType) -> pa.DataType:  # 
     if any(is_kind(came) for is_kind in PLAIN):
         return came
     if pa.types.is_list(came) or pa.types.is_large_list(came):
-        return pa.list_(landed_type(source, f"{column}[]", came.value_type))
+        return _list(landed_type(source, f"{column}[]", came.value_type))
     if pa.types.is_struct(came):
         return pa.struct([(field.name, landed_type(source, f"{column}.{field.name}", field.type)) for field in came])
     raise ColumnTypeError(source, column, str(came), LANDED_TYPES)
+
+
+def _list(element: pa.DataType) -> pa.DataType:
+    """Give a list type as Delta and Parquet spell it: they call an element `element`, Arrow calls it `item`."""
+    return pa.list_(pa.field("element", element))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""The files of a sequence: rows by bucket, ledger lines, and the manifest that closes it; nothing where nothing came."""
+"""The files of a sequence: rows by bucket, ledger lines, and the manifest that closes it; no file without rows."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ def write_sequence(  # noqa: PLR0913 - all that a sequence is
         version=version,
         buckets=flow.buckets,
         sources={
-            name: _write_source(folder, flow, name, each, (blind or {}).get(name, ()))
-            for name, each in arrived.items()
+            name: _write_source(folder, flow, name, each, (blind or {}).get(name, ())) for name, each in arrived.items()
         },
         ledger=_write_ledger(folder, ledger_of(arrived)),
         final=final,

@@ -142,6 +142,7 @@ class Link:
         self.operator.grow(self.keys.count, self.events.count + 1)
         held = carry.get("held", carrying.held_schema(self.schema).empty_table())
         self._held, self._positions = carrying.held_rows(held, self.schema)
+        self._before: dict[str, Records] = {}
         self.renew(commit, blind)
         self._before = {name: records[: carried[name]] for name, records in self._before.items()}
 
@@ -222,9 +223,7 @@ class Link:
             for rows, positions, mask, change in held
         ]
         hashes = [content_hash(rows, leave_out=carrying.NOT_HASHED) for rows in tables["held"]]
-        return Delta(
-            {name: pa.concat_tables(rows) for name, rows in tables.items()}, content + hashes[0] - hashes[1]
-        )
+        return Delta({name: pa.concat_tables(rows) for name, rows in tables.items()}, content + hashes[0] - hashes[1])
 
     def _part_rows(self, part: Part, records: Records, which: Longs | None, change: Change) -> pa.Table:
         """Give rows of one carry part for the records `which`, or all that are kept."""
@@ -233,7 +232,11 @@ class Link:
         which = np.arange(len(records)) if which is None else which
         if part.per is Per.EVENT:
             which = which[which > 0] if change is Change.GONE else which[records["status"][which] != 0]
-            columns = self.events.table().take(pa.array(which - 1)).columns if len(which) else self.events.schema.empty_table().columns
+            columns = (
+                self.events.table().take(pa.array(which - 1)).columns
+                if len(which)
+                else self.events.schema.empty_table().columns
+            )
             names = list(columns)
         else:
             names = key.take(pa.array(which // width)).columns if key.num_columns else []
@@ -427,4 +430,3 @@ def _action(fate: int, adjusted: bool) -> str:  # noqa: FBT001 - one value of a 
 
 def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
-

@@ -93,7 +93,7 @@ class LiveLanding:
         ended = self._landing.final
         if ended is not None:
             raise StreamEndedError(ended, reading)
-        blind = {name: ((self.last, reading),) for name in self._deaf}
+        blind = dict.fromkeys(self._deaf, ((self.last, reading),))
         sequence, waiting = self._landing.land(
             self._flow, self.last, reading, self._feeds, blind, final, self._limit if self._live else None
         )

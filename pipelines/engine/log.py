@@ -133,7 +133,8 @@ class CommitLog:
             self._files.add(own[1])
             rows = [own[0]]
         else:
-            files = set(table.file_uris())
+            # The URIs are percent-encoded where the folder's name has a space; the files' own names are plain.
+            files = {str(self.path / uri.rpartition("/")[2]) for uri in table.file_uris()}
             rows, self._files = self._rows_of(files - self._files), files
         self._state, self._version = self._state.then(rows), table.version()
 
@@ -176,6 +177,9 @@ class CommitLog:
         if self._handle.version < 0:
             raise TableMissingError(str(self.path))
         row = replace(entry, entry=self._state.newest_entry + 1)
+        if self._handle.version != self._version:
+            # What `append` follows must be what was judged, whoever looked at the table since.
+            raise ConcurrentAddError(str(self.path), row.entry, "rows came that were not read yet")
         table = to_table(row)
         file = self._write(row, table)
         try:

@@ -151,7 +151,6 @@ def close_sequence(sequence: Sequence) -> None:
         json.dump(told(sequence), file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())
-    sync_folder(sequence.folder)
     draft.rename(path)
     sync_folder(sequence.folder)
     sync_folder(sequence.folder.parent)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
-from pipelines.engine.content import ContentHash
 from pipelines.engine.link import Link
 from pipelines.engine.readers import Carry, carry_on
 from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
@@ -25,12 +23,15 @@ from pipelines.operators.scan import NO_BLIND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
+    from pipelines.engine.content import ContentHash
     from pipelines.engine.history import CarryLine, LogState
+    from pipelines.engine.sequence import Chain
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Plan, Stage
 
@@ -50,9 +51,11 @@ class Engine(Protocol):
 class Landed(Protocol):
     """Where the rows of a span lie: one or more closed sequences of the landing."""
 
-    buckets: int
+    @property
+    def buckets(self) -> int:
+        """Give the number of buckets that the landing lays rows out in."""
 
-    def inputs(self, source: str, bucket: int) -> list[tuple[tuple[str, tuple[int, ...]], ...]]:
+    def inputs(self, source: str, bucket: int) -> list[Chain]:
         """Give the readers of a source's bucket: chains of files and row groups, in order within a chain."""
 
 
@@ -183,7 +186,8 @@ def _input(  # noqa: PLR0913 - one input of one task
     Rows are in order only inside the buckets that a file was laid out by, so each of those is a reader of its own.
     """
     if name in flow.sources:
-        key, buckets, files = flow.sources[name].key, work.landed.buckets, work.landed.inputs
+        key, buckets = flow.sources[name].key, work.landed.buckets
+        files: Callable[[str, int], list[Chain]] = work.landed.inputs
     else:
         layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
         key, buckets = layout.key, layout.buckets
@@ -194,8 +198,8 @@ def _input(  # noqa: PLR0913 - one input of one task
     return Input(name=name, readers=tuple(readers), mixed=bool(stage.key) and not own)
 
 
-def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[tuple[tuple[str, tuple[int, ...]]]]:
-    readers = []
+def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[Chain]:
+    readers: list[Chain] = []
     for file in before.files.get(f"streams/{name}", []):
         groups = tuple(i for i, of in enumerate(file.groups) if of == bucket)
         if groups:

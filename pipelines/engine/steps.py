@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.entries import NO_SPAN, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
+from pipelines.engine.entries import NO_SPAN, NOTHING, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
 from pipelines.engine.refusals import PendingCommitError, WrongStepError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def write(  # noqa: PLR0913 - what is known once files are in their tables
     hashes: Mapping[str, str],
     carry_hash: str,
     durations: Mapping[str, object],
-    detail: Mapping[str, object],
+    detail: Mapping[str, object] = NOTHING,
 ) -> Entry:
     """Say that every file of an intent is in its table.
 
@@ -129,8 +129,8 @@ def publish(
     number: int,
     *,
     verdict: str | None,
-    detail: Mapping[str, object],
-    durations: Mapping[str, object],
+    detail: Mapping[str, object] = NOTHING,
+    durations: Mapping[str, object] = NOTHING,
 ) -> Entry:
     """Let readers see a written commit, and no longer what it supersedes: one row does both.
 
@@ -171,9 +171,7 @@ def publish_epoch(written: Entry) -> Entry:
     return replace(written, state=State.PUBLISHED)
 
 
-def idle(
-    state: LogState, number: int, span: Span, *, sequences: Sequence[int], counts: Mapping[str, object]
-) -> Entry:
+def idle(state: LogState, number: int, span: Span, *, sequences: Sequence[int], counts: Mapping[str, object]) -> Entry:
     """Publish an epoch that had no row and nothing due, in one row; its carry is its parent's.
 
     Args:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from deltalake.transaction import RemoveAction
 
 COMMIT = "commit"
+CONFIGURATION: Mapping[str, str | None] = {"delta.deletedFileRetentionDuration": "interval 2 hours"}
+"""How long checkpoints name what was removed, a week unless said: twice as long as housekeeping lets it lie."""
 OVERTAKEN = "Invalid table version"
 """What delta-rs says, without an error class of its own, when a handle's version was cleaned from the log."""
 UNHOOKED = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -182,7 +184,7 @@ def create(path: Path, schema: pa.Schema) -> None:
     if not exists(path):
         path.mkdir(parents=True, exist_ok=True)
         try:
-            DeltaTable.create(str(path), schema)
+            DeltaTable.create(str(path), schema, configuration=CONFIGURATION)
         except DeltaError:
             if not exists(path):
                 raise

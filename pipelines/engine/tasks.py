@@ -24,9 +24,9 @@ from pipelines.engine import carrying
 from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import NOT_HASHED, stream_schema, ticks
 from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
 from pipelines.engine.link import Link, landed_as_stream, output_payload
-from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.readers import Carry, carry_on, taken_up
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
@@ -133,7 +133,7 @@ def payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schem
     known = dict(schemas)
     for stream in flow.streams.values():
         known[stream.name] = output_payload(stream, [known[name] for name in stream.inputs])
-        known |= {side: known[stream.name] for side in stream.sides}
+        known |= dict.fromkeys(stream.sides, known[stream.name])
     return known
 
 

@@ -1,4 +1,4 @@
-"""Values out of text: times with and without a zone, and all other declared types, value by value where one is wrong."""
+"""Values out of text: times with and without a zone, and all other declared types, one by one where one is wrong."""
 
 from __future__ import annotations
 

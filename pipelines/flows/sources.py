@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pendulum
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import RESERVED, Clock, FeedSpec, Source
+from pipelines.flows.model import RESERVED, FeedSpec, Source
 from pipelines.flows.type_names import NESTED, SPELLED, read_type
 from pipelines.operators.rows import Shape
 

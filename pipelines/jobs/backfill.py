@@ -139,9 +139,7 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
     return _commit(driver, own, entry, sequence, tell)
 
 
-def _commit(
-    driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]
-) -> Entry:
+def _commit(driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]) -> Entry:
     begun = time.perf_counter()
     schemas = {name: sequence.payload(name) for name in sequence.sources}
     create_tables(wanted.root, wanted.flow, schemas)
@@ -164,7 +162,9 @@ def _commit(
     for table, files in outcome.new_files().items():
         driver.add_files(entry.commit, wanted.root / table, files)
     durations = {"tasks_ms": round((worked - begun) * 1000), "tables_ms": round((time.perf_counter() - worked) * 1000)}
-    driver.written(entry.commit, commit_counts([sequence], outcome), commit_hashes(outcome), outcome.carry.text, durations)
+    driver.written(
+        entry.commit, commit_counts([sequence], outcome), commit_hashes(outcome), outcome.carry.text, durations
+    )
     return driver.publish(entry.commit)
 
 

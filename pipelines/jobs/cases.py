@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.flows.durations import parse
@@ -15,6 +14,9 @@ from pipelines.operators.advance_time import AtEnd as AtEndOfTime
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import AtEnd, MergePolicy
 from pipelines.operators.rows import INFINITY, PolicyError, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 Case = dict[str, Any]
 Row = dict[str, Any]

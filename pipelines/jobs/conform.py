@@ -23,6 +23,7 @@ from pipelines.flows.model import FeedSpec
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.cases import CASES, KEY, NotBuilt, Prepared
 from pipelines.jobs.engines import engine_named
+from pipelines.jobs.readings import stream_readings
 from pipelines.operators.rows import NULL, PolicyError
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def conform_file(file: Path, engine: str, out: TextIO) -> None:
         out: where the answers go, one JSON object a line.
     """
     cases = [case for case in json.loads(file.read_text()) if case.get("compare") != "statement"]
-    for answer in answers(cases, engine):
-        out.write(json.dumps(answer) + "\n")
+    out.writelines(json.dumps(answer) + "\n" for answer in answers(cases, engine))
 
 
 def answers(cases: list[Case], engine: str) -> list[Row]:
@@ -60,29 +60,27 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
     shared: dict[tuple[str, bool], list[tuple[int, Prepared]]] = defaultdict(list)
     for number, case in enumerate(cases):
         try:
-            prepared = _prepare(case, engine)
+            prepared = _prepare(case)
             shared[prepared.flow.fingerprint(), prepared.ends].append((number, prepared))
         except NotBuilt as error:
             found[number] = {"unsupported": str(error)}
         except (PolicyError, FlowsError) as error:
             found[number] = {"error": str(error)}
     if shared:
-        runner = engine_named(engine)
+        runner = engine_named("batch" if engine == "stream" else engine)
         for group in shared.values():
-            found |= dict(_run(group, runner))
+            found |= dict(_run(group, runner, engine == "stream"))
         runner.close()
     return [{"id": case["id"], **found[number]} for number, case in enumerate(cases)]
 
 
-def _prepare(case: Case, engine: str) -> Prepared:
-    if engine == "stream":
-        raise NotBuilt("the stream engine")
+def _prepare(case: Case) -> Prepared:
     if case["operator"] not in CASES:
         raise NotBuilt(f"the operator {case['operator']}")
     return CASES[case["operator"]](case)
 
 
-def _run(group: list[tuple[int, Prepared]], engine: Engine) -> Iterator[tuple[int, Row]]:
+def _run(group: list[tuple[int, Prepared]], engine: Engine, stream: bool) -> Iterator[tuple[int, Row]]:
     """Run cases that share a flow, and answer each."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -92,10 +90,14 @@ def _run(group: list[tuple[int, Prepared]], engine: Engine) -> Iterator[tuple[in
         rows = [{KEY: str(number), **_laid(row)} for number, case in group for row in case.rows]
         pq.write_table(pa.Table.from_pylist(rows, schema=FEED), base / "cases.parquet")
         start = min((row["at"] for _, case in group for row in case.rows), default=0)
-        close = max(max(case.close for _, case in group), start + 1)
+        close = max(*(case.close for _, case in group), start + 1)
         final = close - 1 if first.ends else None
         wanted = Backfill(flow=flow, root=base / "run", base=base, engine=engine)
-        run_backfill(wanted, [(start, close)], final=final)
+        if stream:
+            readings = sorted({row["at"] for _, case in group for row in case.rows} - {start} | {close})
+            stream_readings(wanted, start, readings, final)
+        else:
+            run_backfill(wanted, [(start, close)], final=final)
         read = {name: _rows(read_stream(base / "run", name, key=flow.key_of(name))) for name in flow.streams}
         read["ledger"] = _rows(read_ledger(base / "run"))
     for number, case in group:
@@ -119,7 +121,7 @@ def _rows(table: pa.Table) -> list[Row]:
     """Give rows with instants as ticks and the case's own item read back."""
     instants = {name: ticks(table[name]) for name in INSTANTS if name in table.column_names}
     plain = table.drop_columns([field.name for field in table.schema if pa.types.is_timestamp(field.type)])
-    rows = plain.to_pylist()
+    rows: list[Row] = plain.to_pylist()
     for i, row in enumerate(rows):
         row |= {name: None if values[i] == NULL else int(values[i]) for name, values in instants.items()}
         payload = json.loads(row["row"] or "{}") | json.loads(row["key"]) if "row" in row else row

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
+    from pipelines.engine.history import Entry
     from pipelines.jobs.known import KnownRun
+
+
+def counted(entry: Entry, name: str) -> dict[str, int]:
+    """Give what a commit counted of a stream, of `ledger` or of `landed`; nothing where it had nothing."""
+    found = entry.counts.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def stream_counts(known: KnownRun, stream: str) -> Counter[str]:

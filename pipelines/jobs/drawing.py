@@ -44,7 +44,7 @@ def drawn(flow: Flow) -> Iterator[str]:
             stream = flow.streams[name]
             linked = not set(above).isdisjoint(stream.inputs)
             yield from _arrow(_stage_words(flow, stage) if place == 0 else "", joined=linked)
-            yield from _box(name, _stream_words(stream), wide, stream.sides)
+            yield from _box(name, stream_words(stream), wide, stream.sides)
             above = [name, *stream.sides]
     yield ""
 
@@ -93,7 +93,7 @@ def _stage_words(flow: Flow, stage: Stage) -> str:
     return f"stage {stage.index}: one task that sees every row in one order"
 
 
-def _stream_words(stream: Stream) -> list[str]:
+def stream_words(stream: Stream) -> list[str]:
     """Say what a stream's operator does."""
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy

@@ -48,7 +48,7 @@ class Way:
     name: str
     engine: str
     cut: str
-    """`one shot` or `by interval`."""
+    """`one shot`, `by interval`, or `epoch by epoch`."""
     buckets: int
     plain: bool = False
     """Without the compiler, in a process of its own."""
@@ -92,19 +92,22 @@ class Certificate:
         return all(found == self.hashes[0] for found in self.hashes)
 
 
-def ways_of(flow: Flow, main_run: str = "") -> list[Way]:
+def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[Way]:
     """List the ways of a certificate.
 
     Args:
         flow: its own number of buckets is one of those tried.
         main_run: a run that has been backfilled by Spark, interval by interval, already.
+        live_run: a run that played the span live.
     """
     own = flow.buckets
+    live = [Way(name="Spark, live", engine="stream", cut="epoch by epoch", buckets=own, run=live_run)]
     return [
         Way(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),
         *(Way(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in BUCKETS),
         *(Way(name="Spark", engine="batch", cut="one shot", buckets=buckets) for buckets in BUCKETS),
         Way(name="Spark", engine="batch", cut="by interval", buckets=own, run=main_run),
+        *(live if live_run else []),
     ]
 
 
@@ -117,6 +120,7 @@ class Trial:
     spans: Sequence[Interval]
     spark: Engine
     main_run: str = ""
+    live_run: str = ""
 
 
 def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
@@ -133,7 +137,7 @@ def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
     tables = (*flow.tables(), LEDGER, CARRY)
     certificate = Certificate(flow=flow.name, start=spans[0][0], end=spans[-1][1], tables=tables)
     roots = []
-    for number, way in enumerate(ways_of(flow, trial.main_run)):
+    for number, way in enumerate(ways_of(flow, trial.main_run, trial.live_run)):
         begun = time.perf_counter()
         roots.append(_compute(trial, way, number))
         certificate.ways.append(way)
@@ -165,7 +169,7 @@ def _compute(trial: Trial, way: Way, number: int) -> Path:
 def _run_plain(flow: Flow, root: Path, base: Path, spans: Sequence[Interval]) -> None:
     """Backfill in a child process whose operators are not compiled."""
     request = {"flow": flow.definition(), "root": str(root), "base": str(base), "intervals": spans, "engine": "core"}
-    run = subprocess.run(  # noqa: S603 - our own interpreter and module
+    run = subprocess.run(
         [sys.executable, "-m", "pipelines.jobs.backfill"],
         input=json.dumps(request),
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
@@ -183,7 +187,10 @@ def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, Cont
     found[LEDGER] = content_hash(read_ledger(root, start, end), leave_out=NOT_HASHED)
     newest = max((entry for entry in log_state(root).published if entry.span.end == end), key=lambda e: e.commit)
     parts = [
-        content_hash(read_carry(root, name, part, newest.commit, key=carry_key(flow.streams[name], part)), leave_out=CARRY_NOT_HASHED)
+        content_hash(
+            read_carry(root, name, part, newest.commit, key=carry_key(flow.streams[name], part)),
+            leave_out=CARRY_NOT_HASHED,
+        )
         for name, names in carry_parts(flow).items()
         for part in names
     ]

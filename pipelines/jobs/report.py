@@ -11,8 +11,9 @@ from pipelines.engine.history import State
 from pipelines.engine.lease import wall_ticks
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.readers import log_state, read_ledger, read_stream
-from pipelines.flows.durations import spell
 from pipelines.flows.model import DIVERTED
+from pipelines.jobs.counts import counted
+from pipelines.jobs.drawing import stream_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,38 +95,14 @@ def _does(flow: Flow, name: str) -> str:
     """Say in words what the operator of a stream does."""
     if name.endswith(DIVERTED):
         return f"what {name.removesuffix(DIVERTED)} set aside: events behind a promise"
-    return _WORDS[flow.streams[name].operator](flow.streams[name])
-
-
-def _heartbeat(stream: Stream) -> str:
-    policy = stream.policy
-    return f"heartbeat of {stream.inputs[0]}, every {spell(policy.interval)}, slack {spell(policy.slack)}"
-
-
-def _merge(stream: Stream) -> str:
-    ports = stream.ports
-    names = ", ".join(str(value) for value in (ports.values or ports.streams)) if ports else ""
-    return f"ordered merge of {', '.join(stream.inputs)}, ports {names}"
-
-
-def _advance_time(stream: Stream) -> str:
-    policy = stream.policy
-    every = [f"{policy.events} events"] if policy.events else []
-    every += [spell(policy.duration)] if policy.duration else []
-    return (
-        f"CTIs in {stream.inputs[0]} every {' or '.join(every) or 'one enqueued'}, delay {spell(policy.delay)}, "
-        f"late events: {policy.late.name.lower()}"
-    )
-
-
-_WORDS = {"heartbeat": _heartbeat, "merge": _merge, "advance_time": _advance_time}
+    return "; ".join(stream_words(flow.streams[name])[:2]).removeprefix("= ")
 
 
 def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
     later = state.successors.get(entry.commit)
     replaced = ", ".join(str(number) for number in entry.supersedes)
     note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
-    counts = [count for name, count in entry.counts.items() if name not in {"landed", "ledger"}]
+    counts = [counted(entry, name) for name in entry.counts if name not in {"landed", "ledger"}]
     durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
     content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None
     return report.CommitFacts(
@@ -149,11 +126,11 @@ def _account(stream: Stream, published: tuple[Entry, ...]) -> report.Account:
     """Hold an operator to the account of rows, over all published commits."""
     rows_in = main = side = dropped = held = 0
     for entry in published:
-        count = entry.counts.get(stream.name, {})
+        count = counted(entry, stream.name)
         rows_in += count.get("in", 0)
         main += count.get("passed", 0)
-        side += sum(_rows(entry.counts.get(name, {})) for name in stream.sides)
-        lines = entry.counts.get("ledger", {}).items()
+        side += sum(_rows(counted(entry, name)) for name in stream.sides)
+        lines = counted(entry, "ledger").items()
         dropped += sum(
             rows for words, rows in lines if words.split()[0] == stream.name and words.split()[2] == "dropped"
         )

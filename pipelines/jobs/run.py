@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
 
-
-
 def run_flow(  # noqa: PLR0913 - the options of the command
     name: str,
     start: str,

@@ -25,6 +25,7 @@ from pipelines.engine.streaming import Gate, LiveQuery, flow_query, landing_quer
 from pipelines.flows.durations import parse
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Clock
+from pipelines.jobs.counts import counted
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.settings import load_flow, read_settings
@@ -85,8 +86,7 @@ class Figures:
         """Take in a published commit."""
         self.published.append((time.monotonic(), entry))
         self.commits += 1
-        counts = {name: count for name, count in entry.counts.items() if isinstance(count, dict)}
-        self.rows += sum(counts.get("landed", {}).values())
+        self.rows += sum(counted(entry, "landed").values())
         late = entry.detail.get("lateness", {})
         self.timers += late.get("timers", 0) if isinstance(late, dict) else 0
         newest = entry.detail.get("newest", {})
@@ -97,8 +97,9 @@ class Figures:
         """Say what the stream does now, in one line."""
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
-        rows = sum(sum(entry.counts.get("landed", {}).values()) for _, entry in recent)  # type: ignore[attr-defined]
-        late = [entry.detail["lateness"]["p99_ms"] for _, entry in recent if "p99_ms" in entry.detail.get("lateness", {})]  # type: ignore[operator, index, call-overload]
+        rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
+        found = [entry.detail.get("lateness", {}) for _, entry in recent]
+        late = [float(each["p99_ms"]) for each in found if isinstance(each, dict) and "p99_ms" in each]
         last = list(self.flow.streams)[-1]
         newest = self.newest.get(last, {})
         parts = [

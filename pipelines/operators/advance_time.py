@@ -157,7 +157,7 @@ class Numbers(NamedTuple):
 
 
 @compiled
-def _write(rows: Rows, i, src, fate, reason, place, time, end, s, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _write(rows: Rows, i, src, fate, reason, place, time, end, s, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     row = out[n]
     row["src"] = src
     row["key"] = rows.key[i]
@@ -187,7 +187,7 @@ def _place_side(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 
 @compiled
-def _leave(rows: Rows, i, state, fate, reason, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _leave(rows: Rows, i, state, fate, reason, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     k = rows.key[i]
     s = state[k]
     place = rows.place[i]
@@ -199,7 +199,7 @@ def _leave(rows: Rows, i, state, fate, reason, time, end, out, n):  # type: igno
 
 
 @compiled
-def _promise(rows: Rows, i, src, state, k, time, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _promise(rows: Rows, i, src, state, k, time, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Emit a CTI at `time`, if it moves time forward."""
     s = state[k]
     if time <= s["cti"]:
@@ -233,7 +233,7 @@ def _event(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _remember_start(rows: Rows, i, fate, reason, start, opens) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0913
+def _remember_start(rows: Rows, i, fate, reason, start, opens) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if rows.kind[i] != START or reason == REUSED:
         return
     event = opens[rows.event_id[i]]
@@ -286,7 +286,7 @@ def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-unty
 
 
 @compiled
-def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Take in one row of the operator's own input, with the CTI that it causes behind it."""
     kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
     s = state[k]
@@ -315,7 +315,7 @@ def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[
 
 
 @compiled
-def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):

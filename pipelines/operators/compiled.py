@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numba
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Function = TypeVar("Function", bound="Callable[..., object]")
-
-PLAIN = bool(numba.config.DISABLE_JIT)
 
 
 def _sources_digest() -> str:
@@ -36,7 +34,7 @@ def _cache_folder() -> Path:
     return base if base.name == _sources_digest() else base / _sources_digest()
 
 
-numba.config.CACHE_DIR = str(_cache_folder())
+vars(numba.config)["CACHE_DIR"] = str(_cache_folder())
 
 
 def compiled(function: Function) -> Function:
@@ -48,5 +46,4 @@ def compiled(function: Function) -> Function:
     Returns:
         The compiled function; `function` itself where `NUMBA_DISABLE_JIT=1`.
     """
-    wrapped: Function = numba.njit(cache=True, error_model="numpy")(function)
-    return wrapped
+    return cast("Function", numba.njit(cache=True, error_model="numpy")(function))

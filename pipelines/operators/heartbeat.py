@@ -55,12 +55,15 @@ STATE = np.dtype(
         ("anchor_arrival", "i8"),
         ("anchor_time", "i8"),
         ("due", "i8"),
+        ("sent", "i8"),
         ("seen", "i8"),
         ("retired", "i8"),
         *NUMBERING,
     ]
 )
-INSTANTS = frozenset({"newest", "anchor_arrival", "anchor_time", "due", "seen", "last_arrival"})
+"""`due` is the next multiple to announce, INFINITY when there is none; `sent` the last one announced, INFINITY once the
+stream has ended; `seen` the last arrival of data."""
+INSTANTS = frozenset({"newest", "anchor_arrival", "anchor_time", "due", "sent", "seen", "last_arrival"})
 
 DATA, START, END, TIMER = int(Kind.DATA), int(Kind.START), int(Kind.END), int(Kind.TIMER)
 READING, FINAL = int(Kind.READING), int(Kind.FINAL)
@@ -140,7 +143,7 @@ def _deadline(p: Numbers, s) -> int:  # type: ignore[no-untyped-def]  # noqa: AN
 
 
 @compiled
-def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913 - one record, field by field
+def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - one record, field by field
     row = out[n]
     row["src"] = src
     row["key"] = k
@@ -159,20 +162,21 @@ def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  
 
 
 @compiled
-def _announce(p: Numbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _announce(p: Numbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     s = state[k]
     time = s["due"]
+    s["sent"] = time
     s["due"] = INFINITY if time > MAX_TIME - p.interval else time + p.interval
     return _emit(out, n, -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
 
 
 @compiled
-def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let every timer of key `k` leave whose instant is at or before `last` (rules 4, 10, 11)."""
     s = state[k]
     while n < len(out):
         due_at = _deadline(p, s)
-        ticking = s["newest"] != NULL and s["due"] != INFINITY and not s["retired"]
+        ticking = s["newest"] != NULL and s["sent"] != INFINITY and not s["retired"]
         if p.expire and ticking and due_at >= s["seen"] + p.expire:
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
@@ -212,9 +216,8 @@ def _doubt(p: Numbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]
 @compiled
 def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if s["newest"] == NULL or s["retired"]:
-        ahead = (time // p.interval + 1) * p.interval
-        if s["due"] == NULL or s["due"] < ahead:
-            s["due"] = ahead if ahead <= MAX_TIME else INFINITY
+        last = max(time // p.interval * p.interval, s["sent"])
+        s["due"] = last + p.interval if last <= MAX_TIME - p.interval else INFINITY
         s["retired"] = 0
     s["newest"] = time
     s["anchor_arrival"] = arrival
@@ -222,7 +225,7 @@ def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-de
 
 
 @compiled
-def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run the heartbeat from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -235,6 +238,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[n
                 return i, n
             if kind == FINAL:
                 state["due"][:] = INFINITY
+                state["sent"][:] = INFINITY
             i += 1
             continue
         n = _judge(p, blind, state, k, arrival, out, n)
@@ -266,7 +270,7 @@ def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untype
     for k in range(len(state)):
         s = state[k]
         due = _deadline(p, s)
-        if p.expire and s["newest"] != NULL and s["due"] != INFINITY and not s["retired"]:
+        if p.expire and s["newest"] != NULL and s["sent"] != INFINITY and not s["retired"]:
             due = min(due, s["seen"] + p.expire)
         if due != INFINITY:
             first = min(first, sighted(blind, due))
@@ -276,7 +280,7 @@ def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untype
 def fresh() -> Records:
     """Give the state of one key that has not been seen."""
     state = np.full(1, 0, dtype=STATE)
-    for name in ("newest", "anchor_arrival", "anchor_time", "due", "seen", "last_arrival"):
+    for name in ("newest", "anchor_arrival", "anchor_time", "due", "sent", "seen", "last_arrival"):
         state[name] = NULL
     return state
 

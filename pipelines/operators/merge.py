@@ -151,7 +151,7 @@ def _next_port(width, group, every, desk: Desk) -> int:  # type: ignore[no-untyp
 
 
 @compiled
-def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     row = out[n]
     row["src"] = src
     row["key"] = group
@@ -170,7 +170,7 @@ def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # typ
 
 
 @compiled
-def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0913
+def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let rows of one group leave while they may; the buffer full means: call again."""
     while n < len(out):
         p = _next_port(width, group, every, desk)
@@ -188,7 +188,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 
 @compiled
-def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, PLR0913
+def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run the merge from row `i` on until rows or buffer end or more than `limit` wait; give (next row, rows written)."""
     n = 0
     while True:
@@ -229,7 +229,7 @@ def relink(width, rows: Rows, held, desk: Desk) -> None:  # type: ignore[no-unty
 
 
 @compiled
-def _still_held(rows: Rows, desk: Desk):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _still_held(rows: Rows, desk: Desk):  # type: ignore[no-untyped-def]  # noqa: ANN202
     kept = np.empty(len(rows.kind), dtype=np.int64)
     n = 0
     for i in range(len(rows.kind)):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from pipelines.operators.compiled import compiled
-from pipelines.operators.rows import Longs, Records, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from pipelines.operators.rows import Longs, Records, Rows
 
 NUMBERING = [("last_arrival", "i8"), ("last_place", "i8")]
 """State fields of an operator that numbers its main stream."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.flows.errors import FlowError
+from pipelines.flows.model import Clock, Flow
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -109,3 +110,58 @@ def test_a_wrong_source_is_refused(read: Read, source: str, told: str, near: str
 def test_a_column_that_every_stream_has_is_refused_with_the_renaming_to_write(read: Read, source: str) -> None:
     with pytest.raises(FlowError, match=r"a name that every stream needs itself, .*`rename: \{\w+: d_\w+\}`"):
         read(sources=f"  d: {{{source}}}\n", streams=BEAT)
+
+
+FOLDER = "folder: in, format: csv, types: {k: string, t: timestamp, n: 'decimal(10, 2)'}"
+
+
+def test_a_folder_has_the_real_clock_and_no_arrival(read: Read) -> None:
+    flow = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
+    source = flow.sources["d"]
+    assert (source.feed.kind, source.feed.paths, source.feed.format) == ("folder", ("in",), "csv")
+    assert (source.arrival, source.clock, flow.clock) == ("", Clock.WALL, Clock.WALL)
+    assert Flow.from_definition(flow.definition()) == flow
+    assert read().clock is Clock.RECORDED
+
+
+def test_json_lines_may_be_recorded_and_name_all_their_columns(read: Read) -> None:
+    types = "types: {k: string, t: timestamp, a: timestamp, l: 'list<struct<x: int8, y: binary>>'}"
+    flow = read(sources=f"  d: {{feed: {{json: x.jsonl, {types}}}, key: k, time: t, arrival: a}}\n", streams=BEAT)
+    assert (flow.sources["d"].feed.kind, flow.sources["d"].clock) == ("json", Clock.RECORDED)
+
+
+@pytest.mark.parametrize(
+    ("source", "told", "near"),
+    [
+        (f"feed: {{{FOLDER}}}, key: k, time: t, arrival: t", "`arrival: t` beside a folder, whose rows arrive", None),
+        ("feed: {folder: in}, key: k, time: t", "no `format`", None),
+        ("feed: {folder: in, format: cvs}, key: k, time: t", "`format: cvs`", "csv"),
+        ("feed: {folder: [a, b], format: csv}, key: k, time: t", "2 folders", None),
+        ("feed: {folder: in, format: parquet, delimiter: ;}, key: k, time: t", "`delimiter` under `format: p", None),
+        ("feed: {folder: in, format: csv}, key: k, time: t", "does not declare as a time", None),
+        (
+            "feed: {folder: in, format: json, types: {t: timestamp, kk: string}}, key: k, time: t",
+            "`k` under `key`",
+            "kk",
+        ),
+        ("feed: {folder: in, format: parquet, types: {t: date}}, key: k, time: t", "does not declare as a time", None),
+        ("feed: {csv: x, types: {t: 'list<int8>'}}, key: k, time: t, arrival: a", "of CSV, which has no lists", None),
+        ("feed: {json: x, types: {t: 'list<date>'}}, key: k, time: t, arrival: a", "a time inside a list", None),
+        ("feed: {json: x, types: {t: 'decimal(39, 2)'}}, key: k, time: t, arrival: a", "39, 2)`", "decimal(10, 2)"),
+        ("feed: {folder: in, parquet: x}, key: k, time: t", "2 kinds of file", None),
+    ],
+)
+def test_a_wrong_folder_is_refused(read: Read, source: str, told: str, near: str | None) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(sources=f"  d: {{{source}}}\n", streams=BEAT)
+    assert told in str(refused.value)
+    assert (refused.value.line, refused.value.nearest) == (3, near)
+
+
+def test_two_kinds_of_clock_in_one_flow_are_refused(read: Read) -> None:
+    both = f"  d: {{{NYC}, key: origin, time: t, arrival: a}}\n  e: {{feed: {{{FOLDER}}}, key: k, time: t}}\n"
+    with pytest.raises(FlowError) as refused:
+        read(sources=both, streams=BEAT)
+    assert refused.value.line == 4
+    assert "`e`, a folder whose rows arrive by the real clock, beside `d`, a recording" in str(refused.value)
+    assert "expected sources of one kind of clock" in str(refused.value)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LENGTH = 100
 """Seconds in which rows arrive."""
 START, END = BEGIN, BEGIN + LENGTH * SECOND
-PORTS = ("p", "q", "r")
+GATES = ("p", "q", "r")
 NOBODY = "x"
 """A value that no merge declares as a port."""
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     ahead: float | None
     """Event time less arrival; None: the row has no event time."""
     lasts: int
-    port: str | None
+    gate: str | None
     line: int
     edge: str
     event: str
@@ -41,13 +41,14 @@ ROWS = st.lists(
         seen=st.integers(0, LENGTH - 1) | st.integers(0, 5) | st.none(),
         ahead=st.sampled_from([0, 0, -0.5, -1, -3, -8, -40, 2, 30, None]),
         lasts=st.integers(-1, 20),
-        port=st.sampled_from([*PORTS, *PORTS, NOBODY]) | st.none(),
+        gate=st.sampled_from([*GATES, *GATES, NOBODY]) | st.none(),
         line=st.integers(-1, 1),
         edge=st.sampled_from(["start", "start", "end"]),
         event=st.sampled_from("abcd"),
         weight=st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")]),
     ),
-    max_size=30,
+    min_size=6,
+    max_size=36,
 )
 
 
@@ -61,7 +62,7 @@ def feed(rows: Sequence[Row]) -> pa.Table:
     until = [None if at is None else at + row.lasts * SECOND for row, at in zip(rows, sent, strict=True)]
     columns = {
         "number": pa.array(range(len(rows)), pa.int64()),
-        "port": pa.array([row.port for row in rows], pa.string()),
+        "gate": pa.array([row.gate for row in rows], pa.string()),
         "line": pa.array([row.line for row in rows], pa.int32()),
         "edge": pa.array([row.edge for row in rows], pa.string()),
         "event": pa.array([row.event for row in rows], pa.string()),
@@ -100,7 +101,7 @@ def _promises(draw: st.DrawFn, late: tuple[str, ...] = ("drop", "adjust", "diver
 
 
 def _merged(draw: st.DrawFn) -> str:
-    return f"ports_by: {{port: [p, q, r]}}, flush_at_end: {draw(st.sampled_from(['true', 'false']))}"
+    return f"ports_by: {{gate: [p, q, r]}}, flush_at_end: {draw(st.sampled_from(['true', 'false']))}"
 
 
 def _spelled(settings: dict[str, object]) -> str:
@@ -112,13 +113,13 @@ def _source(name: str, key: str, more: str = "") -> str:
 
 
 def _chain(draw: st.DrawFn) -> tuple[str, str]:
-    """A heartbeat a port, merged into one stream with one timeline."""
+    """A heartbeat a gate, merged into one stream with one timeline."""
     streams = (
         f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
         f"  ordered: {{merge: beating, {_merged(draw)}}}\n"
         f"  punctual: {{advance_time: ordered, {_promises(draw)}}}\n"
     )
-    return _source("rows", "port"), streams
+    return _source("rows", "gate"), streams
 
 
 def _groups(draw: st.DrawFn) -> tuple[str, str]:
@@ -129,11 +130,11 @@ def _groups(draw: st.DrawFn) -> tuple[str, str]:
         f"  punctual: {{advance_time: ordered, by: key, {_promises(draw, ('divert',))}}}\n"
         f"  again: {{heartbeat: punctual.diverted, {_beats(draw)}}}\n"
     )
-    return _source("rows", "[line, port]"), streams
+    return _source("rows", "[line, gate]"), streams
 
 
 def _two(draw: st.DrawFn) -> tuple[str, str]:
-    """Two sources as the ports of one merge, stream-wide or a port column."""
+    """Two sources as the ports of one merge, stream-wide or by line."""
     by = draw(st.sampled_from(["", "by: line, "]))
     streams = (
         f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
@@ -150,7 +151,7 @@ def _aside(draw: st.DrawFn) -> tuple[str, str]:
         f"  both: {{merge: [punctual, punctual.diverted], flush_at_end: true}}\n"
         f"  wide: {{advance_time: rows, {_promises(draw)}}}\n"
     )
-    return _source("rows", "[port, line]"), streams
+    return _source("rows", "[gate, line]"), streams
 
 
 def _intervals(draw: st.DrawFn) -> tuple[str, str]:
@@ -159,7 +160,7 @@ def _intervals(draw: st.DrawFn) -> tuple[str, str]:
         f"  punctual: {{advance_time: rows, by: key, {_promises(draw)}}}\n"
         f"  wide: {{advance_time: punctual, {_promises(draw)}}}\n"
     )
-    return _source("rows", "port", ", shape: interval, end: until"), streams
+    return _source("rows", "gate", ", shape: interval, end: until"), streams
 
 
 def _edges(draw: st.DrawFn) -> tuple[str, str]:
@@ -167,7 +168,7 @@ def _edges(draw: st.DrawFn) -> tuple[str, str]:
     ends = draw(st.sampled_from(["stay_open", "close_at_cti"]))
     by = draw(st.sampled_from(["", "by: key, "]))
     streams = f"  punctual: {{advance_time: rows, {by}late_end: {ends}, {_promises(draw)}}}\n"
-    return _source("rows", "port", ", shape: edge, edge: edge, event_id: event"), streams
+    return _source("rows", "gate", ", shape: edge, edge: edge, event_id: event"), streams
 
 
 KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {

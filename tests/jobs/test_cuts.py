@@ -10,21 +10,31 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from pipelines.engine import inputs
+from pipelines.engine.inputs import OrderedInput
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, feed, flows
-from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, cut, parcels, trial
+from tests.jobs.trials import CORE, PARCELS, SPANS, WHOLE, Trial, cut, parcels, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Sequence
 
+    import pyarrow as pa
+
+    from pipelines.engine.stages import Engine
     from tests.conftest import LentSpark
 
-FEW = settings(
-    max_examples=4,
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # an example is three runs: shrinking one takes minutes
-    suppress_health_check=[HealthCheck.too_slow],
-)
+ENDS = st.sampled_from([None, END - 1])
+"""No end, or a final punctuation."""
+
+
+def examples(count: int) -> settings:
+    """Draw so many examples; each is several runs, so that shrinking one would take minutes."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
 
 
 def placed(folder: str, flow: str, rows: Sequence[Row], others: Sequence[Row]) -> Trial:
@@ -32,16 +42,88 @@ def placed(folder: str, flow: str, rows: Sequence[Row], others: Sequence[Row]) -
     return trial(Path(folder), flow, {"rows": feed(rows), "others": feed(others)})
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_cuts_and_buckets_do_not_matter(kind: str) -> None:
-    @FEW
-    @given(flow=flows(kind), rows=ROWS, others=ROWS, cuts=CUTS, ends=st.booleans())
-    def holds(flow: str, rows: list[Row], others: list[Row], cuts: list[int], ends: bool) -> None:  # noqa: FBT001
-        final = END - 1 if ends else None
+def hold(flows: st.SearchStrategy[str], engine: Engine, count: int) -> None:
+    """Run drawn flows cut and whole, with 7, 16 and 1 buckets, and compare."""
+
+    @examples(count)
+    @given(flow=flows, rows=ROWS, others=ROWS, cuts=CUTS, final=ENDS)
+    def equal(flow: str, rows: list[Row], others: list[Row], cuts: list[int], final: int | None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             here = placed(folder, flow, rows, others)
             whole = here.run("whole", [(START, END)], buckets=1, final=final)
-            assert here.run("cut", cut(START, END, cuts), buckets=7, final=final) == whole
-            assert here.run("buckets", [(START, END)], buckets=16, final=final) == whole
+            assert here.run("cut", cut(START, END, cuts), engine, buckets=7, final=final) == whole
+            assert here.run("buckets", [(START, END)], engine, buckets=16, final=final) == whole
 
-    holds()
+    equal()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuts_and_buckets_do_not_matter(kind: str) -> None:
+    hold(flows(kind), CORE, 2)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_cuts_and_buckets_never_matter(kind: str) -> None:
+    hold(flows(kind), CORE, 40)
+
+
+def test_engines_do_not_matter(spark: LentSpark) -> None:
+    hold(st.sampled_from(sorted(KINDS)).flatmap(flows), spark, 2)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_engines_never_matter(kind: str, spark: LentSpark) -> None:
+    hold(flows(kind), spark, 6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_feed_without_rows_gives_no_rows(kind: str, tmp_path: Path) -> None:
+    @settings(examples(1))
+    @given(flow=flows(kind))
+    def empty(flow: str) -> None:
+        here = placed(tempfile.mkdtemp(dir=tmp_path), flow, [], [])
+        hashes = here.run("cut", cut(START, END, [START + 7]))
+        assert not any(hashes[name].rows for name in (*here.flow.tables(), "ledger"))
+
+    empty()
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval, three buckets, on core."""
+    made = trial(tmp_path_factory.mktemp("parcels"), PARCELS, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+@pytest.mark.parametrize("buckets", [1, 7, 16])
+@pytest.mark.parametrize("spans", [WHOLE, SPANS], ids=["one shot", "by interval"])
+def test_spark_gives_what_core_gives(
+    here: Trial, spark: LentSpark, spans: list[tuple[int, int]], buckets: int, tmp_path: Path
+) -> None:
+    before = spark.tasks
+    assert here.run(tmp_path.name, spans, spark, buckets=buckets) == here.hashes("whole", WHOLE)
+    assert spark.tasks == before + len(spans) * (buckets + 1), "a task a bucket, and one that is stream-wide"
+
+
+def test_a_restart_between_intervals_does_not_matter(here: Trial) -> None:
+    for span in SPANS:
+        here.ran("restarted", [span])
+    assert here.hashes("restarted", WHOLE) == here.hashes("whole", WHOLE)
+
+
+@pytest.mark.parametrize("block", [1, 2, 50])
+def test_how_far_a_task_reads_ahead_does_not_matter(here: Trial, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(inputs, "BLOCK", block)
+    assert here.run(f"block {block}", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_the_order_in_which_files_are_opened_does_not_matter(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Backwards(OrderedInput):
+        def __init__(self, readers: Sequence[Iterable[pa.Table]], schema: pa.Schema, key: Sequence[str]) -> None:
+            super().__init__(list(readers)[::-1], schema, key)
+
+    monkeypatch.setattr("pipelines.engine.tasks.OrderedInput", Backwards)
+    assert here.run("backwards", WHOLE, buckets=16) == here.hashes("whole", WHOLE)
