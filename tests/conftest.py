@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine.batch import SparkEngine
-from pipelines.jobs import conform, demo, engines, parity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,45 +16,42 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks import Done, Task
 
 
-class LentSpark:
-    """The test run's Spark as an engine: whoever closes it only gives it back.
+class LentSpark(SparkEngine):
+    """The test run's Spark: whoever closes it only gives it back."""
 
-    Args:
-        engine: the one that was started.
-    """
-
-    name = "batch"
-
-    def __init__(self, engine: SparkEngine) -> None:
-        """Lend it."""
-        self._engine = engine
-        self.tasks = 0
-        """Tasks handed out so far."""
+    tasks = 0
+    """Handed out so far."""
 
     def run(self, tasks: Sequence[Task]) -> list[Done]:
         """Run tasks on Spark's workers."""
         self.tasks += len(tasks)
-        return self._engine.run(tasks)
+        return super().run(tasks)
 
     def close(self) -> None:
         """Leave it running for the next test."""
+
+    def end(self) -> None:
+        """Stop it."""
+        super().close()
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LentSpark]:
     """Give Spark on two threads of this machine, one session for all tests."""
-    engine = SparkEngine("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
-    yield LentSpark(engine)
-    engine.close()
+    engine = LentSpark("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
+    yield engine
+    engine.end()
 
 
 @pytest.fixture
-def lent_to_jobs(spark: LentSpark, monkeypatch: pytest.MonkeyPatch) -> LentSpark:
-    """Let jobs that start an engine by its name find the shared Spark."""
+def lent(spark: LentSpark, monkeypatch: pytest.MonkeyPatch) -> LentSpark:
+    """Let jobs that start Spark themselves find the shared one."""
+    from pipelines.jobs import conform, demo, engines, parity
 
     def found(name: str, master: str = "local[2]", log: Path | None = None) -> Engine:
         return spark if name == "batch" else engines.engine_named(name, master, log)
 
-    for job in (conform, demo, parity):
+    for job in (conform, parity):
         monkeypatch.setattr(job, "engine_named", found)
+    monkeypatch.setattr(demo, "SparkEngine", lambda *_: spark)
     return spark

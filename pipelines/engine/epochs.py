@@ -123,6 +123,8 @@ class EpochRunner:
     now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
     blind: Callable[[Sequence], Mapping[str, tuple[tuple[int, int], ...]]] = lambda _: {}
     published: Callable[[Entry], None] = lambda _: None
+    upto: int = field(default=0, init=False)
+    """The last sequence that is known to be published; any thread may look."""
     _next_due: int = field(default=UNKNOWN_DUE, init=False)
     _session: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _kept: int = field(default=0, init=False)
@@ -138,7 +140,8 @@ class EpochRunner:
     def last_sequence(self) -> int:
         """Give the last sequence that a published commit holds; 0 before the first."""
         tip = self.driver.state().tip
-        return max(tip.sequences, default=0) if tip else 0
+        self.upto = max(tip.sequences, default=0) if tip else 0
+        return self.upto
 
     def finish_pending(self) -> Entry | None:
         """Finish the commit that an earlier driver left, under its own plan.
@@ -194,6 +197,7 @@ class EpochRunner:
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
         entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
+        self.upto = numbers[-1]
         self.published(entry)
         return entry
 
@@ -225,8 +229,7 @@ class EpochRunner:
         worked = time.perf_counter()
         for table, files in outcome.new_files().items():
             self.driver.add_files(entry.commit, self.root / table, files)
-        if writes is Writes.BOTH:
-            self.driver.fold(entry.commit)
+        folded = writes is Writes.BOTH and self.driver.fold(entry.commit)
         carry = self._carry_before(entry.parent) + outcome.carry
         durations = {
             "tasks_ms": round((worked - begun) * 1000),
@@ -240,7 +243,8 @@ class EpochRunner:
             durations,
             detail={"lateness": lateness(outcome, *self.now()), "newest": outcome.newest},
         )
-        self._since_base = 0 if writes is Writes.BOTH else self._since_base + 1
+        self._since_base = 0 if folded else self._since_base + 1
+        self.upto = entry.sequences[-1]
         self._next_due, self._kept = outcome.next_due, entry.commit
         self.published(done)
         return done

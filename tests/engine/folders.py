@@ -45,14 +45,17 @@ class Stand:
 
     @property
     def folder(self) -> Path:
+        """Give the folder that files arrive in."""
         return self.base / "in"
 
     def put(self, name: str, data: str | bytes) -> None:
+        """Write a file into it."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
     def look(self, limit_rows: int | None = None) -> Sequence:
+        """Land one reading."""
         self.reading += 10
         sequence, self.waiting = self.landing.land(
             self.flow, self.reading - 10, self.reading, {"rows": self.inbox}, limit_rows=limit_rows

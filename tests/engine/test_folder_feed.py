@@ -162,7 +162,7 @@ def test_an_unreadable_file_is_told_with_its_bytes_and_lands_once_it_is_mended(t
 def test_csv_records_that_are_none_are_told_with_their_bytes(tmp_path: Path) -> None:
     stand = Stand(tmp_path)
     wrong = [f"a,{AT}\n".encode(), f"a,{AT},x\n".encode(), b"\xff,,1\n", f"a,{AT},1,2\n".encode()]
-    right = [f'"x\n""y""",{AT}, 2\n'.encode(), f"a,soon,3\n".encode(), f",{AT},4\n".encode()]
+    right = [f'"x\n""y""",{AT}, 2\n'.encode(), b"a,soon,3\n", f",{AT},4\n".encode()]
     stand.put("a.csv", HEAD.encode() + b"".join([*wrong[:2], right[0], b"\n", *wrong[2:], *right[1:]]))
     sequence = stand.land()
     assert [(row["place"], row["key"], row["event_time"] is None, row["v"]) for row in rows_of(sequence)] == [

@@ -1,6 +1,6 @@
 """A backfill of the parcels in a process of its own, for tests that kill it, or hold it up while it works.
 
-killed_backfill.py BASE RUN POINT [SKIP]   # run all four hours and die at a point, come past it SKIP times before
+killed_backfill.py BASE RUN POINT [SKIP]   # run all hours and die at a point, come past it SKIP times before
 killed_backfill.py BASE RUN hold           # say `working` when the first hour lands, go on when a line comes in
 """
 
@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine import landing
 from pipelines.engine.commits import Driver
 from pipelines.engine.core import CoreEngine
 from pipelines.flows.reading import read_flow
@@ -59,6 +58,17 @@ def after(function: Function, skip: int) -> Function:
     return dies
 
 
+def before_manifest(rename: Function, skip: int) -> Function:
+    """Die when the files of a sequence are written and its manifest is about to get its name."""
+    closing = before(rename, skip)
+
+    def dies(path: Path, target: Path) -> Path:
+        moved: Path = (closing if target.name == "manifest.json" else rename)(path, target)
+        return moved
+
+    return dies
+
+
 def between_tables(add: Function, skip: int) -> Function:
     """Die when the second table of a commit has its files, in the first commit whose number is above `skip`."""
     added: list[int] = []
@@ -93,7 +103,7 @@ class DyingEngine(CoreEngine):
 def lay_in_wait(point: str, skip: int) -> CoreEngine:
     """Make this process die at a point, and give the engine to run with."""
     if point == "landing":
-        landing.close_sequence = before(landing.close_sequence, skip)
+        Path.rename = before_manifest(Path.rename, skip)  # type: ignore[method-assign]
     elif point == "intent":
         Driver.intent = after(Driver.intent, skip)  # type: ignore[method-assign]
     elif point == "adding":

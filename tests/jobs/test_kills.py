@@ -139,6 +139,7 @@ def test_what_was_pending_is_finished_and_not_run_again(here: Trial) -> None:
     assert_same(here, "resumed")
 
 
+@pytest.mark.exhaustive
 def test_killed_again_and_again(here: Trial) -> None:
     for point in ("adding", "adding", "added", "landing", "tasks", "written"):
         killed(here, "often", point, 0)

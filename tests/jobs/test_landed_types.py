@@ -25,13 +25,12 @@ flow: types
 every: 1h
 buckets: {buckets}
 sources:
-  rows: {{feed: {{{form}: [rows.{form}]{types}}}, key: [port, key], time: time, arrival: at}}
+  rows: {{feed: {{{form}: [rows.{form}]{types}}}, key: [key, port], time: time, arrival: at}}
 streams:
   beating: {{heartbeat: rows, interval: 5m, slack: 1m}}
   ordered: {{merge: beating, by: key, ports_by: {{port: [x, y, z]}}}}
   punctual: {{advance_time: ordered, by: key, every: {{events: 3}}, late: divert}}
 """
-FLOW = FLOW.replace("key: [port, key]", "key: [key, port]")
 BEGIN = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
 ROWS = 400
 POINT = pa.struct([("a", pa.int8()), ("at", pa.timestamp("us", tz="UTC")), ("deep", pa.list_(pa.decimal128(5, 1)))])
@@ -52,10 +51,22 @@ def row(number: int) -> dict[str, object]:
     time = at - dt.timedelta(seconds=(number * 7919) % 400)
     point = {"a": number % 100, "at": at, "deep": [Decimal(number) / 10, None]}
     values: dict[str, object] = {
-        **{"flag": number % 3 == 0, "i8": -number % 100, "i16": -number, "i32": number << 20, "i64": number << 40},
-        **{"f32": number / 3, "f64": -number / 7, "short": Decimal(number) / 100, "text": f"ü{number}"},
-        **{"long": Decimal(number) * 10**24 + Decimal("0.0000000001"), "bytes": bytes([number % 256, 0, 255])},
-        **{"day": at.date(), "moment": time, "point": point, "list": list(range(number % 4)), "points": [point, None]},
+        "flag": number % 3 == 0,
+        "i8": -number % 100,
+        "i16": -number,
+        "i32": number << 20,
+        "i64": number << 40,
+        "f32": number / 3,
+        "f64": -number / 7,
+        "short": Decimal(number) / 100,
+        "long": Decimal(number) * 10**24 + Decimal("0.0000000001"),
+        "text": f"ü{number}",
+        "bytes": bytes([number % 256, 0, 255]),
+        "day": at.date(),
+        "moment": time,
+        "point": point,
+        "list": list(range(number % 4)),
+        "points": [point, None],
     }
     kept = {name: None if (number + place) % 11 == 0 else value for place, (name, value) in enumerate(values.items())}
     return {"key": number % 5, "port": "xyz"[number % 3], "time": time, "at": at, **kept}

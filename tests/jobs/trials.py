@@ -47,13 +47,13 @@ streams:
 """
 DEPOTS = ("east", "north", "south", "west", "moor")
 """The last one is no port of the merge."""
-HOURS = 4
+HOURS = 3
 SPANS = [(BEGIN + hour * HOUR, BEGIN + (hour + 1) * HOUR) for hour in range(HOURS)]
 WHOLE = [(SPANS[0][0], SPANS[-1][1])]
 
 
-def parcels(rows: int = 240, seed: int = 1) -> pa.Table:
-    """Give a random feed of four hours: ties in arrival, parcels hours late, some that were never seen or sent.
+def parcels(rows: int = 200, seed: int = 1) -> pa.Table:
+    """Give a random feed of three hours: ties in arrival, parcels hours late, some that were never seen or sent.
 
     Args:
         rows: how many.

@@ -1,0 +1,118 @@
+"""Planted bugs: what the certificate and the comparison of cuts are there for must not pass them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pipelines.engine import carrying, inputs, tasks
+from pipelines.engine.core import CoreEngine
+from pipelines.jobs import parity
+from pipelines.jobs.parity import Certificate, Way, certify, text_lines
+from pipelines.jobs.settings import Settings
+from tests.jobs.trials import PARCELS, SPANS, parcels, trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.operators.rows import Records
+    from pipelines.operators.scan import Part
+
+WAYS = [
+    Way(name="compiled core", engine="core", cut="one shot", buckets=1),
+    Way(name="compiled core", engine="core", cut="one shot", buckets=16),
+    Way(name="compiled core", engine="core", cut="by interval", buckets=7),
+]
+ONE_SHOT, BUCKETS, BY_INTERVAL = WAYS
+
+
+
+
+@pytest.fixture
+def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Certificate]:
+    """Give what makes a certificate of the parcels, in ways that all run in this process."""
+    here = trial(tmp_path / "parcels", PARCELS, {"parcels": parcels()})
+    monkeypatch.setattr(parity, "ways_of", lambda *_: WAYS)
+    settings = Settings(config=tmp_path, home=tmp_path / "home", engine="core", master="local[2]")
+
+    def make() -> Certificate:
+        wanted = parity.Trial(settings=settings, flow=here.flow, spans=SPANS, spark=CoreEngine())
+        return certify(wanted, lambda _: None)
+
+    return make
+
+
+def assert_found(certificate: Certificate, way: Way, tables: set[str]) -> None:
+    """See that a way was found to differ in some tables, and the first row of each is shown with what it should be."""
+    found = {each.table: each for each in certificate.differences if WAYS[each.way] is way}
+    assert not certificate.equal
+    assert tables <= set(found)
+    for each in found.values():
+        assert each.expected != each.came
+        assert each.position >= 1
+        line = next(text for text in text_lines(certificate) if text.startswith(f"{each.table}, row {each.position}"))
+        assert way.title in line
+        assert str(each.came) in line
+        assert str(each.expected) in line
+    assert text_lines(certificate)[-1].startswith("DIFFERENT")
+
+
+def test_nothing_planted_nothing_found(certified: Callable[[], Certificate]) -> None:
+    certificate = certified()
+    assert certificate.equal
+    assert not certificate.differences
+    assert text_lines(certificate)[-1].startswith("equal")
+    assert all(content.rows for content in certificate.hashes[0].values()), "every table has rows that could differ"
+
+
+@pytest.mark.parametrize(
+    ("stream", "field", "tables"),
+    [("beating", "due", {"beating"}), ("punctual", "received", {"punctual"}), ("punctual", "cti", {"punctual"})],
+)
+def test_a_carry_that_loses_a_field_between_intervals(
+    certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch, stream: str, field: str, tables: set[str]
+) -> None:
+    kept = carrying.to_records
+
+    def loses(part: Part, table: pa.Table) -> Records:
+        records = kept(part, table)
+        if field in (part.record.names or ()):
+            records[field] = 0
+        return records
+
+    monkeypatch.setattr(carrying, "to_records", loses)
+    certificate = certified()
+    assert_found(certificate, BY_INTERVAL, tables)
+    assert certificate.hashes[WAYS.index(BUCKETS)] == certificate.hashes[0], f"{stream} is whole where nothing is cut"
+
+
+def test_a_carry_that_loses_the_rows_it_holds(
+    certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = carrying.held_table
+    monkeypatch.setattr(carrying, "held_table", lambda rows, *rest: kept(rows, *rest).slice(0, 0))
+    assert_found(certified(), BY_INTERVAL, {"ordered"})
+
+
+def test_a_task_that_forgets_the_order(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "in_order", lambda table, _: table)
+    assert_found(certified(), BUCKETS, {"ordered", "punctual"})
+
+
+def test_a_task_that_leaves_a_file_out(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tasks.OrderedInput
+    monkeypatch.setattr(tasks, "OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
+    assert_found(certified(), BUCKETS, {"ordered", "punctual"})
+
+
+def test_a_row_written_twice(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+    once = tasks.TableFile.write
+
+    def twice(file: tasks.TableFile, rows: pa.Table) -> None:
+        once(file, rows if file.layout.buckets == 1 else pa.concat_tables([rows, rows.slice(0, 1)]))
+
+    monkeypatch.setattr(tasks.TableFile, "write", twice)
+    assert_found(certified(), BUCKETS, {"beating"})
