@@ -6,6 +6,7 @@ leaves to the next start, which finds it in the tables.
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,59 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = "checkpoints"
 STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
+
+
+TRACEBACK = "Traceback (most recent call last)"
+RAISED = re.compile(r"^(?:\w+\.)*[A-Z]\w*: .+$", re.MULTILINE)
+"""The last line of a Python traceback."""
+CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""A line of a Java trace."""
+TAILS = ("=== Streaming Query ===", "JVM stacktrace:", "\n\tat ")
+"""Where Spark goes on to tell its plan and its trace."""
+STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+
+
+class QueryFailedError(RuntimeError):
+    """Spark ended a query by itself, in no epoch of ours."""
+
+    def __init__(self, query: str, why: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(query, why)
+        self.query, self.why = query, why
+
+    def __str__(self) -> str:
+        """Say which query, why, and what to do."""
+        return f"the {self.query} query must run until it is stopped; Spark ended it: {self.why} (start it again to go on)"
+
+
+def why_ended(error: BaseException) -> str:
+    """Give what began it all: the last line of the innermost Python traceback, else of the innermost cause.
+
+    Args:
+        error: Spark's own, whose text buries the cause under a query's identifier, offsets and plan.
+    """
+    texts = [str(link) for link in _causes(error)]
+    for text in reversed(texts):
+        raised = RAISED.findall(_head(text).partition(TRACEBACK)[2])
+        if raised:
+            return STATE.sub("", raised[-1])
+    caused = CAUSED.findall(texts[-1])
+    lines = [line.strip() for line in _head(texts[-1]).splitlines() if line.strip()]
+    return STATE.sub("", caused[-1] if caused else (lines or [type(error).__name__])[-1])
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        # Spark keeps the Java cause beside Python's.
+        link = link.__cause__ or getattr(link, "_cause", None)
+
+
+def _head(text: str) -> str:
+    for tail in TAILS:
+        text = text.partition(tail)[0]
+    return text
 
 
 class StreamStopped(Exception):  # noqa: N818 - not a mistake: it ends a query that was asked to stop
@@ -113,7 +167,8 @@ class LiveQuery:
         """Wait for a query that takes what is there and ends.
 
         Raises:
-            BaseException: what ended it early.
+            BaseException: what an epoch raised.
+            QueryFailedError: Spark ended it for a reason of its own.
         """
         from pyspark.errors import StreamingQueryException
 
@@ -121,20 +176,21 @@ class LiveQuery:
             if self.query is not None:
                 self.query.awaitTermination()
         except StreamingQueryException as error:
-            raise self.error or error from error
+            raise self.error or QueryFailedError(self.name, why_ended(error)) from error
         self.failed()
 
     def failed(self) -> None:
         """Raise what ended the query, unless it was asked to end.
 
         Raises:
-            BaseException: what an epoch raised, or Spark's own error.
+            BaseException: what an epoch raised.
+            QueryFailedError: Spark ended it for a reason of its own.
         """
         if self.error is not None and not isinstance(self.error, StreamStopped):
             raise self.error
         found = None if self.query is None or self.query.isActive else self.query.exception()
         if found is not None and self.error is None:
-            raise found
+            raise QueryFailedError(self.name, why_ended(found)) from found
 
     def stop(self) -> None:
         """Let the epoch under way end, and begin no other."""

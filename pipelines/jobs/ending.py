@@ -53,6 +53,8 @@ CODES = MappingProxyType(
         "pipelines.engine.content.ContentTypeError": Exit.WRONG_USE,
         "pipelines.engine.refusals.CommitError": Exit.RUN_FAILED,
         "pipelines.engine.tables.TableError": Exit.RUN_FAILED,
+        "pipelines.engine.clock.ClockJumpError": Exit.RUN_FAILED,
+        "pipelines.engine.streaming.QueryFailedError": Exit.RUN_FAILED,
         "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
         "expectations.report.facts.ReportError": Exit.RUN_FAILED,
     }

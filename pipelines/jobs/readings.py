@@ -1,4 +1,4 @@
-"""Run a flow as a streaming query over readings that are known beforehand: no clock source, no landing query, no sleep."""
+"""Run a flow as a stream over readings that are known beforehand: no clock source, no landing query, no sleep."""
 
 from __future__ import annotations
 
@@ -16,11 +16,46 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.engine.batch import SparkEngine
+    from pipelines.engine.commits import Driver
+    from pipelines.engine.stages import Engine
     from pipelines.jobs.backfill import Backfill
 
 
+def land_readings(wanted: Backfill, start: int, readings: Sequence[int], final: int | None = None) -> Landing:
+    """Land a sequence for each reading that is not landed yet.
+
+    Args:
+        wanted: flow and root; whoever calls holds its lease.
+        start: the reading before the first, in ticks.
+        readings: closing readings, ascending, in ticks.
+        final: arrival of the final punctuation, in the last sequence; None where the feed goes on.
+    """
+    landing = Landing(wanted.landing)
+    last = landing.last_reading()
+    lander = LiveLanding(
+        landing, wanted.flow, open_feeds(wanted.flow, wanted.base, landing), start if last is None else last
+    )
+    for reading in readings:
+        lander.land(start, reading, final if reading == readings[-1] else None)
+    return landing
+
+
+def runner_of(wanted: Backfill, driver: Driver, engine: Engine | None = None) -> EpochRunner:
+    """Give what runs the epochs of a run under a lease, with the pending commit finished.
+
+    Args:
+        wanted: flow and root.
+        driver: holds the lease.
+        engine: who runs the tasks; this process unless given.
+    """
+    core = engine or CoreEngine()
+    runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=lambda _: core)
+    runner.finish_pending()
+    return runner
+
+
 def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final: int | None = None) -> None:
-    """Land a sequence for each reading, then run the flow's query over them, one sequence a commit.
+    """Land a sequence for each reading, then run the flow's query over them on Spark, one sequence a commit.
 
     Args:
         wanted: flow, root and, as engine, Spark.
@@ -29,14 +64,9 @@ def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final
         final: arrival of the final punctuation, in the last sequence; None where the feed goes on.
     """
     spark: SparkEngine = wanted.engine  # type: ignore[assignment]
-    core = CoreEngine()
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
-        landing = Landing(wanted.landing)
-        lander = LiveLanding(landing, wanted.flow, open_feeds(wanted.flow, wanted.base, landing), start)
-        for reading in readings:
-            lander.land(start, reading, final if reading == readings[-1] else None)
-        runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=lambda _: core)
-        runner.finish_pending()
+        land_readings(wanted, start, readings, final)
+        runner = runner_of(wanted, driver)
         query = flow_query(
             spark.session(), wanted.root, wanted.landing, runner.last_sequence(), 1, runner.advance, Gate()
         )

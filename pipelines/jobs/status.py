@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.jobs.light import spare_pandas
@@ -13,6 +14,7 @@ spare_pandas()
 from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.known import KnownRun, open_run
+from pipelines.jobs.live_words import live_lines, moments_span, second, sources_text
 from pipelines.jobs.moments import NOTHING, counted, spoken, utc_text
 from pipelines.jobs.printing import table_text
 from pipelines.jobs.status_facts import status_of
@@ -65,8 +67,11 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         ("stale", _stale_text(known, facts)),
         ("lease", _lease_text(facts["lease"], facts["now_at"])),
     ]
+    live = facts["live"]
+    labelled += live_lines(known, live, facts["now_at"]) if live else []
     lines = [f"{label:<11}{text}" for label, text in labelled]
-    tables = [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
+    tables = [sources_text(known, live), ""] if live else []
+    tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
     tables += ["last commits:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
 
@@ -79,8 +84,13 @@ def _published_text(known: KnownRun, facts: Facts) -> str:
         f" to {published['last']}" if published["last"] != published["first"] else ""
     )
     landed = ", ".join(f"{counted(count, 'row')} of {name}" for name, count in facts["landed"].items())
-    span = known.moments.span(published["start"], published["end"])
+    span = _span(known, facts["live"] is not None, published)
     return f"{span} ({known.moments.name}), in {counted(published['commits'], 'commit')} ({numbers}); landed: {landed}"
+
+
+def _span(known: KnownRun, live: bool, row: Facts) -> str:  # noqa: FBT001 - a fact
+    say = partial(moments_span, known.moments) if live else known.moments.span
+    return say(row["start"], row["end"])
 
 
 def _pending_text(known: KnownRun, facts: Facts) -> str:
@@ -88,7 +98,7 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
     if pending is None:
         return "nothing"
     since = _ago(facts["now_at"], pending["since_at"])
-    span = known.moments.span(pending["start"], pending["end"])
+    span = _span(known, facts["live"] is not None, pending)
     told = f"commit {pending['commit']} ({span}) at {pending['state']}"
     if facts["lease"]["standing"] == Standing.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
@@ -137,7 +147,10 @@ def _streams_text(known: KnownRun, facts: Facts) -> str:
         columns[name] = [*(f"{value:,}" if value else NOTHING for value in values), ""]
     columns["rows"][-1] = f"{facts['ledger']['rows']:,}" if facts["ledger"]["rows"] else NOTHING
     columns["newest row"] = [*(text(_of(each["newest"], "arrival_at")) for each in streams.values()), ""]
-    columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
+    if facts["live"]:
+        columns["newest event"] = [*(text(second(each["event_at"])) for each in facts["live"]["streams"].values()), ""]
+    else:
+        columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
     columns["newest CTI"] = [*(text(_infinite(_of(each["newest_cti"], "event_at"))) for each in streams.values()), ""]
     if not any(each["held"] for each in streams.values()):
         del columns["held"]
@@ -155,8 +168,8 @@ def _infinite(tick: int | None) -> int | None:
 def _commits_text(known: KnownRun, facts: Facts) -> str:
     rows = facts["commits"]
     columns = {
-        "commit": [str(row["commit"]) for row in rows],
-        "interval": [known.moments.span(row["start"], row["end"]) for row in rows],
+        "commit": [_numbers(row) for row in rows],
+        "span" if facts["live"] else "interval": [_span(known, row["kind"] == "epoch", row) for row in rows],
         "state": [_state(row) for row in rows],
         "landed": [f"{row['landed']:,}" for row in rows],
         "rows out": [f"{sum(row['rows'].values()):,}" for row in rows],
@@ -169,7 +182,13 @@ def _commits_text(known: KnownRun, facts: Facts) -> str:
     return table_text(columns, ["commit", "landed", "rows out", "ledger", "tasks", "tables", "in all"])
 
 
+def _numbers(row: Facts) -> str:
+    return str(row["commit"]) if row["first"] == row["commit"] else f"{row['first']}–{row['commit']}"
+
+
 def _state(row: Facts) -> str:
+    if row["idle"]:
+        return counted(row["commit"] - row["first"] + 1, "idle epoch")
     if row["superseded_by"]:
         return f"superseded by {row['superseded_by']}"
     replaced = f", replaces {', '.join(map(str, row['supersedes']))}" if row["supersedes"] else ""

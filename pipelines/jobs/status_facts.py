@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from pipelines.engine.history import State
+from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
 from pipelines.jobs.counts import ledger_counts, stream_counts
+from pipelines.jobs.live_facts import clock_of, epochs_folded, held_rows, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 LAST = 10
-"""Commits that are told one by one."""
+"""Commits that are told one by one; idle epochs in a row count as one."""
+RANGE = "range.json"
+"""The recorded range that a stream plays, in the run's folder."""
 
 
 def status_of(known: KnownRun, now: int) -> Facts:
@@ -44,7 +48,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "lease": _lease(known, now),
         "pending": _pending(known),
         "stale": _stale(known),
-        "commits": [_commit(known, row) for row in _shown(known)],
+        "live": live_of(known, now),
+        "commits": [_commit(known, rows) for rows in _shown(known)],
     }
     return facts | {"next": _next(known, facts)}
 
@@ -73,11 +78,10 @@ def _counted(row: Entry, name: str) -> dict[str, int]:
 
 def _stream(known: KnownRun, name: str) -> Facts:
     kinds = stream_counts(known, name)
-    tip = known.state.tip
     return {
         "rows": sum(kinds.values()),
         "kinds": {kind: kinds[kind] for kind in KIND_NAMES if kinds[kind]},
-        "held": _counted(tip, name).get("held", 0) if tip else 0,
+        "held": held_rows(known, name),
         "newest": _newest(known, name, KIND_NAMES),
         "newest_cti": _newest(known, name, ("cti",)),
     }
@@ -125,8 +129,12 @@ def _pending(known: KnownRun) -> Facts | None:
         "start": row.span.start,
         "end": row.span.end,
         "since_at": row.at,
-        "command": known.run_command(*row.span),
+        "command": _command_for(known, row),
     }
+
+
+def _command_for(known: KnownRun, row: Entry) -> str:
+    return known.command("stream") if row.kind is CommitKind.EPOCH else known.run_command(*row.span)
 
 
 def _stale(known: KnownRun) -> list[Facts]:
@@ -148,22 +156,27 @@ def _stale(known: KnownRun) -> list[Facts]:
     ]
 
 
-def _shown(known: KnownRun) -> list[Entry]:
-    return sorted(known.state.commits.values(), key=lambda row: row.commit)[-LAST:]
+def _shown(known: KnownRun) -> list[list[Entry]]:
+    return epochs_folded(sorted(known.state.commits.values(), key=lambda row: row.commit))[-LAST:]
 
 
-def _commit(known: KnownRun, row: Entry) -> Facts:
-    begun = next(step.at for step in known.state.entries if step.commit == row.commit and step.state is not State.LEASE)
+def _commit(known: KnownRun, rows: list[Entry]) -> Facts:
+    """Tell a commit, or idle epochs that follow one another."""
+    row = rows[-1]
+    steps = reversed(known.state.entries)
+    begun = min(step.at for step in steps if step.commit == rows[0].commit and step.state is not State.LEASE)
     successor = known.state.successors.get(row.commit)
     made = {name: count for name in known.tables if (count := _rows(row, name))}
     return {
         "commit": row.commit,
+        "first": rows[0].commit,
+        "idle": row.idle,
         "kind": str(row.kind),
         "state": "superseded" if successor else str(row.state),
         "superseded_by": successor,
         "supersedes": list(row.supersedes),
         "parent": row.parent,
-        "start": row.span.start,
+        "start": rows[0].span.start,
         "end": row.span.end,
         "landed": sum(_counted(row, "landed").values()),
         "rows": made,
@@ -188,9 +201,21 @@ def _next(known: KnownRun, facts: Facts) -> str:
         return str(facts["pending"]["command"])
     if facts["stale"]:
         return str(facts["stale"][0]["command"])
+    if facts["live"]:
+        return _next_live(known, facts["live"])
     if not known.state.published:
         return known.first_command()
     from pipelines.flows.grid import cuts_between
 
     end = facts["published"]["end"]
     return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
+
+
+def _next_live(known: KnownRun, live: Facts) -> str:
+    """Spell what goes on with a stream, or shows what it made where it has come to its end."""
+    file = known.root / RANGE
+    end = json.loads(file.read_text())[1] if file.exists() and clock_of(known) == "recorded" else None
+    played = end is not None and live["readings"]["last_at"] >= end
+    if not live["backlog"]["sequences"] and (played or live["final_at"] is not None):
+        return known.command("show", list(known.streams)[-1])
+    return known.command("stream")

@@ -12,7 +12,7 @@ BRIEF = "PULSELINE_BRIEF" in os.environ
 
 settings.register_profile(
     "laws",
-    max_examples=int(ASKED or 150),
+    max_examples=int(ASKED or (60 if BRIEF else 150)),
     derandomize=ASKED is None,
     database=None,
     deadline=None,

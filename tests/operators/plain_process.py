@@ -13,13 +13,14 @@ from random import Random
 
 import numpy as np
 
-from pipelines.operators.compiled import PLAIN
+from pipelines.operators.scan import sighted
 from tests.operators.checking import Mismatch, check
 from tests.operators.driving import run
 from tests.operators.scenarios import SCENARIOS
 from tests.transcripts_model import transcripts
 
 JOBS = 300
+PLAIN = not hasattr(sighted, "py_func")
 
 
 def digests(operator: str, count: int = JOBS) -> list[str]:

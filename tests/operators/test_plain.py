@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.operators.compiled import PLAIN
-from tests.operators.plain_process import digests
+from tests.operators.plain_process import PLAIN, digests
 from tests.operators.scenarios import SCENARIOS
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,313 @@
+"""Where a live run stands, as plain values: readings, backlog, blind spans, what is awaited, how late heartbeats are.
+
+A stream that runs for a week closes a million sequences, so nothing here reads them all: the log says what is published,
+ids of sequences have no gaps, and of the landing only its end is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columns import TABLE_INFINITY
+from pipelines.engine.history import CommitKind, State
+from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
+from pipelines.engine.readers import read_carry
+from pipelines.jobs.counts import counted
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipelines.engine.history import Entry
+    from pipelines.engine.sequence import Sequence as Landed
+    from pipelines.jobs.known import KnownRun
+
+    Facts = dict[str, Any]
+
+READING = "reading"
+LOOKED = 2_000
+"""Sequences at the end of the landing whose blind spans are told."""
+RECENT = 200
+"""Epochs whose heartbeats and pace are told."""
+LAST_SPANS = 3
+MOST_HELD = 200_000
+"""Held rows up to which they are looked at to say which port they wait for."""
+BLIND = re.compile(rb'"blind_spans":\s*\[\s*\[')
+"""What the manifest of a sequence in which somebody was deaf has and no other."""
+MINUTE = 60 * TICKS_PER_SECOND
+NANOS_PER_TICK = 1_000
+
+
+def live_of(known: KnownRun, now: int) -> Facts | None:
+    """Say where a live run stands; None where nothing ever ran live.
+
+    Args:
+        known: the run.
+        now: wall time, in ticks.
+    """
+    epochs = [row for row in known.state.published if row.kind is CommitKind.EPOCH]
+    tail = Tail(known, epochs)
+    newest = tail.newest
+    if newest is None:
+        return None
+    return {
+        "clock": clock_of(known),
+        "readings": _readings(epochs, tail, newest),
+        "backlog": _backlog(tail),
+        "sources": {name: _source(known, name, tail, newest) for name in known.sources},
+        "final_at": newest.final,
+        "streams": {name: newest_times(epochs, name) for name in known.tables},
+        "awaited": awaited(known),
+        "heartbeats": heartbeats(epochs[-RECENT:]),
+        "pace": pace(epochs[-RECENT:], now),
+    }
+
+
+class Tail:
+    """The end of a landing: what is closed and not published, and what the last sequences say.
+
+    Args:
+        known: the run.
+        epochs: its published epochs, in order.
+    """
+
+    def __init__(self, known: KnownRun, epochs: Sequence[Entry]) -> None:
+        """Find the last closed sequence, beginning at the last published one."""
+        self.landing = known.root / "landing" / "a"
+        tip = known.state.tip
+        self.published = max(tip.sequences, default=0) if tip else 0
+        self.last = last_closed(self.landing, self.published)
+        waiting = (load_manifest(self.landing, number) for number in range(self.published + 1, self.last + 1))
+        self.waiting: list[Landed] = [each for each in waiting if each.kind == READING]
+        self.first = epochs[0].sequences[0] if epochs else (self.waiting[0].id if self.waiting else 0)
+
+    @property
+    def newest(self) -> Landed | None:
+        """Give the last sequence that a reading closed; None where none ever did."""
+        if self.waiting:
+            return self.waiting[-1]
+        found = load_manifest(self.landing, self.published) if self.first and self.published else None
+        return found if found is not None and found.kind == READING else None
+
+    def blind(self, name: str) -> tuple[list[tuple[int, int]], int]:
+        """Give the blind spans of a source in the last sequences, joined, and how many sequences were looked at."""
+        from pipelines.engine.landing import joined
+
+        looked = range(max(self.first, self.last - LOOKED + 1), self.last + 1)
+        deaf = (load_manifest(self.landing, number) for number in looked if self._is_deaf(number))
+        spans = (span for each in deaf if name in each.sources for span in each.sources[name].blind_spans)
+        return list(joined(spans)), len(looked)
+
+    def _is_deaf(self, number: int) -> bool:
+        """See without reading all of a manifest whether it has blind spans: few have any."""
+        return BLIND.search((sequence_folder(self.landing, number) / MANIFEST).read_bytes()) is not None
+
+
+def last_closed(landing: Path, known: int) -> int:
+    """Give the id of the last closed sequence in a few looks, whatever their number: ids have no gaps.
+
+    Args:
+        landing: the folder of the sequences.
+        known: one that is closed, or 0.
+    """
+    step = 1
+    while is_closed(landing, known + step):
+        known, step = known + step, step * 2
+    while step > 1:
+        step //= 2
+        known += step if is_closed(landing, known + step) else 0
+    return known
+
+
+def clock_of(known: KnownRun) -> str:
+    """Say whose time rows arrive in: `wall` where files arrive in folders, `recorded` where a feed is played."""
+    folders = any(source["feed"]["kind"] == "folder" for source in known.sources.values())
+    return "wall" if folders else "recorded"
+
+
+def _readings(epochs: Sequence[Entry], tail: Tail, newest: Landed) -> Facts:
+    first = load_manifest(tail.landing, tail.first)
+    return {
+        "number": sum(len(row.sequences) for row in epochs) + len(tail.waiting),
+        "first_at": first.end,
+        "last_at": newest.end,
+        "closed_at": closed_at(tail.landing, newest.id),
+        "sequence": newest.id,
+    }
+
+
+def closed_at(landing: Path, number: int) -> int:
+    """Give the wall time at which a sequence was closed, in ticks."""
+    return (sequence_folder(landing, number) / MANIFEST).stat().st_mtime_ns // NANOS_PER_TICK
+
+
+def _backlog(tail: Tail) -> Facts:
+    rows = sum(source.rows for each in tail.waiting for source in each.sources.values())
+    since = closed_at(tail.landing, tail.waiting[0].id) if tail.waiting else None
+    return {"sequences": len(tail.waiting), "rows": rows, "since_at": since}
+
+
+def _source(known: KnownRun, name: str, tail: Tail, newest: Landed) -> Facts:
+    spans, looked = tail.blind(name)
+    rows = next((row for row in reversed(known.state.in_order) if counted(row, "landed").get(name)), None)
+    waiting = [each.end for each in tail.waiting if name in each.sources and each.sources[name].rows]
+    return {
+        "frontier_at": newest.end if name in newest.sources else None,
+        "rows_until_at": waiting[-1] if waiting else (rows.span.end if rows else None),
+        "waiting_rows": sum(each.sources[name].rows for each in tail.waiting if name in each.sources),
+        "new_files": _new_files(known, name, closed_at(tail.landing, newest.id)),
+        "blind": {
+            "looked": looked,
+            "spans": len(spans),
+            "ticks": sum(end - start for start, end in spans),
+            "last": [{"start": start, "end": end} for start, end in spans[-LAST_SPANS:]],
+        },
+    }
+
+
+def _new_files(known: KnownRun, name: str, since: int) -> int | None:
+    """Count the files of a source's folder that changed after the last reading; None where it has no folder."""
+    feed = known.sources[name]["feed"]
+    if feed["kind"] != "folder":
+        return None
+    from pipelines.engine.folder_feed import HIDDEN, UNFINISHED
+    from pipelines.jobs.settings import config_folder
+
+    base = Path(known.called).absolute().parent if Path(known.called).is_file() else config_folder() / "flows"
+    files = (file for path in feed["paths"] for file in (base / path).rglob("*") if file.is_file())
+    seen = (file for file in files if not file.name.startswith(HIDDEN) and not file.name.endswith(UNFINISHED))
+    return sum(file.stat().st_mtime_ns // NANOS_PER_TICK > since for file in seen)
+
+
+def newest_times(epochs: Sequence[Entry], name: str) -> Facts:
+    """Give the newest event time and the newest CTI that epochs published in a stream, in ticks."""
+    return {"event_at": _newest(epochs, name, "event"), "cti_at": _newest(epochs, name, "cti")}
+
+
+def _newest(epochs: Sequence[Entry], name: str, what: str) -> int | None:
+    found = (_part(_part(row.detail, "newest"), name).get(what) for row in epochs)
+    newest = max((tick for tick in found if tick is not None), default=None)
+    return None if newest is None else min(newest, TABLE_INFINITY)
+
+
+def _part(facts: Any, name: str) -> Facts:  # noqa: ANN401 - JSON
+    found = facts.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def heartbeats(epochs: Sequence[Entry]) -> Facts | None:
+    """Say how late timers were published, wall clock, over some epochs; None where there was no timer or no clock.
+
+    A commit keeps only its own quantiles, so these are quantiles over timers as if each of a commit had its quantile:
+    right where commits are alike, and never above the largest.
+    """
+    found = [each for row in epochs if "max_ms" in (each := _part(row.detail, "lateness"))]
+    if not found:
+        return None
+    weights = [each["timers"] for each in found]
+    return {
+        "epochs": len(found),
+        "timers": sum(weights),
+        "p50_ms": weighted([each["p50_ms"] for each in found], weights, 0.5),
+        "p99_ms": weighted([each["p99_ms"] for each in found], weights, 0.99),
+        "max_ms": max(each["max_ms"] for each in found),
+    }
+
+
+def weighted(values: Sequence[float], weights: Sequence[int], part: float) -> float:
+    """Give the smallest value that, with all below it, has at least a part of the weight.
+
+    >>> weighted([5.0, 1.0, 9.0], [1, 98, 1], 0.99)
+    5.0
+    """
+    left = part * sum(weights)
+    for value, weight in sorted(zip(values, weights, strict=True)):
+        left -= weight
+        if left <= 0:
+            return value
+    return max(values)
+
+
+def pace(epochs: Sequence[Entry], now: int) -> Facts:
+    """Count the commits of the last minute, and those that were idle."""
+    last = [row for row in epochs if row.at > now - MINUTE]
+    return {"commits_a_minute": len(last), "idle": sum(row.idle for row in last)}
+
+
+def awaited(known: KnownRun) -> dict[str, Facts]:
+    """Say what the operators of a run wait for, as the carry at its last commit has it."""
+    tip = known.state.tip
+    if tip is None:
+        return {}
+    found = {name: _AWAITED[stream["operator"]](known, name) for name, stream in known.streams.items() if stream["operator"] in _AWAITED}
+    return {name: facts for name, facts in found.items() if facts is not None}
+
+
+def held_rows(known: KnownRun, name: str) -> int:
+    """Give how many rows a stream's operator held after the last commit that touched it; an idle one touches none."""
+    row = next((row for row in reversed(known.state.in_order) if counted(row, name)), None)
+    return 0 if row is None else counted(row, name).get("held", 0)
+
+
+def _merge(known: KnownRun, name: str) -> Facts | None:
+    rows = held_rows(known, name)
+    if not rows:
+        return None
+    if rows > MOST_HELD:
+        return {"held": rows, "ports": [], "groups": None, "since_at": None}
+    stream = known.streams[name]
+    held = _carry(known, name, "held", (*stream["by"], "position"))
+    since = pc.min(held["arrival"]).cast(pa.int64()).as_py() if held.num_rows else None
+    ports, groups = _silent(stream, held)
+    return {"held": rows, "ports": ports, "groups": groups, "since_at": since}
+
+
+def _silent(stream: Facts, held: pa.Table) -> tuple[list[Facts], int]:
+    """Name the ports that hold nothing while others do, and in how many groups."""
+    ports = stream["ports"] or {}
+    column = ports.get("column")
+    if not column or column not in held.column_names:
+        return [], 0
+    rows = held.select([*stream["by"], column]).group_by([*dict.fromkeys([*stream["by"], column])]).aggregate([]).to_pylist()
+    groups: dict[tuple[object, ...], set[object]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[by] for by in stream["by"]), set()).add(row[column])
+    silent = {value: sum(value not in there for there in groups.values()) for value in ports["values"]}
+    return [{"port": value, "groups": count} for value, count in silent.items() if count], len(groups)
+
+
+def _advance_time(known: KnownRun, name: str) -> Facts | None:
+    stream = known.streams[name]
+    every = stream["policy"].get("events")
+    if stream["by"] or not every:
+        return None
+    rows = _carry(known, name, "state", ()).to_pylist()
+    return {"events": every - rows[0]["received"] % every} if rows and rows[0].get("received") is not None else None
+
+
+_AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {"merge": _merge, "advance_time": _advance_time}
+
+
+def _carry(known: KnownRun, name: str, part: str, key: Sequence[str]) -> pa.Table:
+    tip = known.state.tip
+    return read_carry(known.root, name, part, tip.commit if tip else 0, key=key, state=known.state)
+
+
+def epochs_folded(rows: Sequence[Entry]) -> list[list[Entry]]:
+    """Put idle epochs that follow one another together; every other commit stands alone.
+
+    Args:
+        rows: by number.
+    """
+    folded: list[list[Entry]] = []
+    for row in rows:
+        if folded and row.idle and folded[-1][-1].idle and folded[-1][-1].state is State.PUBLISHED:
+            folded[-1].append(row)
+        else:
+            folded.append([row])
+    return folded

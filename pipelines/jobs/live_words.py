@@ -1,0 +1,134 @@
+"""Where a live run stands, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.columns import TABLE_INFINITY
+from pipelines.jobs.moments import NOTHING, counted, spoken
+from pipelines.jobs.printing import table_text
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from pipelines.jobs.known import KnownRun
+    from pipelines.jobs.moments import Moments
+
+    Facts = dict[str, Any]
+
+SPOKEN_PORTS = 5
+SECOND_MS = 1_000
+
+
+def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
+    """Give labelled lines: readings, backlog, blind spans, what is awaited, heartbeats, end.
+
+    Args:
+        known: the run.
+        live: what `live_of` gave.
+        now: wall time, in ticks.
+    """
+    waits = [_awaited_text(known, name, facts) for name, facts in live["awaited"].items()]
+    return [
+        ("readings", _readings_text(known, live, now)),
+        ("backlog", _backlog_text(live["backlog"], now)),
+        *[("blind", _blind_text(known, name, each["blind"])) for name, each in live["sources"].items() if live["clock"] == "wall"],
+        *[("waits", text) for text in waits],
+        ("heartbeats", _heartbeats_text(live)),
+        *([("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")] if live["final_at"] else []),
+    ]
+
+
+def _readings_text(known: KnownRun, live: Facts, now: int) -> str:
+    readings, text = live["readings"], known.moments.text
+    last = second(readings["last_at"])
+    behind = f", {ago(now, readings['last_at'])}" if live["clock"] == "wall" else ""
+    closed = "" if behind else f", closed {ago(now, readings['closed_at'])}"
+    return f"{counted(readings['number'], 'reading')} since {text(second(readings['first_at']))}, the last {text(last)}{behind}{closed}"
+
+
+def _backlog_text(backlog: Facts, now: int) -> str:
+    if not backlog["sequences"]:
+        return "nothing: all that landed is published"
+    landed = f"{counted(backlog['sequences'], 'sequence')} with {counted(backlog['rows'], 'row')}"
+    return f"{landed} landed and not published yet, the oldest {ago(now, backlog['since_at'])}"
+
+
+def _blind_text(known: KnownRun, name: str, blind: Facts) -> str:
+    looked = f"in the last {counted(blind['looked'], 'reading')}"
+    if not blind["spans"]:
+        return f"{name}: never {looked}"
+    last = "; ".join(moments_span(known.moments, span["start"], span["end"]) for span in reversed(blind["last"]))
+    rest = "" if blind["spans"] == len(blind["last"]) else "; …"
+    return f"{name}: {counted(blind['spans'], 'span')}, {spoken(second(blind['ticks']))} in all, {looked}: {last}{rest}"
+
+
+def _awaited_text(known: KnownRun, name: str, facts: Facts) -> str:
+    if "events" in facts:
+        return f"{name}: {counted(facts['events'], 'more event')} until it looks at its next CTI"
+    since = f"; the oldest came {known.moments.text(facts['since_at'])}" if facts["since_at"] else ""
+    ports = [_port_text(each, facts["groups"]) for each in facts["ports"][:SPOKEN_PORTS]]
+    ports += ["…"] if len(facts["ports"]) > SPOKEN_PORTS else []
+    silent = f", waiting for {' and '.join(ports)}" if ports else ""
+    return f"{name}: holds {counted(facts['held'], 'row')}{silent}{since}"
+
+
+def _port_text(port: Facts, groups: int) -> str:
+    return str(port["port"]) if groups == 1 else f"{port['port']} (in {port['groups']:,} of {groups:,} groups)"
+
+
+def _heartbeats_text(live: Facts) -> str:
+    pace = live["pace"]
+    idle = f", {pace['idle']:,} of them idle" if pace["idle"] else ""
+    pace_text = f"{counted(pace['commits_a_minute'], 'commit')} in the last minute{idle}"
+    beats = live["heartbeats"]
+    if beats is None:
+        return f"no timer was published in the last epochs; {pace_text}"
+    late = f"half at most {milliseconds(beats['p50_ms'])} late, 99 % at most {milliseconds(beats['p99_ms'])}, the worst {milliseconds(beats['max_ms'])}"
+    return f"{late} ({counted(beats['timers'], 'timer')} of {counted(beats['epochs'], 'epoch')}); {pace_text}"
+
+
+def milliseconds(value: float) -> str:
+    """Say a number of milliseconds.
+
+    >>> milliseconds(12.3), milliseconds(30390.7)
+    ('12 ms', '30.4 s')
+    """
+    return f"{value:.0f} ms" if value < SECOND_MS else f"{value / SECOND_MS:.1f} s"
+
+
+def sources_text(known: KnownRun, live: Facts) -> str:
+    """Set the sources of a live run as a table: how far each is known, and what waits."""
+    sources, text = live["sources"], known.moments.text
+    columns = {
+        "source": list(sources),
+        "frontier": [text(second(each["frontier_at"])) for each in sources.values()],
+        "last rows before": [text(second(each["rows_until_at"])) for each in sources.values()],
+        "rows waiting": [f"{each['waiting_rows']:,}" if each["waiting_rows"] else NOTHING for each in sources.values()],
+        "new files": [NOTHING if each["new_files"] is None else f"{each['new_files']:,}" for each in sources.values()],
+    }
+    if live["clock"] != "wall":
+        del columns["new files"]
+    return table_text(columns, ["rows waiting", "new files"])
+
+
+def second(tick: int | None) -> int | None:
+    """Cut an instant or a span to the second; infinity and what is missing stay."""
+    return tick if tick is None or tick >= TABLE_INFINITY else tick // TICKS_PER_SECOND * TICKS_PER_SECOND
+
+
+def ago(now: int, instant: int) -> str:
+    """Say how long ago an instant was."""
+    return f"{spoken(max(now - instant, 0) // TICKS_PER_SECOND * TICKS_PER_SECOND)} ago"
+
+
+def moments_span(moments: Moments, start: int, end: int) -> str:
+    """Say [start, end) to the second, the day once where both lie on one; whole days as `Moments.span` does.
+
+    >>> from pipelines.jobs.moments import Moments
+    >>> moments_span(Moments("UTC"), 1_357_034_400_123_456, 1_357_034_460_000_000)
+    '2013-01-01 10:00:00 until 10:01:00'
+    """
+    first, last = moments.text(second(start)), moments.text(second(end))
+    if "T" not in moments.argument(start) + moments.argument(end):
+        return moments.span(start, end)
+    return f"{first} until {last.removeprefix(first[:11])}"

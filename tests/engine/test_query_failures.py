@@ -1,0 +1,68 @@
+"""What is said when Spark ends a query by itself."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pipelines.engine.streaming import QueryFailedError, why_ended
+from pipelines.jobs.ending import exit_code_of
+
+BURIED = """\
+[STREAM_FAILED] Query [id = 1f, runId = 2e] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] \
+Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):
+  File "spark_sources.py", line 76, in latestOffset
+    return {self.name: self._clock.read(last)}
+pipelines.engine.clock.ClockJumpError: the clock must move with the machine's monotonic clock; it reads later SQLSTATE: 38000
+=== Streaming Query ===
+Identifier: landing-live [id = 1f, runId = 2e]
+Current Committed Offsets: {}
+Error: this is no cause
+"""
+JAVA = """\
+Job aborted.
+=== Streaming Query ===
+Identifier: flow-live
+
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted.
+\tat org.apache.spark.A.b(A.scala:1)
+Caused by: java.io.FileNotFoundException: checkpoints/flow/offsets/3 is gone
+\tat org.apache.spark.C.d(C.scala:2)
+"""
+
+
+class Captured(Exception):
+    """Keeps its cause where Spark's errors do."""
+
+    def __init__(self, text: str, cause: BaseException | None = None) -> None:
+        """Keep both."""
+        super().__init__(text)
+        self._cause = cause
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            Captured(BURIED),
+            "pipelines.engine.clock.ClockJumpError: the clock must move with the machine's monotonic clock; it reads later",
+        ),
+        (Captured("Identifier: x", Captured(JAVA)), "java.io.FileNotFoundException: checkpoints/flow/offsets/3 is gone"),
+        (Captured("Identifier: x", Captured("first\nthe last line\n=== Streaming Query ===\nIdentifier")), "the last line"),
+        (Captured(""), "Captured"),
+    ],
+)
+def test_the_innermost_cause_is_what_is_said(error: Exception, why: str) -> None:
+    assert why_ended(error) == why
+
+
+def test_a_query_that_spark_ended_ends_the_command_with_one_line() -> None:
+    error = QueryFailedError("landing", why_ended(Captured(BURIED)))
+    code, line = exit_code_of(error)
+    assert (code, line) == (3, str(error))
+    assert "the landing query" in line
+    assert "Identifier" not in line
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.query, again.why, str(again)) == (error.query, error.why, str(error))

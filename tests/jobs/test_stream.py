@@ -1,0 +1,231 @@
+"""Stream, backfill and replay give the same rows: epochs over any readings, through restarts, against one interval."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.engine import epochs
+from pipelines.engine.commits import open_driver
+from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.epochs import SequencesAheadError
+from pipelines.engine.history import CommitKind
+from pipelines.engine.readers import log_state
+from pipelines.engine.refusals import LeaseHeldError, PlanChangedError, StreamedSpanError
+from pipelines.jobs.readings import land_readings, runner_of, stream_readings
+from pipelines.jobs.stream import Live, run_live
+from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, flows
+from tests.jobs.streamed import Restart, streamed
+from tests.jobs.test_cuts import ENDS, examples, placed
+from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from tests.conftest import LentSpark
+
+EXAMPLES = int(os.environ.get("PULSELINE_EXAMPLES", "54"))
+"""Drawn flows in all; the same test with 1,000 is `make parity-flows`."""
+READINGS = [BEGIN + minutes * MINUTE for minutes in (7, 20, 21, 59, 60, 61, 100, 140, 179, 180)]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core."""
+    made = trial(tmp_path_factory.mktemp("streamed"), PARCELS, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_flows_stream_as_they_are_backfilled(kind: str) -> None:
+    @examples(max(1, EXAMPLES // len(KINDS)))
+    @given(
+        flow=flows(kind),
+        rows=ROWS,
+        others=ROWS,
+        cuts=CUTS,
+        final=ENDS,
+        buckets=st.sampled_from([1, 3, 7]),
+        restart=st.sampled_from(Restart),
+        most=st.integers(1, 3),
+    )
+    def equal(  # noqa: PLR0913 - everything that must not matter
+        flow: str,
+        rows: list[Row],
+        others: list[Row],
+        cuts: list[int],
+        final: int | None,
+        buckets: int,
+        restart: Restart,
+        most: int,
+    ) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            made = placed(folder, flow, rows, others)
+            whole = made.run("whole", [(START, END)], buckets=1, final=final)
+            readings = sorted({*(at for at in cuts if START < at < END), END})
+            streamed(made, "live", START, readings, buckets=buckets, final=final, restart=restart, most=most)
+            assert made.hashes("live", [(START, END)]) == whole
+
+    equal()
+
+
+@pytest.mark.parametrize("restart", Restart)
+@pytest.mark.parametrize("most", [1, 4])
+def test_epochs_give_what_an_interval_gives(here: Trial, restart: Restart, most: int) -> None:
+    run = f"{restart.value} {most}"
+    streamed(here, run, BEGIN, READINGS, restart=restart, most=most)
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_the_carry_hash_of_an_epoch_is_that_of_the_interval(here: Trial) -> None:
+    streamed(here, "carried", BEGIN, READINGS)
+    whole, live = (log_state(here.root(run)).tip for run in ("whole", "carried"))
+    assert whole is not None
+    assert live is not None
+    assert live.carry_hash == whole.carry_hash
+
+
+def test_folding_the_carry_does_not_matter(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "FOLD_EVERY", 2)
+    streamed(here, "folded", BEGIN, READINGS, restart=Restart.NEVER)
+    assert log_state(here.root("folded")).folded
+    assert here.hashes("folded", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_tasks_on_spark_between_tasks_here_do_not_matter(here: Trial, spark: LentSpark) -> None:
+    streamed(here, "on spark", BEGIN, READINGS[:4], engine=spark)
+    streamed(here, "on spark", BEGIN, READINGS)
+    assert here.hashes("on spark", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_a_stream_goes_on_from_a_backfill(here: Trial) -> None:
+    here.ran("handed over", SPANS[:1])
+    streamed(here, "handed over", SPANS[1][0], [reading for reading in READINGS if reading > SPANS[1][0]])
+    kinds = [entry.kind for entry in log_state(here.root("handed over")).published]
+    assert kinds[0] is CommitKind.INTERVAL
+    assert set(kinds[1:]) == {CommitKind.EPOCH}
+    assert here.hashes("handed over", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_an_idle_epoch_writes_one_row_of_the_log_and_touches_no_table(here: Trial) -> None:
+    quiet = [BEGIN + HOUR * 3 + tick for tick in range(1, 4)]
+    streamed(here, "quiet", BEGIN, [*READINGS, *quiet])
+    *_, last = log_state(here.root("quiet")).published
+    assert (last.span.end, dict(last.counts)) == (quiet[-1], {})
+    assert [row.commit for row in log_state(here.root("quiet")).entries].count(last.commit) == 1
+    assert here.hashes("quiet", [(BEGIN, quiet[-1])]) == here.hashes("whole", WHOLE)
+
+
+def test_spark_plays_a_recorded_feed_live_and_goes_on_after_a_stop(here: Trial, spark: LentSpark) -> None:
+    live = Live(
+        flow=here.flow,
+        root=here.root("live"),
+        base=here.base,
+        spark=spark,
+        start=WHOLE[0][0],
+        end=WHOLE[0][1],
+        speed=1_800.0,
+        trigger="200 milliseconds",
+        until_caught_up=True,
+    )
+    run_live(replace(live, lasts=2.0, until_caught_up=False), lambda _: None)
+    first = log_state(here.root("live")).next_number
+    run_live(live, lambda _: None)
+    assert log_state(here.root("live")).next_number > first
+    assert here.hashes("live", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_a_lost_checkpoint_is_made_anew(here: Trial, spark: LentSpark) -> None:
+    wanted = here.wanted("lost", spark)
+    stream_readings(wanted, BEGIN, READINGS[:3])
+    shutil.rmtree(wanted.root / "checkpoints")
+    stream_readings(wanted, BEGIN, READINGS)
+    assert here.hashes("lost", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_a_checkpoint_ahead_of_the_tables_is_refused_with_the_sequences_named(here: Trial) -> None:
+    wanted = here.wanted("ahead")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        land_readings(wanted, BEGIN, READINGS)
+        runner = runner_of(wanted, driver)
+        runner.advance(0, 1)
+        with pytest.raises(SequencesAheadError, match=r"sequences 4 to 6, so 2 to 3 would be lost"):
+            runner.advance(3, 6)
+
+
+def test_an_epoch_planned_over_what_is_published_keeps_the_rest(here: Trial) -> None:
+    wanted = here.wanted("overlapping")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        runner.advance(0, 4)
+        assert runner.advance(0, 4) is None
+        assert runner.advance(2, last) is not None
+    assert here.hashes("overlapping", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_a_backfill_and_a_stream_on_one_run_refuse_each_other(here: Trial) -> None:
+    wanted = here.wanted("both")
+    with open_driver(wanted.root, flow=wanted.flow.name), pytest.raises(LeaseHeldError, match="process"):
+        here.ran("both", SPANS[:1])
+    streamed(here, "both", BEGIN, READINGS)
+    with pytest.raises(StreamedSpanError):
+        here.ran("both", SPANS[:1])
+
+
+def test_an_edited_flow_takes_effect_at_a_commit_boundary(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = here.wanted("edited")
+
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        runner.advance(0, 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(epochs, "run_stages", stop)
+            with pytest.raises(InterruptedError):
+                runner.advance(2, last)
+    beating = here.flow.streams["beating"]
+    slower = replace(beating, policy=replace(beating.policy, slack=beating.policy.slack * 2))  # type: ignore[type-var]
+    flow = replace(here.flow, streams={**here.flow.streams, "beating": slower})
+    edited = replace(wanted, flow=flow)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        runner_of(edited, driver)
+    assert here.hashes("edited", WHOLE) == here.hashes("whole", WHOLE), "finished under its own plan"
+
+
+def test_a_pending_commit_of_another_code_is_refused(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = here.wanted("older code")
+
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        land_readings(wanted, BEGIN, READINGS)
+        runner = runner_of(wanted, driver)
+        monkeypatch.setattr(epochs, "run_stages", stop)
+        with pytest.raises(InterruptedError):
+            runner.advance(0, 2)
+    monkeypatch.setattr("pipelines.operators.heartbeat.Heartbeat.version", 99)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver, pytest.raises(PlanChangedError):
+        runner_of(wanted, driver)
+
+
+def test_hashes_can_be_taken_away_again(here: Trial) -> None:
+    rows = here.table("whole", "beating")
+    first, rest = content_hash(rows.slice(0, 9)), content_hash(rows.slice(9))
+    assert content_hash(rows) - rest == first
+    assert first - first == ContentHash(0, 0, 0)
+
+
+def test_a_landing_in_another_folder_is_not_touched(here: Trial) -> None:
+    assert not (Path(here.root("whole")) / "checkpoints").exists()
