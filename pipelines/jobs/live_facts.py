@@ -61,7 +61,7 @@ def live_of(known: KnownRun, now: int) -> Facts | None:
         "backlog": _backlog(tail),
         "sources": {name: _source(known, name, tail, newest) for name in known.sources},
         "final_at": newest.final,
-        "streams": {name: newest_times(epochs, name) for name in known.tables},
+        "streams": newest_times(epochs, known.tables),
         "awaited": awaited(known),
         "heartbeats": heartbeats(epochs[-RECENT:]),
         "pace": pace(epochs[-RECENT:], now),
@@ -96,16 +96,23 @@ class Tail:
 
     def blind(self, name: str) -> tuple[list[tuple[int, int]], int]:
         """Give the blind spans of a source in the last sequences, joined, and how many sequences were looked at."""
-        from pipelines.engine.landing import joined
-
         looked = range(max(self.first, self.last - LOOKED + 1), self.last + 1)
         deaf = (load_manifest(self.landing, number) for number in looked if self._is_deaf(number))
-        spans = (span for each in deaf if name in each.sources for span in each.sources[name].blind_spans)
-        return list(joined(spans)), len(looked)
+        spans = [span for each in deaf if name in each.sources for span in each.sources[name].blind_spans]
+        return joined_spans(spans), len(looked)
 
     def _is_deaf(self, number: int) -> bool:
         """See without reading all of a manifest whether it has blind spans: few have any."""
         return BLIND.search((sequence_folder(self.landing, number) / MANIFEST).read_bytes()) is not None
+
+
+def joined_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans that touch; nothing is loaded for it where there are none."""
+    if not spans:
+        return []
+    from pipelines.engine.landing import joined
+
+    return list(joined(spans))
 
 
 def last_closed(landing: Path, known: int) -> int:
@@ -184,15 +191,18 @@ def _new_files(known: KnownRun, name: str, since: int) -> int | None:
     return sum(file.stat().st_mtime_ns // NANOS_PER_TICK > since for file in seen)
 
 
-def newest_times(epochs: Sequence[Entry], name: str) -> Facts:
-    """Give the newest event time and the newest CTI that epochs published in a stream, in ticks."""
-    return {"event_at": _newest(epochs, name, "event"), "cti_at": _newest(epochs, name, "cti")}
+def newest_times(epochs: Sequence[Entry], streams: Sequence[str]) -> dict[str, Facts]:
+    """Give, by stream, the newest event time and the newest CTI that epochs published, in ticks."""
+    found: dict[str, Facts] = {name: {"event_at": None, "cti_at": None} for name in streams}
+    for row in epochs:
+        for name, times in _part(row.detail, "newest").items():
+            for what, tick in times.items():
+                _raise_to(found.get(name, {}), f"{what}_at", min(tick, TABLE_INFINITY))
+    return found
 
 
-def _newest(epochs: Sequence[Entry], name: str, what: str) -> int | None:
-    found = (_part(_part(row.detail, "newest"), name).get(what) for row in epochs)
-    newest = max((tick for tick in found if tick is not None), default=None)
-    return None if newest is None else min(newest, TABLE_INFINITY)
+def _raise_to(times: Facts, name: str, tick: int) -> None:
+    times[name] = tick if times.get(name) is None else max(times[name], tick)
 
 
 def _part(facts: Any, name: str) -> Facts:  # noqa: ANN401 - JSON

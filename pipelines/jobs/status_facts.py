@@ -89,9 +89,14 @@ def _stream(known: KnownRun, name: str) -> Facts:
 
 def _newest(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
     """Find the newest row of some kinds, in the last commit that counted one."""
-    having = [row.commit for row in known.state.published if any(_counted(row, name).get(kind) for kind in kinds)]
+    having = (
+        row.commit for row in reversed(known.state.in_order) if any(_counted(row, name).get(kind) for kind in kinds)
+    )
+    last = next(having, None)
+    if last is None:
+        return None
     where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
-    row = newest_row(known.root, name, having[-1:], ("kind", "arrival", "event_time", "commit"), where)
+    row = newest_row(known.root, name, [last], ("kind", "arrival", "event_time", "commit"), where)
     if row is None:
         return None
     return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}

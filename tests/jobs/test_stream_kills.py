@@ -1,0 +1,70 @@
+"""A stream that is killed anywhere and started again: the bytes of an undisturbed backfill, and nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.engine.history import State
+from pipelines.engine.readers import log_state
+from tests.jobs.killed_stream import READINGS
+from tests.jobs.streamed import Restart, streamed
+from tests.jobs.test_kills import assert_nothing_twice
+from tests.jobs.trials import BEGIN, PARCELS, WHOLE, Trial, parcels, trial
+
+CHECKOUT = Path(__file__).parents[2]
+POINTS = {
+    "landing": (4, None),
+    "intent": (3, State.INTENT),
+    "tasks": (5, State.INTENT),
+    "adding": (3, State.INTENT),
+    "folded": (1, State.INTENT),
+    "unpublished": (3, State.INTENT),
+    "done": (3, None),
+}
+"""Where to die: how often to come past it before, and what is left pending."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core."""
+    made = trial(tmp_path_factory.mktemp("killed"), PARCELS, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+def killed(here: Trial, run: str, point: str, skip: int) -> None:
+    """Run a stream that dies at a point."""
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.jobs.killed_stream", str(here.base), run, point, str(skip)],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_and_started_again(here: Trial, point: str) -> None:
+    skip, left = POINTS[point]
+    killed(here, point, point, skip)
+    pending = log_state(here.root(point)).pending
+    assert (pending.state if pending else None) is left
+    streamed(here, point, BEGIN, READINGS, restart=Restart.EVERY_EPOCH, most=3)
+    assert here.hashes(point, WHOLE) == here.hashes("whole", WHOLE)
+    assert_nothing_twice(here.root(point))
+
+
+def test_killed_again_and_again(here: Trial) -> None:
+    for point in ("intent", "adding", "unpublished", "done"):
+        killed(here, "often", point, 0)
+    streamed(here, "often", BEGIN, READINGS)
+    assert here.hashes("often", WHOLE) == here.hashes("whole", WHOLE)
+    assert_nothing_twice(here.root("often"))
