@@ -88,6 +88,21 @@ class CommitFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EpochFacts:
+    """One published epoch of a live run, on the wall clock."""
+
+    number: int
+    at: int
+    """When it was published, in ticks."""
+    idle: bool = False
+    """It had no row and nothing due."""
+    timers: int = 0
+    p50_ms: float | None = None
+    """How late its timers were published, half of them at most; None where there was no timer or no clock."""
+    p99_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Account:
     """The account of rows of one operator (section 0 of the semantics)."""
 
@@ -222,6 +237,8 @@ class ReportFacts:
     streams: tuple[StreamFacts, ...] = ()
     ledger: pa.Table | None = None
     commits: tuple[CommitFacts, ...] = ()
+    epochs: tuple[EpochFacts, ...] = ()
+    """Of a live run, published, by number."""
     certificate: Certificate | None = None
     accounts: tuple[Account, ...] = ()
     picture: Picture | None = None

@@ -1,17 +1,19 @@
 """The sections of the page, in their order. A new one is an entry in `SECTIONS`, a view here and a template beside it.
 
 A view turns facts into what its template writes, or gives `None` where the facts have nothing for it: the section is
-then left out. What comes next (outcomes of expectations, lateness of heartbeats) goes between certificate and charts.
+then left out. What comes next (outcomes of expectations) goes between certificate and charts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from expectations.report.charts.arrivals import arrivals
 from expectations.report.charts.days import days
 from expectations.report.charts.lateness import lateness
+from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.charts.points import scene
 from expectations.report.ledger import LedgerView, ledger_view
 from expectations.report.words import short_hash
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
     )
     from expectations.report.words import Clock
     from pipelines.operators.rows import Longs
+
+MOST_EPOCHS = 12
+"""Published epochs in a row that are told one by one."""
+SHOWN_EPOCHS = 4
+"""Of more, how many at the beginning and at the end are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,14 +203,58 @@ def ledger_section(facts: ReportFacts, clock: Clock) -> LedgerView | None:
     return None if facts.ledger is None or not facts.streams else ledger_view(facts.ledger, clock)
 
 
-def commits_view(facts: ReportFacts, _: Clock) -> tuple[CommitFacts, ...] | None:
-    """Give the commits by number; none where there is none."""
-    return tuple(sorted(facts.commits, key=lambda commit: commit.number)) or None
+def live_view(facts: ReportFacts, clock: Clock) -> tuple[Chart, ...] | None:
+    """Draw how a live run kept up; none where nothing ran live."""
+    if not facts.epochs:
+        return None
+    late = heartbeat_lateness(facts.epochs, clock)
+    return (*(() if late is None else (late,)), commit_pace(facts.epochs, clock))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitLine:
+    """One line of the commits: a commit, or published epochs that follow one another, told as one."""
+
+    commit: CommitFacts
+    """Of several, numbers and sums: the span from the first to the last, all rows, all seconds."""
+    folded: int = 0
+    """How many epochs the line stands for; 0 where it is one commit."""
+    last: int = 0
+
+
+def commits_view(facts: ReportFacts, _: Clock) -> tuple[CommitLine, ...] | None:
+    """Give the commits by number, many epochs folded into one line; none where there is none."""
+    lines: list[CommitLine] = []
+    for alike, group in groupby(sorted(facts.commits, key=lambda commit: commit.number), key=_foldable):
+        commits = list(group)
+        if alike and len(commits) > MOST_EPOCHS:
+            middle = commits[SHOWN_EPOCHS:-SHOWN_EPOCHS]
+            lines += [CommitLine(commit=commit) for commit in commits[:SHOWN_EPOCHS]]
+            lines.append(CommitLine(commit=_summed(middle), folded=len(middle), last=middle[-1].number))
+            commits = commits[-SHOWN_EPOCHS:]
+        lines += [CommitLine(commit=commit) for commit in commits]
+    return tuple(lines) or None
+
+
+def _foldable(commit: CommitFacts) -> bool:
+    return (commit.kind, commit.state, commit.note) == ("epoch", "published", "")
+
+
+def _summed(commits: list[CommitFacts]) -> CommitFacts:
+    seconds = [commit.seconds for commit in commits if commit.seconds is not None]
+    return replace(
+        commits[0],
+        end=commits[-1].end,
+        rows=sum(commit.rows or 0 for commit in commits),
+        seconds=sum(seconds) if seconds else None,
+        hash=None,
+    )
 
 
 SECTIONS = (
     Section(name="certificate", title="Parity certificate", view=certificate_view),
     Section(name="streams", title="Streams", view=streams_view),
+    Section(name="live", title="Live", view=live_view),
     Section(name="charts", title="Charts", view=charts_view),
     Section(name="ledger", title="Ledger", view=ledger_section),
     Section(name="commits", title="Commits", view=commits_view),

@@ -45,7 +45,9 @@ class QueryFailedError(RuntimeError):
 
     def __str__(self) -> str:
         """Say which query, why, and what to do."""
-        return f"the {self.query} query must run until it is stopped; Spark ended it: {self.why} (start it again to go on)"
+        return (
+            f"the {self.query} query must run until it is stopped; Spark ended it: {self.why} (start it again to go on)"
+        )
 
 
 def why_ended(error: BaseException) -> str:

@@ -1,27 +1,25 @@
 """Where a live run stands, as plain values: readings, backlog, blind spans, what is awaited, how late heartbeats are.
 
-A stream that runs for a week closes a million sequences, so nothing here reads them all: the log says what is published,
-ids of sequences have no gaps, and of the landing only its end is looked at.
+A stream that runs for a week closes a million sequences, so nothing here reads them all: the log says what is
+published, ids of sequences have no gaps, and of the landing only its end is looked at.
 """
 
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
-from pipelines.engine.readers import read_carry
+from pipelines.jobs.awaited import awaited
 from pipelines.jobs.counts import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pipelines.engine.history import Entry
     from pipelines.engine.sequence import Sequence as Landed
@@ -35,8 +33,6 @@ LOOKED = 2_000
 RECENT = 200
 """Epochs whose heartbeats and pace are told."""
 LAST_SPANS = 3
-MOST_HELD = 200_000
-"""Held rows up to which they are looked at to say which port they wait for."""
 BLIND = re.compile(rb'"blind_spans":\s*\[\s*\[')
 """What the manifest of a sequence in which somebody was deaf has and no other."""
 MINUTE = 60 * TICKS_PER_SECOND
@@ -186,9 +182,18 @@ def _new_files(known: KnownRun, name: str, since: int) -> int | None:
     from pipelines.jobs.settings import config_folder
 
     base = Path(known.called).absolute().parent if Path(known.called).is_file() else config_folder() / "flows"
-    files = (file for path in feed["paths"] for file in (base / path).rglob("*") if file.is_file())
+    files = (file for path in feed["paths"] for file in (base / path).rglob("*"))
     seen = (file for file in files if not file.name.startswith(HIDDEN) and not file.name.endswith(UNFINISHED))
-    return sum(file.stat().st_mtime_ns // NANOS_PER_TICK > since for file in seen)
+    return sum(_changed(file) > since for file in seen)
+
+
+def _changed(file: Path) -> int:
+    """Give when a file changed last, in ticks; 0 for a folder, and for a file that is gone meanwhile."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return 0
+    return found.st_mtime_ns // NANOS_PER_TICK if stat.S_ISREG(found.st_mode) else 0
 
 
 def newest_times(epochs: Sequence[Entry], streams: Sequence[str]) -> dict[str, Facts]:
@@ -247,65 +252,6 @@ def pace(epochs: Sequence[Entry], now: int) -> Facts:
     """Count the commits of the last minute, and those that were idle."""
     last = [row for row in epochs if row.at > now - MINUTE]
     return {"commits_a_minute": len(last), "idle": sum(row.idle for row in last)}
-
-
-def awaited(known: KnownRun) -> dict[str, Facts]:
-    """Say what the operators of a run wait for, as the carry at its last commit has it."""
-    tip = known.state.tip
-    if tip is None:
-        return {}
-    found = {name: _AWAITED[stream["operator"]](known, name) for name, stream in known.streams.items() if stream["operator"] in _AWAITED}
-    return {name: facts for name, facts in found.items() if facts is not None}
-
-
-def held_rows(known: KnownRun, name: str) -> int:
-    """Give how many rows a stream's operator held after the last commit that touched it; an idle one touches none."""
-    row = next((row for row in reversed(known.state.in_order) if counted(row, name)), None)
-    return 0 if row is None else counted(row, name).get("held", 0)
-
-
-def _merge(known: KnownRun, name: str) -> Facts | None:
-    rows = held_rows(known, name)
-    if not rows:
-        return None
-    if rows > MOST_HELD:
-        return {"held": rows, "ports": [], "groups": None, "since_at": None}
-    stream = known.streams[name]
-    held = _carry(known, name, "held", (*stream["by"], "position"))
-    since = pc.min(held["arrival"]).cast(pa.int64()).as_py() if held.num_rows else None
-    ports, groups = _silent(stream, held)
-    return {"held": rows, "ports": ports, "groups": groups, "since_at": since}
-
-
-def _silent(stream: Facts, held: pa.Table) -> tuple[list[Facts], int]:
-    """Name the ports that hold nothing while others do, and in how many groups."""
-    ports = stream["ports"] or {}
-    column = ports.get("column")
-    if not column or column not in held.column_names:
-        return [], 0
-    rows = held.select([*stream["by"], column]).group_by([*dict.fromkeys([*stream["by"], column])]).aggregate([]).to_pylist()
-    groups: dict[tuple[object, ...], set[object]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[by] for by in stream["by"]), set()).add(row[column])
-    silent = {value: sum(value not in there for there in groups.values()) for value in ports["values"]}
-    return [{"port": value, "groups": count} for value, count in silent.items() if count], len(groups)
-
-
-def _advance_time(known: KnownRun, name: str) -> Facts | None:
-    stream = known.streams[name]
-    every = stream["policy"].get("events")
-    if stream["by"] or not every:
-        return None
-    rows = _carry(known, name, "state", ()).to_pylist()
-    return {"events": every - rows[0]["received"] % every} if rows and rows[0].get("received") is not None else None
-
-
-_AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {"merge": _merge, "advance_time": _advance_time}
-
-
-def _carry(known: KnownRun, name: str, part: str, key: Sequence[str]) -> pa.Table:
-    tip = known.state.tip
-    return read_carry(known.root, name, part, tip.commit if tip else 0, key=key, state=known.state)
 
 
 def epochs_folded(rows: Sequence[Entry]) -> list[list[Entry]]:

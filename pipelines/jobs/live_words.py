@@ -31,10 +31,18 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
     return [
         ("readings", _readings_text(known, live, now)),
         ("backlog", _backlog_text(live["backlog"], now)),
-        *[("blind", _blind_text(known, name, each["blind"])) for name, each in live["sources"].items() if live["clock"] == "wall"],
+        *[
+            ("blind", _blind_text(known, name, each["blind"]))
+            for name, each in live["sources"].items()
+            if live["clock"] == "wall"
+        ],
         *[("waits", text) for text in waits],
         ("heartbeats", _heartbeats_text(live)),
-        *([("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")] if live["final_at"] else []),
+        *(
+            [("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")]
+            if live["final_at"]
+            else []
+        ),
     ]
 
 
@@ -43,7 +51,8 @@ def _readings_text(known: KnownRun, live: Facts, now: int) -> str:
     last = second(readings["last_at"])
     behind = f", {ago(now, readings['last_at'])}" if live["clock"] == "wall" else ""
     closed = "" if behind else f", closed {ago(now, readings['closed_at'])}"
-    return f"{counted(readings['number'], 'reading')} since {text(second(readings['first_at']))}, the last {text(last)}{behind}{closed}"
+    number = f"{counted(readings['number'], 'reading')} since {text(second(readings['first_at']))}"
+    return f"{number}, the last {text(last)}{behind}{closed}"
 
 
 def _backlog_text(backlog: Facts, now: int) -> str:
@@ -59,7 +68,7 @@ def _blind_text(known: KnownRun, name: str, blind: Facts) -> str:
         return f"{name}: never {looked}"
     last = "; ".join(moments_span(known.moments, span["start"], span["end"]) for span in reversed(blind["last"]))
     rest = "" if blind["spans"] == len(blind["last"]) else "; …"
-    return f"{name}: {counted(blind['spans'], 'span')}, {spoken(second(blind['ticks']))} in all, {looked}: {last}{rest}"
+    return f"{name}: {counted(blind['spans'], 'span')}, {spoken(blind['ticks'])} in all, {looked}: {last}{rest}"
 
 
 def _awaited_text(known: KnownRun, name: str, facts: Facts) -> str:
@@ -83,7 +92,8 @@ def _heartbeats_text(live: Facts) -> str:
     beats = live["heartbeats"]
     if beats is None:
         return f"no timer was published in the last epochs; {pace_text}"
-    late = f"half at most {milliseconds(beats['p50_ms'])} late, 99 % at most {milliseconds(beats['p99_ms'])}, the worst {milliseconds(beats['max_ms'])}"
+    half, most, worst = (milliseconds(beats[name]) for name in ("p50_ms", "p99_ms", "max_ms"))
+    late = f"half at most {half} late, 99 % at most {most}, the worst {worst}"
     return f"{late} ({counted(beats['timers'], 'timer')} of {counted(beats['epochs'], 'epoch')}); {pace_text}"
 
 

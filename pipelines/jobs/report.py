@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from expectations import report
-from pipelines.engine.history import State
+from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import wall_ticks
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.readers import log_state, read_ledger, read_stream
@@ -63,7 +63,7 @@ def read_facts(flow: Flow, root: Path, run: str, certificate: Certificate | None
         timezone=flow.timezone,
         start=min((entry.span.start for entry in published), default=None),
         end=max((entry.span.end for entry in published), default=None),
-        next_step=f"pulseline run {flow.name} --start ... --end ...",
+        next_step=_next_step(flow, run, published),
         made_at=wall_ticks(),
         sources=tuple(_sources(flow, root, published)),
         streams=tuple(
@@ -71,11 +71,18 @@ def read_facts(flow: Flow, root: Path, run: str, certificate: Certificate | None
         ),
         ledger=ledger,
         commits=tuple(_commit(state, entry) for entry in state.commits.values()),
+        epochs=tuple(_epoch(entry) for entry in published if entry.kind is CommitKind.EPOCH),
         certificate=None if certificate is None else _certificate(certificate),
         accounts=tuple(_account(stream, published) for stream in flow.streams.values()),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
     )
+
+
+def _next_step(flow: Flow, run: str, published: tuple[Entry, ...]) -> str:
+    if any(entry.kind is CommitKind.EPOCH for entry in published):
+        return f"pulseline status {flow.name} --run {run}"
+    return f"pulseline run {flow.name} --start ... --end ..."
 
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
@@ -118,6 +125,19 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
     )
 
 
+def _epoch(entry: Entry) -> report.EpochFacts:
+    found = entry.detail.get("lateness")
+    late = found if isinstance(found, dict) else {}
+    return report.EpochFacts(
+        number=entry.commit,
+        at=entry.at,
+        idle=entry.idle,
+        timers=late.get("timers", 0),
+        p50_ms=late.get("p50_ms"),
+        p99_ms=late.get("p99_ms"),
+    )
+
+
 def _rows(count: Mapping[str, int]) -> int:
     return sum(rows for kind, rows in count.items() if kind in KINDS)
 
@@ -134,7 +154,7 @@ def _account(stream: Stream, published: tuple[Entry, ...]) -> report.Account:
         dropped += sum(
             rows for words, rows in lines if words.split()[0] == stream.name and words.split()[2] == "dropped"
         )
-        held = count.get("held", 0)
+        held = count.get("held", held)
     return report.Account(stream=stream.name, rows_in=rows_in, main=main, side=side, dropped=dropped, held=held)
 
 

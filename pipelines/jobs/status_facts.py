@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
+from pipelines.jobs.awaited import held_rows
 from pipelines.jobs.counts import ledger_counts, stream_counts
-from pipelines.jobs.live_facts import clock_of, epochs_folded, held_rows, live_of
+from pipelines.jobs.live_facts import clock_of, epochs_folded, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 

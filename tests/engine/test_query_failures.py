@@ -14,7 +14,7 @@ BURIED = """\
 Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):
   File "spark_sources.py", line 76, in latestOffset
     return {self.name: self._clock.read(last)}
-pipelines.engine.clock.ClockJumpError: the clock must move with the machine's monotonic clock; it reads later SQLSTATE: 38000
+pipelines.engine.clock.ClockJumpError: the clock must move with the monotonic one SQLSTATE: 38000
 === Streaming Query ===
 Identifier: landing-live [id = 1f, runId = 2e]
 Current Committed Offsets: {}
@@ -33,7 +33,7 @@ Caused by: java.io.FileNotFoundException: checkpoints/flow/offsets/3 is gone
 """
 
 
-class Captured(Exception):
+class CapturedError(Exception):
     """Keeps its cause where Spark's errors do."""
 
     def __init__(self, text: str, cause: BaseException | None = None) -> None:
@@ -46,12 +46,18 @@ class Captured(Exception):
     ("error", "why"),
     [
         (
-            Captured(BURIED),
-            "pipelines.engine.clock.ClockJumpError: the clock must move with the machine's monotonic clock; it reads later",
+            CapturedError(BURIED),
+            "pipelines.engine.clock.ClockJumpError: the clock must move with the monotonic one",
         ),
-        (Captured("Identifier: x", Captured(JAVA)), "java.io.FileNotFoundException: checkpoints/flow/offsets/3 is gone"),
-        (Captured("Identifier: x", Captured("first\nthe last line\n=== Streaming Query ===\nIdentifier")), "the last line"),
-        (Captured(""), "Captured"),
+        (
+            CapturedError("Identifier: x", CapturedError(JAVA)),
+            "java.io.FileNotFoundException: checkpoints/flow/offsets/3 is gone",
+        ),
+        (
+            CapturedError("Identifier: x", CapturedError("first\nthe last line\n=== Streaming Query ===\nIdentifier")),
+            "the last line",
+        ),
+        (CapturedError(""), "CapturedError"),
     ],
 )
 def test_the_innermost_cause_is_what_is_said(error: Exception, why: str) -> None:
@@ -59,7 +65,7 @@ def test_the_innermost_cause_is_what_is_said(error: Exception, why: str) -> None
 
 
 def test_a_query_that_spark_ended_ends_the_command_with_one_line() -> None:
-    error = QueryFailedError("landing", why_ended(Captured(BURIED)))
+    error = QueryFailedError("landing", why_ended(CapturedError(BURIED)))
     code, line = exit_code_of(error)
     assert (code, line) == (3, str(error))
     assert "the landing query" in line

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipelines.engine import carrying, inputs, tasks
+from pipelines.engine import carrying, inputs, link, tasks
 from pipelines.engine.core import CoreEngine
 from pipelines.jobs import parity
 from pipelines.jobs.parity import Certificate, Way, certify, text_lines
 from pipelines.jobs.settings import Settings
-from tests.jobs.trials import PARCELS, SPANS, parcels, trial
+from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,18 +69,27 @@ def test_nothing_planted_nothing_found(certified: Callable[[], Certificate]) -> 
 
 
 @pytest.mark.parametrize(
-    ("stream", "field", "tables"),
-    [("beating", "due", {"beating"}), ("punctual", "received", {"punctual"}), ("punctual", "cti", {"punctual"})],
+    ("stream", "field", "by", "tables"),
+    [
+        ("beating", "due", 5 * MINUTE, {"beating"}),
+        ("punctual", "received", 1, {"punctual"}),
+        ("punctual", "cti", HOUR, {"punctual"}),
+    ],
 )
-def test_a_carry_that_loses_a_field_between_intervals(
-    certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch, stream: str, field: str, tables: set[str]
+def test_a_carry_that_shifts_a_field_between_intervals(  # noqa: PLR0913 - the fixtures and what is shifted
+    certified: Callable[[], Certificate],
+    monkeypatch: pytest.MonkeyPatch,
+    stream: str,
+    field: str,
+    by: int,
+    tables: set[str],
 ) -> None:
     kept = carrying.to_records
 
     def loses(part: Part, table: pa.Table) -> Records:
         records = kept(part, table)
         if field in (part.record.names or ()):
-            records[field] = 0
+            records[field] += by
         return records
 
     monkeypatch.setattr(carrying, "to_records", loses)
@@ -99,6 +108,7 @@ def test_a_carry_that_loses_the_rows_it_holds(
 
 def test_a_task_that_forgets_the_order(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "in_order", lambda table, _: table)
+    monkeypatch.setattr(link, "order_of", lambda *_: None)
     assert_found(certified(), BUCKETS, {"ordered", "punctual"})
 
 
@@ -112,7 +122,7 @@ def test_a_row_written_twice(certified: Callable[[], Certificate], monkeypatch: 
     once = tasks.TableFile.write
 
     def twice(file: tasks.TableFile, rows: pa.Table) -> None:
-        once(file, rows if file.layout.buckets == 1 else pa.concat_tables([rows, rows.slice(0, 1)]))
+        once(file, pa.concat_tables([rows, rows.slice(0, 1)]) if "of016" in file.stem else rows)
 
     monkeypatch.setattr(tasks.TableFile, "write", twice)
     assert_found(certified(), BUCKETS, {"beating"})

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pipelines.engine import manifests
 from pipelines.engine.commits import open_driver
 from pipelines.engine.core import CoreEngine
-from pipelines.engine.entries import CommitKind, Entry, State
+from pipelines.engine.entries import CommitKind, Entry, Span, State
 from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.manifests import MANIFEST
+from pipelines.jobs import live_facts
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_closed, live_of
 from pipelines.jobs.settings import load_flow, read_settings
@@ -23,9 +25,9 @@ from pipelines.jobs.status import show_status
 from pipelines.jobs.stream import open_feeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
+    from pipelines.engine.sequence import Sequence
     from tests.jobs.conftest import House
 
 HOUR = 3_600_000_000
@@ -51,7 +53,7 @@ class Stage:
     start: int = START
     done: int = field(default=0, init=False)
 
-    def play(self, readings: Sequence[int], *, publish: bool = True, final: bool = False) -> None:
+    def play(self, readings: list[int], *, publish: bool = True, final: bool = False) -> None:
         """Land readings, and publish one epoch for each unless told otherwise."""
         settings = read_settings()
         flow = load_flow(settings, self.name)
@@ -181,7 +183,7 @@ def test_a_pending_epoch_is_finished_by_the_stream(house: House) -> None:
         tip = driver.state().tip
         assert tip is not None
         plan = json.loads(driver.state().commits[1].plan or "{}")
-        span = (tip.span.end, tip.span.end + HOUR)
+        span = Span(tip.span.end, tip.span.end + HOUR)
         driver.intent(2, span, 1, [2], plan, "print", kind=CommitKind.EPOCH)
     assert stage.text().endswith("next: pulseline stream tiny  (finishes commit 2)")
 
@@ -213,10 +215,12 @@ def test_only_the_end_of_a_landing_is_read(house: House, monkeypatch: pytest.Mon
     stage = Stage(house)
     stage.play([START + HOUR + tick for tick in range(40)])
     asked: list[int] = []
-    from pipelines.jobs import live_facts
 
-    read = live_facts.load_manifest
-    monkeypatch.setattr(live_facts, "load_manifest", lambda folder, n: asked.append(n) or read(folder, n))
+    def load(landing: Path, number: int) -> Sequence:
+        asked.append(number)
+        return manifests.load_manifest(landing, number)
+
+    monkeypatch.setattr(live_facts, "load_manifest", load)
     monkeypatch.setattr(live_facts, "LOOKED", 5)
     known = open_run("tiny", "main")
     live = live_of(known, START)

@@ -53,7 +53,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_caught(bug: str, report: str) -> None:
-    assert f"test_transcript[{PLANTED[bug][3]}]" in report
+    module, _, _, transcript = PLANTED[bug]
+
+    assert f"test_transcript[{module}: {transcript}]" in report
 
 
 def test_most_transcripts_hold_beside_the_planted_bugs(report: str) -> None:

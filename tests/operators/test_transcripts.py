@@ -19,7 +19,9 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize("transcript", transcripts(), ids=lambda transcript: transcript.name)
+@pytest.mark.parametrize(
+    "transcript", transcripts(), ids=lambda transcript: f"{transcript.operator}: {transcript.name}"
+)
 def test_transcript(transcript: Transcript) -> None:
     check(transcript)
 
