@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 flows_app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
 app.add_typer(flows_app, name="flows")
+bench_app = typer.Typer(no_args_is_help=True, help="Measure what things cost, beside what they are compared with.")
+app.add_typer(bench_app, name="bench")
 
 
 class EngineName(StrEnum):
@@ -174,6 +176,19 @@ def finish(flow: FlowName, run: Run = "main") -> None:
     from pipelines.jobs.finish import finish_flow
 
     finish_flow(flow, run, typer.echo)
+
+
+@bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
+@guarded
+def bench_stream(
+    as_json: AsJson = False,  # noqa: FBT002
+    commits: Annotated[int, typer.Option(help="Small commits to run; the last are held against those after 100.")] = 2000,
+    seconds: Annotated[float, typer.Option(help="How long the silent sources are listened to.")] = 60.0,
+) -> int:
+    """Measure the live stream: cost of a commit, early and late in a run, and how late timers are when all is silent."""
+    from pipelines.jobs.bench import bench_stream as measure
+
+    return measure(as_json, commits, seconds, typer.echo)
 
 
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")

@@ -200,7 +200,7 @@ def _read_merge(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[st
 def heartbeat_merge(case: Case) -> Prepared:
     """Prepare a case of a merge with a heartbeat on each port."""
     settings = case["config"]
-    _known(settings, "ports", "flush_at_end", "max_held", "heartbeat")
+    _known(settings, "ports", "flush_at_end", "max_held", "heartbeat", "data_only")
     _known(settings["heartbeat"], *HEARTBEAT_SETTINGS)
     items, ends = _ends(case)
     arrivals = _arrivals(items, MS)

@@ -102,7 +102,9 @@ def _does(flow: Flow, name: str) -> str:
     """Say in words what the operator of a stream does."""
     if name.endswith(DIVERTED):
         return f"what {name.removesuffix(DIVERTED)} set aside: events behind a promise"
-    return "; ".join(stream_words(flow.streams[name])[:2]).removeprefix("= ")
+    words = stream_words(flow.streams[name])
+    first = next(place for place, word in enumerate(words) if word.startswith("= "))
+    return "; ".join(words[first : first + 2]).removeprefix("= ")
 
 
 def _commit(state: LogState, entry: Entry) -> report.CommitFacts:

@@ -1,0 +1,238 @@
+"""`pulseline bench`: what things cost, each figure beside what it is compared with in the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.batch import SparkEngine
+from pipelines.engine.columns import times
+from pipelines.engine.commits import open_driver
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.epochs import EpochRunner
+from pipelines.engine.readers import log_state
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.failures import Exit
+from pipelines.jobs.readings import land_readings
+from pipelines.jobs.stream import HOUSE_EVERY, SMALL_EPOCH, Live, run_live
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pipelines.engine.stages import Engine
+    from pipelines.flows.model import Flow
+
+KEYS = 1_000
+SIZES = (0, 1_000, 100_000, 1_000_000)
+REPEATS = 3
+WARM_UP = (1_000, SMALL_EPOCH + 1, SMALL_EPOCH + 1)
+"""Rows of commits that are not counted: they start Spark, load the compiled scans, and meet every key."""
+BEGIN = 1_700_000_000 * TICKS_PER_SECOND
+PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy")
+RECORDED = """\
+flow: bench
+buckets: 4
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: device, time: time, arrival: seen}
+streams:
+  beating: {heartbeat: rows, interval: 1m, slack: 5s}
+"""
+FOLDER = """\
+flow: silent
+buckets: 4
+sources:
+  rows: {feed: {folder: inbox, format: parquet}, key: device, time: time}
+streams:
+  beating: {heartbeat: rows, interval: 1s, max_ahead: off}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured value and what it is held against."""
+
+    bench: str
+    name: str
+    value: float
+    unit: str
+    against: str = ""
+    ratio: float | None = None
+    target: float | None = None
+    """What the value, or the ratio where there is one, is to stay under."""
+    rows: int = 0
+    keys: int = 0
+
+    @property
+    def held(self) -> bool | None:
+        """Say whether the target is held; None where there is none."""
+        if self.target is None:
+            return None
+        return (self.value if self.ratio is None else self.ratio) <= self.target
+
+    def as_json(self) -> str:
+        """Spell it as one JSON object, with the versions it was measured with."""
+        versions = {name: metadata.version(name) for name in PACKAGES}
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions})
+
+    def as_text(self) -> str:
+        """Spell it for people."""
+        against = f", {self.ratio:.2f} times {self.against}" if self.ratio is not None else ""
+        judged = "" if self.target is None else f" (at most {self.target:g}: {'held' if self.held else 'NOT held'})"
+        return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
+
+
+def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[str], None]) -> int:  # noqa: FBT001
+    """Measure the stream in its shipped configuration: durable, with ledger, carry and commits.
+
+    Args:
+        as_json: one object a line instead of words.
+        commits: small commits to run before the last are held against those after 100.
+        seconds: how long the silent sources are listened to.
+        echo: where lines go.
+
+    Returns:
+        0, or 1 where a target is not held.
+    """
+    figures = []
+    spark = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for measure in (
+            lambda: cost_of_a_commit(base / "cost", spark),
+            lambda: many_commits(base / "many", commits),
+            lambda: silent_sources(base / "silent", spark, seconds),
+        ):
+            for figure in measure():
+                figures.append(figure)
+                echo(figure.as_json() if as_json else figure.as_text())
+    spark.close()
+    return Exit.CHECK_FAILED if any(figure.held is False for figure in figures) else Exit.FINE
+
+
+def _flow(base: Path, text: str) -> Flow:
+    base.mkdir(parents=True, exist_ok=True)
+    (base / "flow.yaml").write_text(text)
+    return read_flow(base / "flow.yaml", {})
+
+
+def _feed(base: Path, arrivals: np.ndarray) -> None:
+    """Write a feed: a row an arrival, keys drawn, one in a hundred out of order."""
+    drawn = np.random.default_rng(7)
+    count = len(arrivals)
+    time_of = arrivals - np.where(drawn.random(count) < 0.01, drawn.integers(0, 10, count) * TICKS_PER_SECOND, 0)
+    columns = {
+        "device": pa.array(drawn.integers(0, KEYS, count)),
+        "time": times(time_of),
+        "seen": times(arrivals),
+        "value": pa.array(drawn.normal(size=count)),
+    }
+    pq.write_table(pa.table(columns), base / "rows.parquet", row_group_size=131_072)
+
+
+def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[Figure]:
+    """Fit the cost of a commit over its rows, and hold the part per row against batch into the same tables."""
+    flow = _flow(base, RECORDED)
+    sizes = [size for size in SIZES for _ in range(REPEATS)]
+    second = TICKS_PER_SECOND
+    every = [*WARM_UP, *sizes]
+    spans = [BEGIN + i * second + np.arange(size) * second // max(size, 1) for i, size in enumerate(every)]
+    _feed(base, np.concatenate(spans))
+    readings = [BEGIN + (i + 1) * second for i in range(len(spans))]
+    wanted = Backfill(flow=flow, root=base / "live", base=base, engine=spark)
+    took = _epochs(wanted, readings, lambda rows: CoreEngine() if rows <= SMALL_EPOCH else spark)[len(WARM_UP) :]
+    medians = [float(np.median(took[i : i + REPEATS])) for i in range(0, len(took), REPEATS)]
+    per_row, fixed = (float(part) for part in np.polyfit(np.array(SIZES, dtype=float), np.array(medians), 1))
+    whole = Backfill(flow=flow, root=base / "batch", base=base, engine=spark)
+    warm = readings[len(WARM_UP) - 1]
+    run_backfill(whole, [(BEGIN, warm)])
+    begun = time.perf_counter()
+    run_backfill(whole, [(warm, readings[-1])])
+    batch = (time.perf_counter() - begun) / sum(sizes)
+    rows = sum(sizes)
+    for size, median in zip(SIZES, medians, strict=True):
+        yield Figure(bench="stream", name=f"commit of {size:,} rows", value=median, unit="s", rows=size, keys=KEYS)
+    yield Figure(bench="stream", name="fixed part of a commit", value=fixed, unit="s", target=0.5, rows=rows, keys=KEYS)
+    yield Figure(
+        bench="stream",
+        name="part per row",
+        value=per_row * 1e6,
+        unit="µs",
+        against="batch into the same tables, landing included",
+        ratio=per_row / batch,
+        target=1.3,
+        rows=rows,
+        keys=KEYS,
+    )
+
+
+def _epochs(wanted: Backfill, readings: Sequence[int], engine: Callable[[int], Engine]) -> list[float]:
+    """Land readings, then run an epoch each; give seconds by epoch."""
+    took = []
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        land_readings(wanted, BEGIN, readings)
+        runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=engine)
+        for number in range(1, len(readings) + 1):
+            begun = time.perf_counter()
+            runner.advance(number - 1, number)
+            took.append(time.perf_counter() - begun)
+            driver.keep_house(every=HOUSE_EVERY)
+    return took
+
+
+def many_commits(base: Path, commits: int) -> Iterator[Figure]:
+    """Hold the median of small commits late in a run against that of early ones."""
+    flow = _flow(base, RECORDED)
+    _feed(base, BEGIN + np.arange(commits * 10) * TICKS_PER_SECOND // 10)
+    readings = [BEGIN + (i + 1) * TICKS_PER_SECOND for i in range(commits)]
+    wanted = Backfill(flow=flow, root=base / "live", base=base, engine=CoreEngine())
+    core = CoreEngine()
+    took = _epochs(wanted, readings, lambda _: core)
+    early, late = float(np.median(took[50:150])), float(np.median(took[-100:]))
+    yield Figure(
+        bench="stream",
+        name=f"median of a small commit after {commits:,}",
+        value=late,
+        unit="s",
+        against="that after 100",
+        ratio=late / early,
+        target=1.5,
+        rows=10,
+        keys=KEYS,
+    )
+
+
+def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 10_000) -> Iterator[Figure]:
+    """Measure how late timers are published while every source is silent: published minus due."""
+    flow = _flow(base, FOLDER)
+    (base / "inbox").mkdir()
+    now = time.time_ns() // 1000
+    columns = {"device": pa.array(np.arange(keys)), "time": times(np.full(keys, now))}
+    pq.write_table(pa.table(columns), base / "inbox" / "first.parquet")
+    live = Live(flow=flow, root=base / "live", base=base, spark=spark, lasts=seconds)
+    run_live(live, lambda _: None)
+    entries = [entry for entry in log_state(live.root).published if "p99_ms" in entry.detail.get("lateness", {})]  # type: ignore[operator]
+    late = [entry.detail["lateness"] for entry in entries[len(entries) // 3 :]]
+    worst = float(np.quantile([each["p99_ms"] for each in late], 0.99)) if late else float("nan")  # type: ignore[index]
+    usual = float(np.median([each["p50_ms"] for each in late])) if late else float("nan")  # type: ignore[index]
+    tasks = [float(entry.durations["tasks_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
+    tables = [float(entry.durations["tables_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
+    yield Figure(bench="stream", name="heartbeat lateness, silent sources, p50", value=usual, unit="ms", keys=keys)
+    yield Figure(
+        bench="stream", name="heartbeat lateness, silent sources, p99", value=worst, unit="ms", target=2_000, keys=keys
+    )
+    for name, values in (("tasks", tasks), ("tables", tables)):
+        median = float(np.median(values)) if values else float("nan")
+        yield Figure(bench="stream", name=f"of an epoch, {name}", value=median, unit="ms", keys=keys)
