@@ -22,7 +22,7 @@ LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
 
-.PHONY: help machine setup demo test lint types contracts check check-all clean
+.PHONY: help machine setup demo test lint types contracts check check-all parity-flows bench pictures clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -76,6 +76,15 @@ check: lint types contracts test ## everything CI runs
 check-all: lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
 	@$(BIN)/python -m pytest -m "" $(TESTS)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
+
+parity-flows: setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
+	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
+
+bench: setup ## what the live stream costs, each figure beside what it is compared with
+	@$(BIN)/pulseline bench stream
+
+pictures: setup ## take the pictures of the docs anew (needs chromium)
+	@bash docs/pictures.sh
 
 clean: ## remove the environment and every cache; the tables of runs (.pulseline) stay
 	@rm -rf .venv build *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache metastore_db spark-warehouse derby.log

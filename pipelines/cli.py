@@ -20,7 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Heartbeats, ordered merges and CTIs for Spark: backfill, stream and replay give the same rows, byte for byte.",
+    help="Heartbeats, ordered merges and CTIs for Spark: stream and backfill give the same rows, byte for byte.",
     epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong use, 3 a run failed, 130 interrupted. "
     "PULSELINE_DEBUG=1 prints the traceback of whatever goes wrong.",
 )
@@ -182,10 +182,10 @@ def finish(flow: FlowName, run: Run = "main") -> None:
 @guarded
 def bench_stream(
     as_json: AsJson = False,  # noqa: FBT002
-    commits: Annotated[int, typer.Option(help="Small commits to run; the last are held against those after 100.")] = 2000,
+    commits: Annotated[int, typer.Option(help="Small commits to run; the last against those after 100.")] = 2000,
     seconds: Annotated[float, typer.Option(help="How long the silent sources are listened to.")] = 60.0,
 ) -> int:
-    """Measure the live stream: cost of a commit, early and late in a run, and how late timers are when all is silent."""
+    """Measure the live stream: cost of a commit, early and late in a run, and how late timers are in silence."""
     from pipelines.jobs.bench import bench_stream as measure
 
     return measure(as_json, commits, seconds, typer.echo)

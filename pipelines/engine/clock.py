@@ -88,7 +88,7 @@ class WallClock:
 
 @dataclass
 class SimulatedClock:
-    """Recorded time from `start` to `end`, moved by wall time times `speed`; after a restart it goes on from the last reading.
+    """Recorded time up to `end`, moved by wall time times `speed`; after a restart it goes on from the last reading.
 
     Args:
         end: the last reading, in ticks.

@@ -57,8 +57,8 @@ class SequencesAheadError(CommitError):
         """Say what to do."""
         return (
             f"an epoch must go on from the last published sequence, {self.published}; the checkpoint plans sequences "
-            f"{self.first} to {self.last}, so {self.published + 1} to {self.first - 1} would be lost: the checkpoint is "
-            "not of these tables; remove the run's folder `checkpoints` and start again"
+            f"{self.first} to {self.last}, so {self.published + 1} to {self.first - 1} would be lost: the "
+            "checkpoint is not of these tables; remove the run's folder `checkpoints` and start again"
         )
 
 
@@ -75,8 +75,8 @@ class SequenceGapError(CommitError):
         from pipelines.engine.columns import instant_text
 
         return (
-            f"sequence {self.sequence} must begin where the last commit ends, {instant_text(self.published)}; it begins at "
-            f"{instant_text(self.start)}: the landing and the tables are not of one run"
+            f"sequence {self.sequence} must begin where the last commit ends, {instant_text(self.published)}; "
+            f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run"
         )
 
 

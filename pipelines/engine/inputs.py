@@ -129,7 +129,7 @@ class OrderedInput:
         self._key = key
 
     def bound(self, after: int) -> int | None:
-        """Give an arrival below which all rows are read ahead, greater than `after`; None where all files have ended."""
+        """Give an arrival above `after` below which all rows are read ahead; None where all files have ended."""
         bounds = []
         for reader in self._readers:
             while not reader.ended and (reader.last_arrival() or after) <= after:

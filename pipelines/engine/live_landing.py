@@ -40,7 +40,7 @@ class StreamEndedError(LandingError):
 
 
 LIMIT_ROWS = 1_000_000
-"""Rows of a folder that one reading lands; a reading that leaves files behind makes the landing blind until it is through."""
+"""Rows of a folder that one reading lands; one that leaves files behind makes the landing blind until it is through."""
 
 
 class LiveLanding:

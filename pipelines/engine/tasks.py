@@ -102,7 +102,8 @@ class Done:
     bucket: int
     files: tuple[Written, ...]
     counts: Mapping[str, Mapping[str, int]]
-    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`; by `ledger`: rows by "stream reason action"."""
+    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`.
+    By `ledger`: rows by "stream reason action"."""
     hashes: Mapping[str, ContentHash]
     """By stream and `ledger`."""
     carry: ContentHash

@@ -8,6 +8,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 KEYS = 1_000
 SIZES = (0, 1_000, 100_000, 1_000_000)
 REPEATS = 3
+OUT_OF_ORDER = 0.01
+"""Share of rows whose event time lies before that of rows that came earlier."""
 WARM_UP = (1_000, SMALL_EPOCH + 1, SMALL_EPOCH + 1)
 """Rows of commits that are not counted: they start Spark, load the compiled scans, and meet every key."""
 BEGIN = 1_700_000_000 * TICKS_PER_SECOND
@@ -110,14 +113,14 @@ def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[st
     spark = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
-        for measure in (
-            lambda: cost_of_a_commit(base / "cost", spark),
-            lambda: many_commits(base / "many", commits),
-            lambda: silent_sources(base / "silent", spark, seconds),
-        ):
-            for figure in measure():
-                figures.append(figure)
-                echo(figure.as_json() if as_json else figure.as_text())
+        measured = chain(
+            cost_of_a_commit(base / "cost", spark),
+            many_commits(base / "many", commits),
+            silent_sources(base / "silent", spark, seconds),
+        )
+        for figure in measured:
+            figures.append(figure)
+            echo(figure.as_json() if as_json else figure.as_text())
     spark.close()
     return Exit.CHECK_FAILED if any(figure.held is False for figure in figures) else Exit.FINE
 
@@ -132,7 +135,9 @@ def _feed(base: Path, arrivals: np.ndarray) -> None:
     """Write a feed: a row an arrival, keys drawn, one in a hundred out of order."""
     drawn = np.random.default_rng(7)
     count = len(arrivals)
-    time_of = arrivals - np.where(drawn.random(count) < 0.01, drawn.integers(0, 10, count) * TICKS_PER_SECOND, 0)
+    time_of = arrivals - np.where(
+        drawn.random(count) < OUT_OF_ORDER, drawn.integers(0, 10, count) * TICKS_PER_SECOND, 0
+    )
     columns = {
         "device": pa.array(drawn.integers(0, KEYS, count)),
         "time": times(time_of),

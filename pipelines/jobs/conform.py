@@ -69,7 +69,7 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
     if shared:
         runner = engine_named("batch" if engine == "stream" else engine)
         for group in shared.values():
-            found |= dict(_run(group, runner, engine == "stream"))
+            found |= dict(_run(group, runner, stream=engine == "stream"))
         runner.close()
     return [{"id": case["id"], **found[number]} for number, case in enumerate(cases)]
 
@@ -80,7 +80,7 @@ def _prepare(case: Case) -> Prepared:
     return CASES[case["operator"]](case)
 
 
-def _run(group: list[tuple[int, Prepared]], engine: Engine, stream: bool) -> Iterator[tuple[int, Row]]:
+def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> Iterator[tuple[int, Row]]:
     """Run cases that share a flow, and answer each."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)

@@ -44,9 +44,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
         progress = Progress(flow, len(spans), echo)
         wanted = Backfill(flow=flow, root=root, base=settings.feeds_base(flow), engine=spark)
         progress.summary(run_backfill(wanted, spans, done=progress.done))
-        echo(
-            f"\n2 of 4  the same days live, a day in about {MINUTE / len(spans):.0f} s: Structured Streaming, a clock that is data"
-        )
+        echo(f"\n2 of 4  the same days live on Structured Streaming, a day in about {MINUTE / len(spans):.0f} s")
         play_live(settings, flow, spans, spark, echo)
         echo("\n3 of 4  parity certificate: the same days computed in other ways")
         trial = Trial(settings=settings, flow=flow, spans=spans, spark=spark, main_run=MAIN_RUN, live_run=LIVE_RUN)
@@ -92,8 +90,10 @@ def summary(state: LogState) -> list[str]:
     cancelled = sum(rows for words, rows in ledger.items() if words.split()[1] == "no_arrival")
     late = sum(rows for words, rows in ledger.items() if words.split()[2] == "diverted")
     punctual = total["punctual"]
+    timers, promises = total["beating"]["timer"], punctual["cti"]
+    diverted = f"{late:,} flights came later than one allowed and were diverted"
     return [
         f"{sum(total['landed'].values()):,} flights landed, {cancelled:,} were cancelled and stand in the ledger",
-        f"{total['beating']['timer']:,} timers moved time while airports were silent; {punctual['timer']:,} came through the merge",
-        f"{punctual['cti']:,} CTIs, each a promise; {late:,} flights came later than one allowed and were diverted, kept and explained",
+        f"{timers:,} timers moved time while airports were silent; {punctual['timer']:,} came through the merge",
+        f"{promises:,} CTIs, each a promise; {diverted}: kept, and explained in the ledger",
     ]

@@ -1,7 +1,7 @@
 """`pulseline finish`: say that a stream has ended.
 
-The final punctuation lands as a row of the landing, and only then happens what happens at an end: CTIs at infinity, held
-rows that are to be flushed.
+The final punctuation lands as a row of the landing, and only then happens what happens at an end: CTIs at infinity,
+held rows that are to be flushed.
 
 """
 

@@ -156,8 +156,8 @@ class Session:
         live, tip = self.live, self.driver.state().tip
         if tip is not None and tip.kind is not CommitKind.EPOCH and not live.after_backfill:
             raise WrongUse(
-                f"this run was backfilled up to {instant_text(tip.span.end)}: add --after-backfill to go on from there, "
-                "or --run NAME for a run of its own"
+                f"this run was backfilled up to {instant_text(tip.span.end)}: add --after-backfill to go on from "
+                "there, or --run NAME for a run of its own"
             )
         if tip is None and live.after_backfill:
             raise WrongUse("--after-backfill needs a published interval, and this run has none: pulseline run it first")

@@ -348,8 +348,8 @@ def fresh() -> Records:
 class AdvanceTime:
     """Put CTIs into a stream and hold every later event to them.
 
-    Safe on any division of the input into blocks. The edge: an event beyond `max_ahead` is kept and counted but moves no
-    time; an event without a time passes, and the ledger says so.
+    Safe on any division of the input into blocks. The edge: an event beyond `max_ahead` is kept and counted but moves
+    no time; an event without a time passes, and the ledger says so.
 
     Laws: CTIs strictly increase; no event leaves with a start (end edge: an end) before the CTI already sent; every
     input leaves or is in the ledger; no interval event leaves empty; cuts do not matter.

@@ -246,7 +246,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[n
             return i, n
         s = state[k]
         reason = NONE
-        if (kind == DATA or kind == START) and time != NULL:
+        if (kind == DATA or kind == START) and time != NULL:  # noqa: SIM102 - what counts, then whether it is in order
             if s["retired"] or s["newest"] == NULL or time >= s["newest"]:
                 reason = _doubt(p, s, arrival, time)
                 if reason == NONE:

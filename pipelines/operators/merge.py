@@ -189,7 +189,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 @compiled
 def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Run the merge from row `i` on until rows or buffer end or more than `limit` wait; give (next row, rows written)."""
+    """Run the merge from row `i` on until rows or buffer end or over `limit` wait; give (next row, rows written)."""
     n = 0
     while True:
         if desk.cursor[0] != NOBODY:
@@ -255,7 +255,7 @@ def fresh_port() -> Records:
 
 
 class Merge:
-    """Let the smallest head of all ports leave, once every port holds something; among equals the one that waited longest.
+    """Let the smallest head leave once every port holds something, among equals the one that waited longest.
 
     A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
     Where a port is silent everything waits: put a heartbeat before it.

@@ -112,8 +112,8 @@ OUT = np.dtype(
     ]
 )
 """One row that a scan gives. `src` is the row of the input block (held rows first) that the payload comes from, -1 for
-timers and generated CTIs; `event_time` and `event_end` are the times with which the row leaves (the input's own where it
-does not leave); `cti*` name the CTI that governed a violation."""
+timers and generated CTIs; `event_time` and `event_end` are the times with which the row leaves (the input's own where
+it does not leave); `cti*` name the CTI that governed a violation."""
 
 
 class Rows(NamedTuple):

@@ -65,8 +65,10 @@ def assert_again(root: Path, spark: LentSpark) -> None:
     assert [entry.counts for entry in state.published] == counts
     assert [entry.commit for entry in state.published] == list(range(len(spans) + 1, 2 * len(spans) + 1))
     flights = read_stream(root, "beating", key=("origin",)).filter(pc.field("kind") == "data")
-    assert flights.num_rows == flights.select(["landed_at", "landed_place"]).group_by(
-        ["landed_at", "landed_place"]
-    ).aggregate([]).num_rows == 6_063
+    assert (
+        flights.num_rows
+        == flights.select(["landed_at", "landed_place"]).group_by(["landed_at", "landed_place"]).aggregate([]).num_rows
+        == 6_063
+    )
     cancelled = read_ledger(root).filter(pc.field("reason") == "no_arrival")
     assert cancelled.num_rows == 35

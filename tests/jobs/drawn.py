@@ -188,5 +188,7 @@ def flows(draw: st.DrawFn, kind: str) -> str:
     return f"flow: drawn\nbuckets: 3\nsources:\n{sources}streams:\n{streams}"
 
 
-CUTS = st.lists(st.integers(START + 1, END - 1) | st.integers(1, LENGTH - 1).map(lambda at: BEGIN + at * SECOND), max_size=3)
+CUTS = st.lists(
+    st.integers(START + 1, END - 1) | st.integers(1, LENGTH - 1).map(lambda at: BEGIN + at * SECOND), max_size=3
+)
 """Instants at which a run is cut, also between two seconds."""

@@ -65,8 +65,7 @@ def held(here: Trial, stream: Stream, commit: int) -> int:
 def rows_in(here: Trial, stream: Stream) -> int:
     """Count the rows of a stream's inputs, landed and in their tables."""
     return sum(
-        landed(here, name) if name in here.flow.sources else here.table("main", name).num_rows
-        for name in stream.inputs
+        landed(here, name) if name in here.flow.sources else here.table("main", name).num_rows for name in stream.inputs
     )
 
 

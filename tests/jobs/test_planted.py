@@ -29,8 +29,6 @@ WAYS = [
 ONE_SHOT, BUCKETS, BY_INTERVAL = WAYS
 
 
-
-
 @pytest.fixture
 def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Certificate]:
     """Give what makes a certificate of the parcels, in ways that all run in this process."""

@@ -21,6 +21,7 @@ from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError, PlanChangedError, StreamedSpanError
 from pipelines.jobs.readings import land_readings, runner_of, stream_readings
 from pipelines.jobs.stream import Live, run_live
+from pipelines.operators.heartbeat import HeartbeatPolicy
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, flows
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.test_cuts import ENDS, examples, placed
@@ -194,8 +195,7 @@ def test_an_edited_flow_takes_effect_at_a_commit_boundary(here: Trial, monkeypat
             patch.setattr(epochs, "run_stages", stop)
             with pytest.raises(InterruptedError):
                 runner.advance(2, last)
-    beating = here.flow.streams["beating"]
-    slower = replace(beating, policy=replace(beating.policy, slack=beating.policy.slack * 2))  # type: ignore[type-var]
+    slower = replace(here.flow.streams["beating"], policy=HeartbeatPolicy(interval=MINUTE))
     flow = replace(here.flow, streams={**here.flow.streams, "beating": slower})
     edited = replace(wanted, flow=flow)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:

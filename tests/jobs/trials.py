@@ -61,7 +61,9 @@ def parcels(rows: int = 200, seed: int = 1) -> pa.Table:
     """
     drawn = np.random.default_rng(seed)
     seen = BEGIN + np.sort(drawn.integers(0, HOURS * 360, rows)) * 10 * SECOND
-    late = np.where(drawn.random(rows) < 0.1, drawn.integers(0, 90, rows) * MINUTE, drawn.integers(0, 60, rows) * SECOND)
+    late = np.where(
+        drawn.random(rows) < 0.1, drawn.integers(0, 90, rows) * MINUTE, drawn.integers(0, 60, rows) * SECOND
+    )
     sent = seen - late
     columns = {
         "number": pa.array(np.arange(rows)),
@@ -101,7 +103,7 @@ class Trial:
         """Backfill spans and give the commits."""
         return run_backfill(self.wanted(run, engine, buckets), spans)
 
-    def run(  # noqa: PLR0913 - everything that must not matter
+    def run(
         self,
         run: str,
         spans: Sequence[Interval],
