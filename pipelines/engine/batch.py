@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from pipelines.engine.tasks import run_task
+from pipelines.operators.registry import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +96,12 @@ class SparkEngine:
 
     def session(self) -> SparkSession:
         """Give the session, started on first use."""
-        self._spark = self._spark or spark_session(self._master, self._log)
+        if self._spark is None:
+            # Workers that start together would each compile every scan: one does it for all, while the JVM starts.
+            compiling = Thread(target=warm_up)
+            compiling.start()
+            self._spark = spark_session(self._master, self._log)
+            compiling.join()
         return self._spark
 
     def close(self) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipelines.operators.advance_time import AdvanceTime
-from pipelines.operators.heartbeat import Heartbeat
-from pipelines.operators.merge import Merge
+import numpy as np
+
+from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late
+from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
+from pipelines.operators.merge import Merge, MergePolicy
+from pipelines.operators.rows import Kind, Rows, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,3 +18,19 @@ if TYPE_CHECKING:
 OPERATORS: Mapping[str, type[Heartbeat | Merge | AdvanceTime]] = MappingProxyType(
     {operator.name: operator for operator in (Heartbeat, Merge, AdvanceTime)}
 )
+
+
+def warm_up() -> None:
+    """Have every scan compiled, or loaded from the cache on disk, before the first row comes."""
+    columns = [np.array([Kind.READING], dtype=np.int8), *(np.zeros(1, dtype=np.int64) for _ in range(7))]
+    for column in columns:
+        column.setflags(write=False)
+    shortest = (
+        Heartbeat(HeartbeatPolicy(interval=1)),
+        Merge(MergePolicy(ports=1)),
+        AdvanceTime(AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP)),
+    )
+    for operator in shortest:
+        operator.grow(1, 1)
+        list(operator.feed(Rows(*columns), 0))
+        operator.next_due()

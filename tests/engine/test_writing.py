@@ -1,0 +1,85 @@
+"""The files of a task: row groups for whoever reads them next, rows, content and names as the driver needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine.content import content_hash
+from pipelines.engine.keys import bucket_of, canonical_keys
+from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = pa.table(
+    {
+        "commit": pa.array([7] * 40, pa.int64()),
+        "station": [f"station {number % 9}" for number in range(40)],
+        "line": pa.array([number % 4 for number in range(40)], pa.int32()),
+        "number": list(range(40)),
+    }
+)
+KEY = ("station", "line")
+
+
+def written(root: Path, layout: Layout, *parts: pa.Table) -> tuple[TableFile, Written | None]:
+    file = TableFile(root, "streams/s", "c00000007-0-000of001", layout)
+    for part in parts:
+        file.write(part)
+    return file, file.close()
+
+
+def test_no_rows_make_no_file(tmp_path: Path) -> None:
+    file, made = written(tmp_path, Layout(), ROWS.slice(0, 0))
+    assert made is None
+    assert file.content == NO_ROWS
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_says_what_the_driver_needs(tmp_path: Path) -> None:
+    file, made = written(tmp_path, Layout(), ROWS.slice(0, 25), ROWS.slice(25))
+    assert made is not None
+    path = tmp_path / made.table / made.name
+    assert (made.rows, made.size, made.groups) == (40, path.stat().st_size, (0, 0))
+    assert made.name.startswith("c00000007-0-000of001-")
+    assert pq.read_table(path).equals(ROWS)
+    assert file.content == content_hash(ROWS, leave_out=frozenset({"commit"}))
+
+
+def test_two_attempts_never_share_a_name(tmp_path: Path) -> None:
+    names = {made.name for _ in range(20) if (made := written(tmp_path, Layout(), ROWS)[1])}
+    assert len(names) == 20
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 16])
+def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(tmp_path: Path, buckets: int) -> None:
+    file, made = written(tmp_path, Layout(key=KEY, buckets=buckets), ROWS.slice(0, 25), ROWS.slice(25))
+    assert made is not None
+    found = pq.ParquetFile(tmp_path / made.table / made.name)
+    assert found.num_row_groups == len(made.groups)
+    for bucket in range(buckets):
+        mine = [found.read_row_group(i) for i, of in enumerate(made.groups) if of == bucket]
+        numbers = [number for group in mine for number in group["number"].to_pylist()]
+        assert numbers == only_bucket(ROWS, KEY, bucket, buckets)["number"].to_pylist()
+    assert file.content == content_hash(ROWS, leave_out=frozenset({"commit"})), "no matter how the rows lie"
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 16])
+def test_every_row_is_in_exactly_one_bucket(buckets: int) -> None:
+    places = [place for bucket in bucket_rows(ROWS, KEY, buckets) for place in bucket.tolist()]
+    assert sorted(places) == list(range(40))
+    parts = [only_bucket(ROWS, KEY, bucket, buckets) for bucket in range(buckets)]
+    assert sorted(number for part in parts for number in part["number"].to_pylist()) == list(range(40))
+    keys = canonical_keys([ROWS[name].combine_chunks() for name in KEY])
+    assert [part.num_rows for part in parts] == [
+        (bucket_of(keys, buckets) == bucket).sum() for bucket in range(buckets)
+    ]
+
+
+def test_without_a_key_all_rows_are_everybodys() -> None:
+    assert only_bucket(ROWS, (), 3, 4) is ROWS
+    assert only_bucket(ROWS.slice(0, 0), KEY, 3, 4).num_rows == 0
