@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
-EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {
+    ("merge", "_next_port", "head < other", "(head <= other)"): "heads of two ports are two rows, never one",
+}
 """By (module, function, before, after)."""

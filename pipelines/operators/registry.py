@@ -22,9 +22,10 @@ OPERATORS: Mapping[str, type[Heartbeat | Merge | AdvanceTime]] = MappingProxyTyp
 
 def warm_up() -> None:
     """Have every scan compiled, or loaded from the cache on disk, before the first row comes."""
-    columns = [np.array([Kind.READING], dtype=np.int8), *(np.zeros(1, dtype=np.int64) for _ in range(7))]
-    for column in columns:
+    kind, zero = np.array([Kind.READING], dtype=np.int8), np.zeros(1, dtype=np.int64)
+    for column in (kind, zero):
         column.setflags(write=False)
+    rows = Rows(kind, zero, zero, zero, zero, zero, zero, zero)
     shortest = (
         Heartbeat(HeartbeatPolicy(interval=1)),
         Merge(MergePolicy(ports=1)),
@@ -32,5 +33,5 @@ def warm_up() -> None:
     )
     for operator in shortest:
         operator.grow(1, 1)
-        list(operator.feed(Rows(*columns), 0))
+        list(operator.feed(rows, 0))
         operator.next_due()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     Row = tuple[int, str, int, int]
     """Arrival, key, place, number."""
 
-SCHEMA = pa.schema([("arrival", pa.timestamp("us", "UTC")), ("key", pa.string()), ("place", pa.int64()), ("n", pa.int64())])
+SCHEMA = pa.schema(
+    [("arrival", pa.timestamp("us", "UTC")), ("key", pa.string()), ("place", pa.int64()), ("n", pa.int64())]
+)
 LONGS = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2), st.integers(0, 2)), max_size=20)
 FILES = st.lists(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc")), max_size=12), min_size=1, max_size=4)
 CLOSE = 10
@@ -32,7 +34,9 @@ CLOSE = 10
 def table(rows: Sequence[Row]) -> pa.Table:
     arrival, key, place, number = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
     columns = [times(np.array(arrival, dtype=np.int64)), key, place, number]
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def rows_of(found: pa.Table) -> list[Row]:
@@ -103,7 +107,8 @@ def test_rows_of_one_instant_stand_by_key_and_then_place() -> None:
 def test_windows_put_files_together_in_stream_order(files: list[list[tuple[int, str]]], size: int) -> None:
     placed = laid(files)
     source = OrderedInput([blocks(rows, size) for rows in placed], SCHEMA, ["key"])
-    readings, found = [], []
+    readings: list[int] = []
+    found: list[Row] = []
     for reading in windows([source], 0, CLOSE):
         window = rows_of(source.take(reading))
         assert all((readings or [0])[-1] <= row[0] < reading for row in window)
@@ -121,8 +126,8 @@ def test_two_inputs_are_cut_at_the_same_readings(
     sources = [OrderedInput([blocks(rows, size) for rows in laid(files)], SCHEMA, ["key"]) for files in (left, right)]
     found: list[list[Row]] = [[], []]
     for reading in windows(sources, 0, CLOSE):
-        for rows, source in zip(found, sources, strict=True):
-            rows += rows_of(source.take(reading))
+        for number, source in enumerate(sources):
+            found[number] += rows_of(source.take(reading))
     assert found == [sorted(row for rows in laid(files) for row in rows) for files in (left, right)]
 
 

@@ -53,7 +53,9 @@ def rows(*given: dict[str, Any]) -> pa.Table:
                 "event": row.get("event"),
             }
         )
-    whole = pa.schema([(field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type) for field in SCHEMA])
+    whole = pa.schema(
+        [(field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type) for field in SCHEMA]
+    )
     return pa.Table.from_pylist(made, schema=whole).cast(SCHEMA)
 
 
@@ -155,7 +157,12 @@ def test_a_row_of_no_port_is_dropped_and_said_so() -> None:
 def test_a_merge_of_streams_adds_the_port() -> None:
     assert output_payload(MERGED, [PAYLOAD]) == PAYLOAD
     both = Stream(
-        name="b", operator="merge", inputs=("a", "b"), by=(), policy=MergePolicy(ports=2), ports=Ports(streams=("a", "b"))
+        name="b",
+        operator="merge",
+        inputs=("a", "b"),
+        by=(),
+        policy=MergePolicy(ports=2),
+        ports=Ports(streams=("a", "b")),
     )
     other = pa.schema([("line", pa.int32()), ("extra", pa.float64())])
     assert output_payload(both, [PAYLOAD, other]).names == [*PAYLOAD.names, "extra", PORT]
@@ -249,7 +256,9 @@ def test_a_base_and_the_changes_after_it_are_the_whole_carry(name: str, drawn: l
         deltas.append(kept.delta())
         content += deltas[-1].content
     line = CarryLine(1, tuple(range(2, 2 + len(later))))
-    changes = {part: pa.concat_tables([table[:0], *(each.tables[part] for each in deltas)]) for part, table in base.items()}
+    changes = {
+        part: pa.concat_tables([table[:0], *(each.tables[part] for each in deltas)]) for part, table in base.items()
+    }
     found = {
         part: newest_rows(table, changes[part], line, carry_key(stream, part)) if changes[part].num_rows else table
         for part, table in base.items()

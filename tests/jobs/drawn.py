@@ -1,4 +1,4 @@
-"""Small flows and rows for Hypothesis: every operator, key scope and shape, with rows that are late, tied and broken."""
+"""Small flows and rows for Hypothesis: every operator, key scope and shape; rows that are late, tied and broken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.engine.columns import TIME
 from tests.jobs.trials import BEGIN, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 LENGTH = 100
 """Seconds in which rows arrive."""
@@ -104,7 +104,7 @@ def _merged(draw: st.DrawFn) -> str:
     return f"ports_by: {{gate: [p, q, r]}}, flush_at_end: {draw(st.sampled_from(['true', 'false']))}"
 
 
-def _spelled(settings: dict[str, object]) -> str:
+def _spelled(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in settings.items())
 
 

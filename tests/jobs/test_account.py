@@ -40,7 +40,7 @@ def came_out(here: Trial, stream: Stream) -> int:
     gone = (pc.field("stream") == stream.name) & (pc.field("action") == "dropped")
     passed = count(here.table("main", stream.name), pc.field("kind") != MADE[stream.operator])
     sides = sum(here.table("main", side).num_rows for side in stream.sides)
-    return passed + sides + count(here.table("main", "ledger"), gone) + held(here, stream, newest(here))
+    return int(passed + sides) + count(here.table("main", "ledger"), gone) + held(here, stream, newest(here))
 
 
 def kinds_in(here: Trial, stream: Stream) -> set[str]:
@@ -80,7 +80,7 @@ def assert_accounts(here: Trial, spans: list[Interval]) -> None:
     for entry in published:
         for stream in here.flow.streams.values():
             counts: dict[str, int] = entry.counts[stream.name]  # type: ignore[assignment]
-            sides = sum(sum(entry.counts.get(side, {}).values()) for side in stream.sides)  # type: ignore[attr-defined]
+            sides = sum(sum(entry.counts.get(side, {}).values()) for side in stream.sides)  # type: ignore[attr-defined, misc]
             words = [(line.split(), rows) for line, rows in entry.counts["ledger"].items()]  # type: ignore[attr-defined]
             gone = sum(rows for (name, _, action), rows in words if (name, action) == (stream.name, "dropped"))
             assert counts["held"] == held(here, stream, entry.commit), f"{stream.name}: the rows held"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipelines.engine import carrying, inputs, link, tasks
+from pipelines.engine import carrying, inputs, link, writing
 from pipelines.engine.core import CoreEngine
 from pipelines.jobs import parity
 from pipelines.jobs.parity import Certificate, Way, certify, text_lines
@@ -111,16 +111,16 @@ def test_a_task_that_forgets_the_order(certified: Callable[[], Certificate], mon
 
 
 def test_a_task_that_leaves_a_file_out(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = tasks.OrderedInput
-    monkeypatch.setattr(tasks, "OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
+    whole = inputs.OrderedInput
+    monkeypatch.setattr("pipelines.engine.tasks.OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
     assert_found(certified(), BUCKETS, {"ordered", "punctual"})
 
 
 def test_a_row_written_twice(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
-    once = tasks.TableFile.write
+    once = writing.TableFile.write
 
-    def twice(file: tasks.TableFile, rows: pa.Table) -> None:
+    def twice(file: writing.TableFile, rows: pa.Table) -> None:
         once(file, pa.concat_tables([rows, rows.slice(0, 1)]) if "of016" in file.stem else rows)
 
-    monkeypatch.setattr(tasks.TableFile, "write", twice)
+    monkeypatch.setattr(writing.TableFile, "write", twice)
     assert_found(certified(), BUCKETS, {"beating"})
