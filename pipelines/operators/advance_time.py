@@ -379,7 +379,7 @@ class AdvanceTime:
             "state": taken_up(carry, "state", fresh()),
             "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
         }
-        self._out = out_buffer(max(2, capacity))
+        self._capacity = max(2, capacity)
         self._numbers = Numbers(
             int(p.shape),
             int(p.late),
@@ -406,4 +406,5 @@ class AdvanceTime:
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate."""
         state, opens = self.records["state"], self.records["open"]
-        return drain(lambda i: scan(self._numbers, rows, i, state, opens, self._out), held, len(rows.kind), self._out)
+        out = out_buffer(self._capacity)
+        return drain(lambda i: scan(self._numbers, rows, i, state, opens, out), held, len(rows.kind), out)

@@ -319,7 +319,7 @@ class Heartbeat:
         p = policy
         self.records = {"state": taken_up(carry, "state", fresh())}
         self._blind = blind
-        self._out = out_buffer(capacity)
+        self._capacity = capacity
         self._numbers = Numbers(
             p.interval,
             p.slack,
@@ -343,7 +343,5 @@ class Heartbeat:
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order of arrival and place; give what leaves, each key in its order."""
-        state = self.records["state"]
-        return drain(
-            lambda i: scan(self._numbers, self._blind, rows, i, state, self._out), held, len(rows.kind), self._out
-        )
+        state, out = self.records["state"], out_buffer(self._capacity)
+        return drain(lambda i: scan(self._numbers, self._blind, rows, i, state, out), held, len(rows.kind), out)

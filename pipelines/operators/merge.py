@@ -289,7 +289,7 @@ class Merge:
         }
         self.held = NOTHING_HELD
         self._limit = INFINITY if policy.max_held is None else policy.max_held
-        self._out = out_buffer(capacity)
+        self._capacity = capacity
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
         """Make room for `keys` groups."""
@@ -313,13 +313,14 @@ class Merge:
         """
         desk = self._desk(len(rows.kind))
         relink(self.policy.ports, rows, held, desk)
-        yield from drain(lambda i: self._step(rows, i, desk), held, len(rows.kind), self._out)
+        out = out_buffer(self._capacity)
+        yield from drain(lambda i: self._step(rows, i, desk, out), held, len(rows.kind), out)
         self.records["ports"]["left"] = desk.ports["left"]
         self.held = _still_held(rows, desk)
 
-    def _step(self, rows: Rows, i: int, desk: Desk) -> tuple[int, int]:
+    def _step(self, rows: Rows, i: int, desk: Desk, out: Records) -> tuple[int, int]:
         limit = self._limit
-        i, written = scan(self.policy.ports, int(self.policy.at_end), limit, rows, i, desk, self._out)
+        i, written = scan(self.policy.ports, int(self.policy.at_end), limit, rows, i, desk, out)
         if desk.cursor[0] == NOBODY and desk.cursor[2] > limit:
             raise MergeFull(int(desk.cursor[2]), limit)
         return i, written

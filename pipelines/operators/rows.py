@@ -136,7 +136,7 @@ OUT_CAPACITY = 65_536
 
 
 def out_buffer(capacity: int = OUT_CAPACITY) -> Records:
-    """Give the one buffer that a scan fills again and again."""
+    """Give a buffer that a scan fills again and again while it takes in one block."""
     return np.zeros(capacity, dtype=OUT)
 
 
