@@ -70,8 +70,8 @@ class CsvFeed:
             try:
                 for batch in self._open(file):
                     yield self._with_times(batch)
-            except pa.ArrowInvalid as error:
-                raise FeedUnreadableError(str(file), "CSV of the declared types", str(error)) from error
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                raise FeedUnreadableError(str(file), "CSV of the declared types, in UTF-8", str(error)) from error
 
     def _open(self, file: Path) -> Iterator[pa.RecordBatch]:
         typed = {field.name: pa.string() if field.type == TIME else field.type for field in self.schema}

@@ -11,6 +11,7 @@ import json
 import time
 import uuid
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from pipelines.engine.carrying import Writes
 from pipelines.engine.content import ContentHash
 from pipelines.engine.history import CommitKind, Span, State
+from pipelines.engine.landing import Landing, joined
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.refusals import CommitError
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from pipelines.engine.sequence import Chain, Sequence
     from pipelines.engine.stages import Engine, Outcome
 
+Spans = tuple[tuple[int, int], ...]
+"""Spans [a, b) in ticks, ascending."""
 FOLD_EVERY = 50
 """Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
 READING = "reading"
@@ -113,7 +117,8 @@ class EpochRunner:
         landing: folder of the sequences.
         engine: who runs the tasks of an epoch.
         now: what time it is on the flow's clock, and how much faster than the wall that clock runs.
-        blind: gives, per source, the spans in which nobody listened, as known at a sequence.
+        blind: gives, per source, the spans in which nobody listened that matter to a sequence; the landing's manifests
+            are read for them unless given.
     """
 
     driver: Driver
@@ -121,7 +126,7 @@ class EpochRunner:
     landing: Path
     engine: Callable[[int], Engine]
     now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
-    blind: Callable[[Sequence], Mapping[str, tuple[tuple[int, int], ...]]] = lambda _: {}
+    blind: Callable[[Sequence], Mapping[str, Spans]] | None = None
     published: Callable[[Entry], None] = lambda _: None
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
@@ -217,7 +222,7 @@ class EpochRunner:
             close=entry.span.end,
             landed=sequences,
             state=state,
-            blind=self.blind(sequences.parts[-1]),
+            blind=self._blind(sequences),
             final=sequences.parts[-1].final,
             writes=writes,
             session=self._session,
@@ -249,6 +254,17 @@ class EpochRunner:
         self.published(done)
         return done
 
+    def _blind(self, sequences: Sequences) -> dict[str, Spans]:
+        """Give the spans in which nobody listened: of every sequence of the epoch, and what reaches the first."""
+        if self.blind is None:
+            index = Landing(self.landing)
+            self.blind = partial(_manifest_spans, index)
+        found: dict[str, list[tuple[int, int]]] = {}
+        for part in sequences.parts:
+            for name, spans in self.blind(part).items():
+                found.setdefault(name, []).extend(spans)
+        return {name: joined(spans) for name, spans in found.items()}
+
     def _create(self, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
         if not self._made:
             create_tables(self.root, flow, schemas)
@@ -257,6 +273,11 @@ class EpochRunner:
     def _carry_before(self, parent: int) -> ContentHash:
         entry = self.driver.state().commits.get(parent)
         return ContentHash.from_text(entry.carry_hash) if entry and entry.carry_hash else NO_ROWS
+
+
+def _manifest_spans(index: Landing, sequence: Sequence) -> dict[str, Spans]:
+    index.refresh()
+    return {name: index.blind_before(name, sequence.id) for name in sequence.sources}
 
 
 def lateness(outcome: Outcome, now: int, speed: float) -> dict[str, float]:

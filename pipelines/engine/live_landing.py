@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from pipelines.engine.clock import wall_now
 from pipelines.engine.columns import instant_text
 from pipelines.engine.landing_errors import LandingError
 from pipelines.flows.model import Clock
@@ -69,6 +70,7 @@ class LiveLanding:
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
         self._live = flow.clock is Clock.WALL
         self._deaf = set(flow.sources) if self._live and landing.last_reading() is not None else set()
+        self._born = wall_now()
         self.last = start
         """The last reading, in ticks."""
         self.at = 0.0
@@ -97,7 +99,9 @@ class LiveLanding:
         sequence, waiting = self._landing.land(
             self._flow, self.last, reading, self._feeds, blind, final, self._limit if self._live else None
         )
-        self._deaf = {name for name, (left, _) in waiting.items() if left and self._live}
+        if reading >= self._born:
+            # An earlier reading was planned by a process that died: nobody listened until this one began.
+            self._deaf = {name for name, (left, _) in waiting.items() if left and self._live}
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())
         self.last, self.at = reading, time.monotonic()
         return sequence

@@ -37,6 +37,11 @@ REASONS = {
     "null_key": "has no key, so no operator can take it",
     "unknown_edge": "says neither start nor end",
     "unreadable_time": "has a time that cannot be read",
+    "unreadable_row": "cannot be read; its bytes stand in `raw`",
+    "unreadable_file": "is a file that cannot be read; its first bytes stand in `raw`",
+    "file_changed": "is a file that changed after it had landed; its rows are not landed again",
+    "same_content": "is a file with the content of another one, so its rows were not landed again",
+    "unknown_field": "has a field that nobody declared, which is left out",
 }
 ACTIONS = {
     "dropped": "stands in the ledger alone",

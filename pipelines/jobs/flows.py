@@ -93,12 +93,15 @@ def validate_flow(name: str, tell: Tell) -> None:
         FlowError: its file makes no sense.
         LandingError: a feed is missing, or is not what the flow says of it.
     """
+    from pipelines.engine.inbox import open_inboxes
     from pipelines.engine.recording import open_recordings
+    from pipelines.flows.model import Clock
 
     settings = read_settings()
     flow = load_flow(settings, name)
-    recordings = open_recordings(flow, settings.feeds_base(flow))
-    schemas = {source: recording.schema for source, recording in recordings.items()}
+    base = settings.feeds_base(flow)
+    feeds = open_inboxes(flow, base, {}) if flow.clock is Clock.WALL else open_recordings(flow, base)
+    schemas = {source: feed.schema for source, feed in feeds.items()}
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
     payload = _payloads(flow, schemas)
@@ -127,8 +130,11 @@ def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
 
 
 def _first_run(flow: Flow, name: str) -> str:
+    from pipelines.flows.model import Clock
     from pipelines.jobs.known import ANY_END, ANY_START, FIRST_DAYS
 
+    if flow.clock is Clock.WALL:
+        return f"pulseline stream {name}"
     feeds = [source.feed.name or "" for source in flow.sources.values()]
     start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
     return f"pulseline run {name} --start {start} --end {end}"

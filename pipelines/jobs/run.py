@@ -10,7 +10,7 @@ from pipelines.engine.lease import Claim
 from pipelines.flows.grid import intervals
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.engines import engine_named
-from pipelines.jobs.settings import load_flow, read_settings
+from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,8 @@ def run_flow(  # noqa: PLR0913 - the options of the command
     finally:
         runner.close()
     progress.summary(ran)
-    echo(f"next: pulseline status {name}, or pulseline show {name} {list(flow.streams)[-1]}")
+    here = "" if run == MAIN_RUN else f" --run {run}"
+    echo(f"next: pulseline status {name}{here}, or pulseline show {name} {list(flow.streams)[-1]}{here}")
 
 
 class Progress:
@@ -82,7 +83,8 @@ class Progress:
         commits = ", ".join(str(each.entry.commit) for each in ran[:8]) + (", ..." if len(ran) > 8 else "")  # noqa: PLR2004
         replaced = sum(len(each.entry.supersedes) for each in ran)
         note = f", replacing {replaced} earlier ones" if replaced else ""
-        self._echo(f"published {len(ran)} commits ({commits}){note} in {seconds:.1f} s")
+        noun = "commit" if len(ran) == 1 else "commits"
+        self._echo(f"published {len(ran)} {noun} ({commits}){note} in {seconds:.1f} s")
 
 
 def span_text(flow: Flow, entry: Entry) -> str:

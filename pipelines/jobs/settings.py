@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
 MAIN_RUN = "main"
+RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -39,7 +41,13 @@ class Settings:
         return Path(flow.file).absolute().parent if flow.file else self.config / "flows"
 
     def root(self, flow: str, run: str = MAIN_RUN) -> Path:
-        """Give the folder of a flow's run."""
+        """Give the folder of a flow's run.
+
+        Raises:
+            WrongUse: the run's name could lead out of the flow's folder.
+        """
+        if not RUN_NAME.fullmatch(run):
+            raise WrongUse(f"--run must be a name of letters, digits, `_` and `-`; it is `{run}`")
         return self.home / flow / run
 
 

@@ -97,6 +97,8 @@ class Figures:
 
     def line(self, reading: int | None) -> str:
         """Say what the stream does now, in one line."""
+        if not self.commits:
+            return "starting: the first reading, then the first epoch; nothing is published yet"
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
@@ -325,7 +327,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         after_backfill=after_backfill,
         claim=Claim.TAKE_OVER if take_over else Claim.ASK,
     )
-    echo(f"{flow.name} live into run `{run}`; Ctrl-C stops it, and the same command goes on from there")
+    echo(f"{flow.name} live into run `{run}`: Spark starts, which takes some seconds; Ctrl-C stops it cleanly")
     try:
         figures = run_live(live, echo)
     finally:

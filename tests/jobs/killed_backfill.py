@@ -1,7 +1,7 @@
 """A backfill of the parcels in a process of its own, for tests that kill it, or hold it up while it works.
 
-killed_backfill.py BASE RUN POINT [SKIP]   # run all hours and die at a point, come past it SKIP times before
-killed_backfill.py BASE RUN hold           # say `working` when the first hour lands, go on when a line comes in
+killed_backfill.py BASE RUN POINT SKIP [ENGINE]   # run all hours, come past a point SKIP times, then die at it
+killed_backfill.py BASE RUN hold                  # say `working` when the first hour lands, go on when a line comes in
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits import Driver
-from pipelines.engine.core import CoreEngine
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.backfill import run_backfill
+from pipelines.jobs.engines import engine_named
 from tests.jobs.trials import SPANS, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pipelines.engine.stages import Engine
     from pipelines.engine.tasks import Done, Task
 
     Function = Callable[..., Any]
@@ -84,24 +85,34 @@ def between_tables(add: Function, skip: int) -> Function:
     return dies
 
 
-class DyingEngine(CoreEngine):
-    """Dies when half of a stage's tasks have written their files."""
+class DyingEngine:
+    """Dies when half of a stage's tasks have written their files.
 
-    def __init__(self, skip: int) -> None:
-        """Take how many stages are to be run first."""
-        self._left = skip
+    Args:
+        engine: runs them.
+        skip: stages that are run first.
+    """
+
+    def __init__(self, engine: Engine, skip: int) -> None:
+        """Wait."""
+        self.name, self._engine, self._left = engine.name, engine, skip
 
     def run(self, tasks: Sequence[Task]) -> list[Done]:
         """Run tasks, or half of them."""
         if not self._left:
-            super().run(tasks[: (len(tasks) + 1) // 2])
+            self._engine.run(tasks[: (len(tasks) + 1) // 2])
             die()
         self._left -= 1
-        return super().run(tasks)
+        return self._engine.run(tasks)
+
+    def close(self) -> None:
+        """Give back what running took."""
+        self._engine.close()
 
 
-def lay_in_wait(point: str, skip: int) -> CoreEngine:
+def lay_in_wait(point: str, skip: int, name: str = "core") -> Engine:
     """Make this process die at a point, and give the engine to run with."""
+    engine = engine_named(name)
     if point == "landing":
         Path.rename = before_manifest(Path.rename, skip)  # type: ignore[method-assign]
     elif point == "intent":
@@ -114,7 +125,7 @@ def lay_in_wait(point: str, skip: int) -> CoreEngine:
         Driver.written = after(Driver.written, skip)  # type: ignore[method-assign]
     elif point == "published":
         Driver.publish = after(Driver.publish, skip)  # type: ignore[method-assign]
-    return DyingEngine(skip) if point == "tasks" else CoreEngine()
+    return DyingEngine(engine, skip) if point == "tasks" else engine
 
 
 def wait_once() -> Callable[[str], None]:
@@ -133,9 +144,9 @@ def wait_once() -> Callable[[str], None]:
 
 def main() -> None:
     """Do what the arguments say."""
-    base, run, point, *skip = sys.argv[1:]
+    base, run, point, *rest = sys.argv[1:]
     here = Trial(flow=read_flow(Path(base) / "flow.yaml", {}), base=Path(base))
-    engine = lay_in_wait(point, int(skip[0]) if skip else 0)
+    engine = lay_in_wait(point, int(rest[0]) if rest else 0, *rest[1:])
     run_backfill(here.wanted(run, engine), SPANS, wait_once() if point == "hold" else lambda _: None)
 
 

@@ -23,11 +23,11 @@ from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pipelines.engine.history import Entry
+    from tests.conftest import LentSpark
 
 CHECKOUT = Path(__file__).parents[2]
 PROGRAM = ["-m", "tests.jobs.killed_backfill"]
 POINTS = {
-    "landing": 1,
     "intent": 1,
     "tasks": 2,
     "adding": 1,
@@ -59,9 +59,9 @@ def child(here: Trial, run: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def killed(here: Trial, run: str, point: str, skip: int) -> None:
+def killed(here: Trial, run: str, point: str, skip: int, engine: str = "core") -> None:
     """Run a backfill that dies at a point."""
-    process = child(here, run, point, str(skip))
+    process = child(here, run, point, str(skip), engine)
     _, said = process.communicate()
     assert process.returncode == -signal.SIGKILL, said
 
@@ -109,7 +109,6 @@ def assert_same(here: Trial, run: str) -> None:
 
 
 LEFT_AT = {
-    "landing": None,
     "intent": State.INTENT,
     "tasks": State.INTENT,
     "adding": State.INTENT,
@@ -140,6 +139,15 @@ def test_what_was_pending_is_finished_and_not_run_again(here: Trial) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("point", ["tasks", "adding"])
+def test_killed_on_spark_and_run_again(here: Trial, spark: LentSpark, point: str) -> None:
+    killed(here, f"{point} on Spark", point, POINTS[point], "batch")
+    assert pending(here, f"{point} on Spark") is State.INTENT
+    here.ran(f"{point} on Spark", SPANS, spark)
+    assert_same(here, f"{point} on Spark")
+
+
+@pytest.mark.exhaustive
 def test_killed_again_and_again(here: Trial) -> None:
     for point in ("adding", "adding", "added", "landing", "tasks", "written"):
         killed(here, "often", point, 0)
@@ -147,15 +155,16 @@ def test_killed_again_and_again(here: Trial) -> None:
     assert_same(here, "often")
 
 
-def test_a_sequence_without_manifest_is_landed_anew(here: Trial) -> None:
-    killed(here, "half", "landing", 0)
-    landed = here.root("half") / "landing" / "a" / "00000001"
+def test_killed_while_landing_and_run_again(here: Trial) -> None:
+    killed(here, "landing", "landing", 1)
+    landed = here.root("landing") / "landing" / "a" / "00000002"
     assert (landed / "parcels.parquet").exists()
     assert not (landed / "manifest.json").exists()
+    assert pending(here, "landing") is None, "an interval is announced when it has landed"
     (landed / "rubbish").write_text("left by whoever died")
-    here.ran("half", SPANS)
+    here.ran("landing", SPANS)
     assert not (landed / "rubbish").exists()
-    assert_same(here, "half")
+    assert_same(here, "landing")
 
 
 def test_a_second_driver_is_refused_with_who_and_since_when(here: Trial) -> None:

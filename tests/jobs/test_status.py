@@ -17,6 +17,7 @@ from pipelines.engine.lease import Renewal, write_renewal
 from pipelines.engine.log import CommitLog
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.known import KnownRun, open_run
+from pipelines.jobs.settings import read_settings
 from pipelines.jobs.status import show_status
 from pipelines.jobs.status_facts import status_of
 
@@ -169,3 +170,10 @@ def test_another_run_has_its_name_in_every_command(house: House) -> None:
     assert status(house, "second").endswith("--start 2013-01-02 --end 2013-01-03 --run second")
     with pytest.raises(WrongUse, match="no run `secnd` of tiny; did you mean `second`"):
         status(house, "secnd")
+
+
+@pytest.mark.parametrize("run", ["../evil", "a/b", "", ".", "x" * 200])
+def test_a_run_name_that_leads_elsewhere_is_refused(house: House, run: str) -> None:
+    with pytest.raises(WrongUse, match="--run must be a name"):
+        read_settings().root("tiny", run)
+    assert not house.root.exists()

@@ -8,11 +8,13 @@ import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.engine import epochs
+from pipelines.engine.columns import ticks
 from pipelines.engine.commits import open_driver
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.epochs import SequencesAheadError
@@ -225,3 +227,23 @@ def test_hashes_can_be_taken_away_again(here: Trial) -> None:
     first, rest = content_hash(rows.slice(0, 9)), content_hash(rows.slice(9))
     assert content_hash(rows) - rest == first
     assert first - first == ContentHash(0, 0, 0)
+
+
+@pytest.mark.parametrize("most", [1, 3, 10])
+def test_a_blind_span_counts_whatever_epochs_its_sequences_stand_in(here: Trial, most: int) -> None:
+    wanted = here.wanted(f"blind {most}")
+    deaf = (READINGS[3], READINGS[6])
+    blinds = {5: ((READINGS[3], READINGS[4]),), 6: ((READINGS[3], READINGS[5]),), 7: (deaf,), 8: (deaf,)}
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        runner.blind = lambda sequence: {"parcels": blinds.get(sequence.id, ())}
+        while runner.last_sequence() < last:
+            runner.advance(runner.last_sequence(), min(runner.last_sequence() + most, last))
+    if most == 1:
+        assert here.hashes("blind 1", WHOLE) != here.hashes("whole", WHOLE)
+        rows = here.table("blind 1", "beating")
+        left = pc.and_(pc.equal(rows["kind"], "timer"), pc.not_equal(rows["due_at"], rows["arrival"]))
+        assert set(ticks(rows.filter(left)["arrival"]).tolist()) == {deaf[1]}
+    else:
+        assert here.hashes(f"blind {most}", WHOLE) == here.hashes("blind 1", WHOLE)
