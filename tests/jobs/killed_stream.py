@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pipelines.engine import epochs
 from pipelines.engine.commits import Driver
-from pipelines.engine.core import CoreEngine
 from pipelines.flows.reading import read_flow
 from tests.jobs.killed_backfill import after, before, lay_in_wait
 from tests.jobs.streamed import streamed
@@ -24,7 +23,7 @@ def main() -> None:
     base, run, point, *skip = sys.argv[1:]
     count = int(skip[0]) if skip else 0
     here = Trial(flow=read_flow(Path(base) / "flow.yaml", {}), base=Path(base))
-    engine = lay_in_wait(point, count, CoreEngine())
+    engine = lay_in_wait(point, count)
     if point == "unpublished":
         Driver.written_and_published = before(Driver.written_and_published, count)  # type: ignore[method-assign]
     elif point == "folded":
