@@ -24,6 +24,7 @@ from pipelines.engine.stages import Work, create_tables, run_stages
 from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError, WrongUse
+from pipelines.jobs.fitting import fitting_payloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,9 +90,11 @@ def run_backfill(
         LeaseHeldError: another driver works on this root.
         MissingPredecessorError: an interval before the first must be run first.
         LandingError: a feed cannot be landed.
+        WrongUse: the streams do not go together with the feeds' columns; nothing was begun.
     """
     ran = []
     feeds = open_recordings(wanted.flow, wanted.base)
+    fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
         pending = driver.pending()

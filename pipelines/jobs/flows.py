@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.errors import FlowError, nearest
-from pipelines.jobs.failures import WrongUse
+from pipelines.flows.errors import FlowError
+from pipelines.jobs.fitting import fitting_payloads
 from pipelines.jobs.settings import flow_files, load_flow, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     import pyarrow as pa
 
-    from pipelines.flows.model import Flow, Stream
+    from pipelines.flows.model import Flow
     from pipelines.jobs.settings import Settings
 
     Tell = Callable[[str], object]
@@ -104,7 +104,7 @@ def validate_flow(name: str, tell: Tell) -> None:
     schemas = {source: feed.schema for source, feed in feeds.items()}
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
-    payload = _payloads(flow, schemas)
+    payload = fitting_payloads(flow, schemas)
     for stream in flow.tables():
         key = flow.key_of(stream)
         numbered = f"by {', '.join(key)}" if key else "stream-wide"
@@ -138,46 +138,3 @@ def _first_run(flow: Flow, name: str) -> str:
     feeds = [source.feed.name or "" for source in flow.sources.values()]
     start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
     return f"pulseline run {name} --start {start} --end {end}"
-
-
-def _payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schema]:
-    """Give the payload columns of everything, having seen that each stream can be made of its inputs."""
-    from pipelines.engine.tasks import payloads
-
-    known = payloads(flow, schemas)
-    for stream in flow.streams.values():
-        for problem in _problems(stream, known):
-            raise WrongUse(f"{flow.file}: stream `{stream.name}`: {problem}")
-    return known
-
-
-def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
-    seen: dict[str, tuple[str, pa.Field]] = {}
-    for given in stream.inputs:
-        for field in known[given]:
-            before, other = seen.setdefault(field.name, (given, field))
-            if other.type != field.type:
-                yield (
-                    f"column `{field.name}` must have one type in all inputs; it is {other.type} in `{before}` and "
-                    f"{field.type} in `{given}`: rename one (`rename:` of its source)"
-                )
-    yield from _port_problems(stream, {name: field for name, (_, field) in seen.items()})
-
-
-def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
-    import pyarrow as pa
-
-    ports = stream.ports
-    if ports is None or ports.column is None:
-        return
-    if ports.column not in there:
-        near = nearest(ports.column, there)
-        hint = f"; did you mean `{near}`?" if near else ""
-        yield f"`ports_by` must name a column of its input; `{ports.column}` is none of {', '.join(there)}{hint}"
-        return
-    kind = there[ports.column].type
-    for value in ports.values:
-        try:
-            pa.scalar(value).cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-            yield f"the values of `ports_by: {ports.column}` must be {kind}; `{value}` is none"

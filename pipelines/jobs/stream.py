@@ -28,6 +28,7 @@ from pipelines.flows.model import Clock
 from pipelines.jobs.counts import counted
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.fitting import fitting_payloads
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -255,11 +256,19 @@ class Session:
 
 
 def open_feeds(flow: Flow, base: Path, landing: Landing) -> Mapping[str, Recording | Inbox]:
-    """Open the feeds of a flow: folders under the wall clock, recordings under a simulated one."""
+    """Open the feeds of a flow: folders under the wall clock, recordings under a simulated one.
+
+    Raises:
+        WrongUse: the streams do not go together with the feeds' columns.
+    """
+    feeds: Mapping[str, Recording | Inbox]
     if flow.clock is Clock.RECORDED:
-        return open_recordings(flow, base)
-    payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
-    return open_inboxes(flow, base, payloads)
+        feeds = open_recordings(flow, base)
+    else:
+        payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
+        feeds = open_inboxes(flow, base, payloads)
+    fitting_payloads(flow, {name: feed.schema for name, feed in feeds.items()})
+    return feeds
 
 
 def run_live(live: Live, tell: Callable[[str], None]) -> Figures:

@@ -40,7 +40,6 @@ KEY = ("document", "key")
 PAYLOAD = pa.schema([(name, pa.string()) for name in (*KEY, "port", "id", "event")])
 STEERING = (Kind.READING, Kind.FINAL)
 SOURCE = Source(name="rows", feed=FeedSpec(kind="parquet"), key=KEY, time="time", arrival="at")
-BUCKETS = 2
 TIMES = ("arrival", "event_time", "event_end", "due_at")
 LEDGER_TIMES = ("arrival", "event_time", "event_end", "new_time", "new_end", "cti", "cti_arrival")
 
@@ -51,6 +50,7 @@ class Shared:
 
     documents: tuple[Transcript, ...]
     root: Path
+    buckets: int
 
     @cached_property
     def flow(self) -> Flow:
@@ -66,12 +66,7 @@ class Shared:
             ports=Ports(column="port", values=first.ports) if first.ports else None,
             event_id="event" if first.operator == "advance_time" else None,
         )
-        return Flow(name="transcripts", sources={"rows": SOURCE}, streams={"s": stream}, buckets=BUCKETS)
-
-    @property
-    def buckets(self) -> int:
-        """Give the number of buckets of the landing."""
-        return BUCKETS
+        return Flow(name="transcripts", sources={"rows": SOURCE}, streams={"s": stream}, buckets=self.buckets)
 
     def lay(self) -> None:
         """Write the rows of all documents as a landing does: row groups are buckets, each in order."""
@@ -96,7 +91,7 @@ class Shared:
                 writer.write_table(part)
 
     def _buckets(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        return bucketed(table, KEY, BUCKETS)
+        return bucketed(table, KEY, self.buckets)
 
     def inputs(self, _: str, bucket: int) -> list[tuple[tuple[str, tuple[int, ...]], ...]]:
         """Give the row group of a bucket."""
@@ -148,7 +143,7 @@ def runs(document: Transcript) -> bool:
     return bool(document.policy and document.steps) and not document.stops and not imports and ports == sorted(ports)
 
 
-def shared(folder: Path) -> list[Shared]:
+def shared(folder: Path, buckets: int) -> list[Shared]:
     """Put the documents of one policy together, but for those that bound what a task may hold."""
     groups: dict[object, list[Transcript]] = {}
     for document in transcripts():
@@ -157,7 +152,7 @@ def shared(folder: Path) -> list[Shared]:
             of = (document.operator, document.policy, document.ports, document.blind, document.ends, alone)
             groups.setdefault(of, []).append(document)
     numbers = count()
-    return [Shared(tuple(documents), folder / str(next(numbers))) for documents in groups.values()]
+    return [Shared(tuple(documents), folder / str(next(numbers)), buckets) for documents in groups.values()]
 
 
 def left_of(row: dict[str, Any], stream: str) -> tuple[str, Left]:
@@ -229,7 +224,7 @@ def assert_all(groups: list[Shared], engine: Engine) -> None:
 
 
 def test_nearly_all_documents_are_run_and_many_share_a_flow(tmp_path: Path) -> None:
-    groups = shared(tmp_path)
+    groups = shared(tmp_path, 2)
     names = [document.name for group in groups for document in group.documents]
     runnable = [each.name for each in transcripts() if each.policy and each.steps and not each.stops]
     assert len(names) > 0.9 * len(runnable)
@@ -237,13 +232,13 @@ def test_nearly_all_documents_are_run_and_many_share_a_flow(tmp_path: Path) -> N
 
 
 def test_transcripts_hold_on_core(tmp_path: Path) -> None:
-    assert_all(shared(tmp_path), CoreEngine())
+    assert_all(shared(tmp_path, 2), CoreEngine())
 
 
 def test_transcripts_hold_on_core_cut_at_every_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "BLOCK", 1)
-    assert_all(shared(tmp_path), CoreEngine())
+    assert_all(shared(tmp_path, 2), CoreEngine())
 
 
 def test_transcripts_hold_on_spark(tmp_path: Path, spark: LentSpark) -> None:
-    assert_all(shared(tmp_path), spark)
+    assert_all(shared(tmp_path, 1), spark)

@@ -15,6 +15,7 @@ from pipelines.engine.history import State
 from pipelines.engine.manifests import sequences
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import BeforeFirstError, MissingPredecessorError, PartialOverlapError
+from pipelines.jobs.failures import WrongUse
 from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -135,3 +136,32 @@ def test_the_landing_and_its_ledger_hold_every_row_of_the_feed_once(here: Trial)
     nowhere = feed["seen"].null_count
     assert reasons == {("no_arrival", "dropped"): nowhere}
     assert landed + nowhere == feed.num_rows
+
+
+OTHERS = """\
+flow: parcels
+sources:
+  parcels: {feed: {parquet: parcels.parquet}, key: depot, time: sent, arrival: seen}
+  others: {feed: {parquet: others.parquet}, key: depot, time: sent, arrival: seen}
+streams:
+  both: {merge: [parcels, others]}
+"""
+MISFITS = {
+    "a column of another type": (OTHERS, {"weight": pa.string()}, "one type"),
+    "a column called port": (OTHERS, {"port": pa.string()}, "`port`"),
+    "a merge of a merge": (OTHERS + "  more: {merge: [both, parcels]}\n", {}, "all streams at once"),
+    "ports by no column": (OTHERS + "  by: {merge: parcels, ports_by: {depo: [east]}}\n", {}, "did you mean `depot`"),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_streams_that_do_not_fit_the_columns_are_refused_before_anything_is_begun(misfit: str, tmp_path: Path) -> None:
+    text, changed, said = MISFITS[misfit]
+    others = parcels()
+    for name, kind in changed.items():
+        rest = others.drop_columns([name]) if name in others.column_names else others
+        others = rest.append_column(name, pa.nulls(rest.num_rows, kind))
+    here = trial(tmp_path, text, {"parcels": parcels(), "others": others})
+    with pytest.raises(WrongUse, match=said):
+        here.ran("main", SPANS)
+    assert not here.root("main").exists()

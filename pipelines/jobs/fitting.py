@@ -1,0 +1,78 @@
+"""Whether the streams of a flow go together with the columns of its feeds: seen before anything is landed.
+
+A flow's file does not know its feeds' columns, and a commit that was begun must be able to be finished.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.flows.errors import nearest
+from pipelines.jobs.failures import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from pipelines.flows.model import Flow, Stream
+
+
+def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schema]:
+    """Give the payload columns of everything, having seen that each stream can be made of its inputs.
+
+    Args:
+        flow: validated.
+        schemas: payload of each source, as it lands.
+
+    Raises:
+        WrongUse: a stream cannot be made; says which, of which column, and what to do.
+    """
+    from pipelines.engine.tasks import payloads
+
+    known = payloads(flow, schemas)
+    for stream in flow.streams.values():
+        for problem in _problems(stream, known):
+            raise WrongUse(f"{flow.file or flow.name}: stream `{stream.name}`: {problem}")
+    return known
+
+
+def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
+    seen: dict[str, tuple[str, pa.Field]] = {}
+    for given in stream.inputs:
+        for field in known[given]:
+            before, other = seen.setdefault(field.name, (given, field))
+            if other.type != field.type:
+                yield (
+                    f"column `{field.name}` must have one type in all inputs; it is {other.type} in `{before}` and "
+                    f"{field.type} in `{given}`: rename one (`rename:` of its source)"
+                )
+    yield from _port_problems(stream, {name: field for name, (_, field) in seen.items()})
+
+
+def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
+    import pyarrow as pa
+
+    from pipelines.engine.link import PORT
+
+    ports = stream.ports
+    if ports is None:
+        return
+    if ports.column is None:
+        if PORT in there:
+            yield (
+                f"a merge of streams adds the column `{PORT}`; its inputs have one already: rename it (`rename:` of "
+                "its source), or, where another merge made it, merge all streams at once"
+            )
+        return
+    if ports.column not in there:
+        near = nearest(ports.column, there)
+        hint = f"; did you mean `{near}`?" if near else ""
+        yield f"`ports_by` must name a column of its input; `{ports.column}` is none of {', '.join(there)}{hint}"
+        return
+    kind = there[ports.column].type
+    for value in ports.values:
+        try:
+            pa.scalar(value).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            yield f"the values of `ports_by: {ports.column}` must be {kind}; `{value}` is none"
