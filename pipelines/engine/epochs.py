@@ -19,7 +19,7 @@ import numpy as np
 from pipelines.engine.carrying import Writes
 from pipelines.engine.content import ContentHash
 from pipelines.engine.history import CommitKind, Span, State
-from pipelines.engine.landing import Landing, joined
+from pipelines.engine.landing import READING, Landing, joined
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.refusals import CommitError
@@ -37,15 +37,12 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits import Driver
     from pipelines.engine.history import Entry
+    from pipelines.engine.landing_files import Spans
     from pipelines.engine.sequence import Chain, Sequence
     from pipelines.engine.stages import Engine, Outcome
 
-Spans = tuple[tuple[int, int], ...]
-"""Spans [a, b) in ticks, ascending."""
 FOLD_EVERY = 50
 """Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
-READING = "reading"
-"""Kind of a sequence that a stream landed; those of a backfill are intervals."""
 UNKNOWN_DUE = -INFINITY
 
 
@@ -81,6 +78,22 @@ class SequenceGapError(CommitError):
         return (
             f"sequence {self.sequence} must begin where the last commit ends, {instant_text(self.published)}; "
             f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run"
+        )
+
+
+class PendingIntervalError(CommitError):
+    """A stream found an interval that a backfill began and did not finish."""
+
+    def __init__(self, commit: int) -> None:
+        """Keep the commit's number."""
+        super().__init__(commit)
+        self.commit = commit
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"commit {self.commit} must be finished by what began it; it is an interval of a backfill: "
+            "pulseline run over the same span first"
         )
 
 
@@ -153,12 +166,15 @@ class EpochRunner:
 
         Raises:
             PlanChangedError: this code can no longer run that plan.
+            PendingIntervalError: it is an interval of a backfill.
         """
         pending = self.driver.pending()
         if pending is None:
             return None
         if pending.state is State.WRITTEN or pending.plan is None:
             return self.driver.publish(pending.commit)
+        if pending.kind is not CommitKind.EPOCH:
+            raise PendingIntervalError(pending.commit)
         flow = Flow.from_definition(json.loads(pending.plan)["flow"])
         entry = pending.under(flow.fingerprint())
         sequences = Sequences(tuple(read_sequence(self.landing, number) for number in entry.sequences))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import open_driver
-from pipelines.engine.history import Span, State
+from pipelines.engine.history import CommitKind, Span, State
 from pipelines.engine.landing import land_interval
 from pipelines.engine.lease import Claim
 from pipelines.engine.manifests import read_sequence
@@ -23,7 +23,7 @@ from pipelines.engine.recording import open_recordings
 from pipelines.engine.stages import Work, create_tables, run_stages
 from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
-from pipelines.jobs.failures import Exit, JobError, WrongUse
+from pipelines.jobs.failures import Exit, JobError
 from pipelines.jobs.fitting import fitting_payloads
 
 if TYPE_CHECKING:
@@ -133,6 +133,11 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
     """Finish a pending commit under its own plan."""
     if pending.state is State.WRITTEN:
         return driver.publish(pending.commit)
+    if pending.kind is not CommitKind.INTERVAL:
+        raise JobError(
+            f"commit {pending.commit} must be finished by what began it; it is an epoch of a stream: pulseline stream, "
+            "or a run of its own (--run NAME)"
+        )
     if pending.plan is None:
         raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
     flow = Flow.from_definition(json.loads(pending.plan)["flow"])
@@ -169,12 +174,6 @@ def _commit(driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, te
         entry.commit, commit_counts([sequence], outcome), commit_hashes(outcome), outcome.carry.text, durations
     )
     return driver.publish(entry.commit)
-
-
-def check_span(intervals: Sequence[Interval]) -> None:
-    """Refuse an empty list of intervals."""
-    if not intervals:
-        raise WrongUse("start must be before end; there is no interval between them")
 
 
 def main(argv: Sequence[str] = ()) -> int:

@@ -21,6 +21,7 @@ from pipelines.engine.epochs import SequencesAheadError
 from pipelines.engine.history import CommitKind
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError, PlanChangedError, StreamedSpanError
+from pipelines.jobs.failures import JobError
 from pipelines.jobs.readings import land_readings, runner_of, stream_readings
 from pipelines.jobs.stream import Live, run_live
 from pipelines.operators.heartbeat import HeartbeatPolicy
@@ -247,3 +248,27 @@ def test_a_blind_span_counts_whatever_epochs_its_sequences_stand_in(here: Trial,
         assert set(ticks(rows.filter(left)["arrival"]).tolist()) == {deaf[1]}
     else:
         assert here.hashes(f"blind {most}", WHOLE) == here.hashes("blind 1", WHOLE)
+
+
+def test_a_pending_epoch_is_no_backfills_and_a_pending_interval_no_streams(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    wanted = here.wanted("left by a stream")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
+        land_readings(wanted, BEGIN, READINGS)
+        patch.setattr(epochs, "run_stages", stop)
+        with pytest.raises(InterruptedError):
+            runner_of(wanted, driver).advance(0, 4)
+    with pytest.raises(JobError, match="epoch of a stream"):
+        here.ran("left by a stream", SPANS[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.jobs.backfill.run_stages", stop)
+        with pytest.raises(InterruptedError):
+            here.ran("left by a backfill", SPANS[:1])
+    wanted = here.wanted("left by a backfill")
+    refused = pytest.raises(epochs.PendingIntervalError, match="pulseline run")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver, refused:
+        runner_of(wanted, driver)
