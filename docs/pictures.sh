@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-page="$(realpath "${PULSELINE_HOME:-.pulseline}")/flights/main/report/index.html"
+page="$(realpath "${PULSELINE_HOME:-.pulseline}")/reports/flights/main/index.html"
 [ -f "$page" ] || { echo "pictures: no page at $page: run make demo first" >&2; exit 2; }
 browser="$(command -v chromium || command -v chromium-browser || command -v google-chrome)" ||
     { echo "pictures: needs chromium or google-chrome on PATH" >&2; exit 2; }

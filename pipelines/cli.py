@@ -113,7 +113,10 @@ def flows_validate(flow: FlowName) -> None:
     validate_flow(flow, typer.echo)
 
 
-@app.command(epilog="Example: `pulseline run flights --start 2013-01-01 --end 2013-01-08`")
+@app.command(
+    epilog="Examples: `pulseline run flights --start 2013-01-01 --end 2013-01-08`, and one day that waits for "
+    "`pulseline check` and `pulseline publish`: `pulseline run flights --start 2013-01-08 --end 2013-01-09 --hold`"
+)
 @guarded
 def run(
     flow: FlowName,
@@ -124,12 +127,74 @@ def run(
     ] = None,
     run: Run = "main",
     one_shot: Annotated[bool, typer.Option("--one-shot", help="One commit over the whole span.")] = False,  # noqa: FBT002
+    hold: Annotated[bool, typer.Option("--hold", help="Leave the last interval to be checked and published.")] = False,  # noqa: FBT002
+    no_check: Annotated[bool, typer.Option("--no-check", help="Publish without the expectations.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object that says what was done.")] = False,  # noqa: FBT002
 ) -> None:
-    """Backfill a flow: land each interval, run it, publish it; run again, it replaces what it published."""
-    from pipelines.jobs.run import run_flow
+    """Backfill a flow: land each interval, run it, check it, publish it; run again, it replaces what it published.
 
-    run_flow(flow, start, end, engine and engine.value, run, one_shot, take_over, typer.echo)
+    An interval whose blocking expectations fail is not published: what was published before stays.
+    """
+    from pipelines.jobs.run import Wanted, run_flow
+
+    wanted = Wanted(
+        flow=flow,
+        start=start,
+        end=end,
+        engine=engine and engine.value,
+        run=run,
+        one_shot=one_shot,
+        take_over=take_over,
+        hold=hold,
+        check=not no_check,
+        as_json=as_json,
+    )
+    run_flow(wanted, typer.echo)
+
+
+@app.command(epilog="Examples: `pulseline check flights`, `pulseline check flights --commit 8`")
+@guarded
+def check(
+    flow: FlowName,
+    start: Annotated[str | None, typer.Option(help="First day or instant to judge, on the flow's grid.")] = None,
+    end: Annotated[str | None, typer.Option(help="End of the span to judge, exclusive.")] = None,
+    commit: Annotated[int | None, typer.Option(help="Judge this commit, in place of what it would replace.")] = None,
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Judge published rows, or one commit before it is published, by the flow's expectations."""
+    from pipelines.jobs.check import check_flow
+
+    return check_flow(flow, start, end, commit, run, as_json, typer.echo)
+
+
+@app.command(epilog="Example: `pulseline publish flights --commit 8`")
+@guarded
+def publish(
+    flow: FlowName,
+    commit: Annotated[int, typer.Option(help="A commit that was written and checked.")],
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Publish a checked commit, or reject it where a blocking expectation failed."""
+    from pipelines.jobs.publish import publish_commit
+
+    publish_commit(flow, commit, run, as_json, typer.echo)
+
+
+@app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
+@guarded
+def report(
+    flow: FlowName,
+    interval: Annotated[str | None, typer.Option(help="A day or instant within the interval: 2013-01-05.")] = None,
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Make the page of a run, or of one of its intervals, from the tables alone; print its path."""
+    from pipelines.jobs.report import report_flow
+
+    report_flow(flow, interval, run, as_json, typer.echo)
 
 
 @app.command(

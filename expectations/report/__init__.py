@@ -6,11 +6,13 @@ from elsewhere, so it can be mailed, archived or opened years later and still sh
 
 from expectations.report.facts import (
     Account,
+    Broken,
     Certificate,
     CertificateRow,
     CommitFacts,
     Difference,
     EpochFacts,
+    ExpectationFacts,
     Picture,
     ReportError,
     ReportFacts,
@@ -22,11 +24,13 @@ from expectations.report.page import render
 
 __all__ = [
     "Account",
+    "Broken",
     "Certificate",
     "CertificateRow",
     "CommitFacts",
     "Difference",
     "EpochFacts",
+    "ExpectationFacts",
     "Picture",
     "ReportError",
     "ReportFacts",

@@ -120,6 +120,48 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Broken:
+    """One check in which an expectation did not hold."""
+
+    start: int
+    end: int
+    commit: int | None
+    """The commit that was checked; None where a span was."""
+    unexpected: int
+    rows: tuple[Mapping[str, object], ...]
+    """The first of the rows that break it, as the judge found them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectationFacts:
+    """One expectation on one stream, over all its checks."""
+
+    name: str
+    table: str
+    severity: str
+    """`blocking`, or `warning`."""
+    sentence: str
+    """What must hold."""
+    remedy: str
+    """What to do where it does not."""
+    looked_at: int
+    """Rows that were judged."""
+    checks: int
+    """Commits and spans that were checked."""
+    broken: tuple[Broken, ...] = ()
+
+    @property
+    def held(self) -> bool:
+        """Say whether it held in every check."""
+        return not self.broken
+
+    @property
+    def unexpected(self) -> int:
+        """Count the rows that break it."""
+        return sum(found.unexpected for found in self.broken)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Way:
     """One way of computing the same rows: an engine, how time was cut, how many buckets."""
 
@@ -241,6 +283,9 @@ class ReportFacts:
     """Of a live run, published, by number."""
     certificate: Certificate | None = None
     accounts: tuple[Account, ...] = ()
+    expectations: tuple[ExpectationFacts, ...] = ()
+    unchecked: int = 0
+    """Published commits that no expectation has looked at."""
     picture: Picture | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
 """The sections of the page, in their order. A new one is an entry in `SECTIONS`, a view here and a template beside it.
 
 A view turns facts into what its template writes, or gives `None` where the facts have nothing for it: the section is
-then left out. What comes next (outcomes of expectations) goes between certificate and charts.
+then left out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from expectations.report.charts.days import days
 from expectations.report.charts.lateness import lateness
 from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.charts.points import scene
+from expectations.report.checks import checks_view
 from expectations.report.ledger import LedgerView, ledger_view
 from expectations.report.words import short_hash
 from pipelines.operators.rows import KIND_NAMES
@@ -253,6 +254,7 @@ def _summed(commits: list[CommitFacts]) -> CommitFacts:
 
 SECTIONS = (
     Section(name="certificate", title="Parity certificate", view=certificate_view),
+    Section(name="expectations", title="Expectations", view=checks_view),
     Section(name="streams", title="Streams", view=streams_view),
     Section(name="live", title="Live", view=live_view),
     Section(name="charts", title="Charts", view=charts_view),

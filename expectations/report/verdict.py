@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from expectations.report.words import counted, listed
 
 if TYPE_CHECKING:
-    from expectations.report.facts import Account, Certificate, CommitFacts, ReportFacts
+    from expectations.report.facts import Account, Certificate, CommitFacts, ExpectationFacts, ReportFacts
 
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
+BLOCKING = "blocking"
 
 
 class Tone(Enum):
@@ -44,9 +45,11 @@ def verdict(facts: ReportFacts) -> Verdict:
     if unfinished:
         return Verdict(tone=Tone.OPEN, sentence=unfinished, next_step=facts.next_step)
     ways = 0 if facts.certificate is None else len(facts.certificate.ways)
-    head = f"All {ways} ways of computing it give the same bytes" if ways > 1 else "Published, parity not checked yet"
-    sentence = f"{head}: {_came(facts)}{_aside(facts)}{_kept(facts)}."
-    if ways > 1:
+    proved = [f"all {ways} ways of computing it give the same bytes"] if ways > 1 else []
+    proved += [_holding(facts)] if facts.expectations and not facts.unchecked else []
+    head = listed(proved) or "published, parity not checked yet"
+    sentence = f"{head[0].upper()}{head[1:]}: {_came(facts)}{_aside(facts)}{_kept(facts)}."
+    if proved:
         return Verdict(tone=Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
 
@@ -57,6 +60,9 @@ def _wrong(facts: ReportFacts) -> str | None:
     lost = next((account for account in facts.accounts if account.missing), None)
     if lost is not None:
         return _lost(lost)
+    broken = next((each for each in facts.expectations if not each.held and each.severity == BLOCKING), None)
+    if broken is not None:
+        return _broken(facts, broken)
     commits = facts.commits
     rejected = [commit for commit in commits if commit.state == "rejected" and not _made_good(commit, commits)]
     return _rejected(rejected[0], len(rejected)) if rejected else None
@@ -77,6 +83,17 @@ def _lost(account: Account) -> str:
     if account.missing > 0:
         return f"Rows are missing: {came}, and {account.missing:,} of them are nowhere."
     return f"Rows were doubled: {came}, and {-account.missing:,} more left it."
+
+
+def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
+    """Say which blocking expectation failed, for how many rows, and whether readers see them."""
+    found = broken.broken[-1]
+    rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
+    head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
+    rows = counted(found.unexpected, "row breaks", "rows break")
+    others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
+    rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
+    return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{rest}."
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
@@ -115,6 +132,13 @@ def _uncovered(facts: ReportFacts) -> str | None:
         return f"Not finished: the parity certificate does not cover {listed(missing)}."
     not_run = [way.full_title for way in facts.certificate.not_run]
     return f"Not finished: the parity certificate lacks {listed(not_run)}." if not_run else None
+
+
+def _holding(facts: ReportFacts) -> str:
+    held, every = sum(each.held for each in facts.expectations), len(facts.expectations)
+    if held == every == 1:
+        return "what is expected holds"
+    return f"all {every} expectations hold" if held == every else f"{held} of {every} expectations hold, the rest warn"
 
 
 def _came(facts: ReportFacts) -> str:

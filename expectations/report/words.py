@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 import pendulum
@@ -18,6 +19,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+INSTANT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 REASONS = {
@@ -181,3 +183,19 @@ class Clock:
 
     def _midnight(self, tick: int) -> bool:
         return self.at(tick).time() == dt.time(0)
+
+
+def instant_or_text(value: object, clock: Clock) -> str:
+    """Write a value of a row: an instant in local time, to the second or finer, all else as it stands.
+
+    >>> instant_or_text("2013-01-01T13:31:00Z", Clock("America/New_York")), instant_or_text("EWR", Clock("UTC"))
+    ('2013-01-01 08:31:00', 'EWR')
+    """
+    if value is None:
+        return "–"
+    text = str(value)
+    if not INSTANT.fullmatch(text):
+        return text
+    moment = dt.datetime.fromisoformat(text)
+    local = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(clock.zone)
+    return f"{local:%Y-%m-%d %H:%M:%S}" + (f"{local:.%f}".rstrip("0") if local.microsecond else "")

@@ -21,7 +21,15 @@ from pipelines.engine.housekeeping import EVERY, KEEP, House
 from pipelines.engine.lease import Claim, Holder, Standing
 from pipelines.engine.log import CommitLog
 from pipelines.engine.refusals import AddedTwiceError, LeaseHeldError, LeaseLostError, WrongStepError
-from pipelines.engine.tables import ConcurrentAddError, NewFile, add_to, application, newest_version
+from pipelines.engine.tables import (
+    ConcurrentAddError,
+    NewFile,
+    TableAheadError,
+    add_to,
+    application,
+    data_tables,
+    newest_version,
+)
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -47,6 +55,7 @@ class Driver:
         self._added: dict[Path, tuple[int, bool]] = {}
         """By table: the last commit that this driver added, and whether its files were the ones taken."""
         self._house = House(root, flow, token)
+        self._agreed = False
 
     def state(self) -> LogState:
         """Read the log, making sure that this driver may still write.
@@ -79,7 +88,12 @@ class Driver:
         *,
         kind: CommitKind = CommitKind.INTERVAL,
     ) -> Entry:
-        """Begin commit `n`; see `steps.intend` for what is refused. Write it before any task starts."""
+        """Begin commit `n`; see `steps.intend` for what is refused. Write it before any task starts.
+
+        Raises:
+            TableAheadError: a table has this number already, though the log never had it.
+        """
+        self._agree(n)
         return self._step(
             partial(
                 steps.intend,
@@ -92,6 +106,15 @@ class Driver:
                 fingerprint=fingerprint,
             )
         )
+
+    def _agree(self, n: int) -> None:
+        """See once that no table has a commit which the log does not know: its files would count as this one's."""
+        for path in () if self._agreed else data_tables(self.root):
+            table = self._handles.setdefault(path, Handle(path)).look()
+            newest = newest_version(table, application(self.root, self.flow, path)) if table else 0
+            if newest >= n:
+                raise TableAheadError(str(path), n - 1, newest)
+        self._agreed = True
 
     def add_files(self, n: int, table: Path, files: Sequence[NewFile]) -> bool:
         """Add what the tasks of commit `n` wrote to a table, all of it at once; a table that has `n` is skipped.

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.refusals import PlanChangedError
+from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,8 @@ class Span(NamedTuple):
 
 NO_SPAN = Span(0, 0)
 NOTHING: Mapping[str, object] = MappingProxyType({})
+LEDGER = "ledger"
+"""How counts name the ledger."""
 START_OF_RUN = 0
 """The parent of a run's first commit; no commit has this number."""
 
@@ -93,6 +96,13 @@ class Entry:
     def idle(self) -> bool:
         """Say whether the row is of an epoch without rows, which was published without an intent and so has no plan."""
         return self.kind is CommitKind.EPOCH and self.state is State.PUBLISHED and self.fingerprint is None
+
+    def rows_of(self, table: str) -> int:
+        """Say how many rows the commit counted in a stream or the ledger; 0 where it counted none."""
+        count = self.counts.get(table)
+        if not isinstance(count, dict):
+            return 0
+        return sum(rows for kind, rows in count.items() if table == LEDGER or kind in KIND_NAMES)
 
     def under(self, fingerprint: str) -> Entry:
         """Give this pending commit to a driver whose plan is the commit's own.

@@ -144,11 +144,12 @@ class EpochRunner:
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
     _next_due: int = field(default=UNKNOWN_DUE, init=False)
-    _session: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    _session: str = field(default="", init=False)
     _kept: int = field(default=0, init=False)
     """The last commit that was worked on here; since then nothing was due."""
     _since_base: int = field(default=0, init=False)
-    _made: bool = field(default=False, init=False)
+    _ran: str = field(default="", init=False)
+    """Fingerprint of the plan that ran last: its tables are there, and its operators are the ones that are kept."""
 
     @property
     def root(self) -> Path:
@@ -178,7 +179,10 @@ class EpochRunner:
         flow = Flow.from_definition(json.loads(pending.plan)["flow"])
         entry = pending.under(flow.fingerprint())
         sequences = Sequences(tuple(read_sequence(self.landing, number) for number in entry.sequences))
-        return self._work(flow, entry, sequences)
+        done = self._work(flow, entry, sequences)
+        if self._ran != self.flow.fingerprint():
+            self._next_due = UNKNOWN_DUE
+        return done
 
     def advance(self, after: int, upto: int) -> Entry | None:
         """Run one epoch over the sequences after `after` up to `upto`, less those that are published already.
@@ -204,6 +208,7 @@ class EpochRunner:
             raise SequenceGapError(numbers[0], span.start, tip.span.end)
         if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
+        self._prepare(self.flow, sequences)
         entry = self.driver.intent(
             self.driver.next_number(),
             span,
@@ -224,8 +229,7 @@ class EpochRunner:
 
     def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
         begun = time.perf_counter()
-        schemas = {name: sequences.parts[-1].payload(name) for name in flow.sources}
-        self._create(flow, schemas)
+        schemas = self._prepare(flow, sequences)
         writes = Writes.BOTH if self._since_base + 1 >= FOLD_EVERY else Writes.DELTA
         state = self.driver.state()
         work = Work(
@@ -281,10 +285,13 @@ class EpochRunner:
                 found.setdefault(name, []).extend(spans)
         return {name: joined(spans) for name, spans in found.items()}
 
-    def _create(self, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
-        if not self._made:
+    def _prepare(self, flow: Flow, sequences: Sequences) -> dict[str, pa.Schema]:
+        """Have the tables of a plan there, and keep no operators of another one; give the payload of each source."""
+        schemas = {name: sequences.parts[-1].payload(name) for name in flow.sources}
+        if self._ran != flow.fingerprint():
             create_tables(self.root, flow, schemas)
-            self._made = True
+            self._ran, self._session, self._kept = flow.fingerprint(), uuid.uuid4().hex, 0
+        return schemas
 
     def _carry_before(self, parent: int) -> ContentHash:
         entry = self.driver.state().commits.get(parent)

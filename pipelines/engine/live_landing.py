@@ -15,7 +15,7 @@ from pipelines.engine.landing_errors import LandingError
 from pipelines.flows.model import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pipelines.engine.inbox import Inbox
     from pipelines.engine.landing import Landing
@@ -56,18 +56,22 @@ class LiveLanding:
         feeds: what `open_recordings` or `open_inboxes` gave, by source.
         start: the reading to go on from, in ticks.
         limit_rows: of each folder and reading.
+        held: raises where the lease of the run is lost; asked before each reading lands. The landing runs beside the
+            epochs, so it must be a driver's `state` of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a landing is made of
         self,
         landing: Landing,
         flow: Flow,
         feeds: Mapping[str, Recording | Inbox],
         start: int,
         limit_rows: int = LIMIT_ROWS,
+        held: Callable[[], object] = lambda: None,
     ) -> None:
         """Land nothing yet."""
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
+        self._held = held
         self._live = flow.clock is Clock.WALL
         self._deaf = set(flow.sources) if self._live and landing.last_reading() is not None else set()
         self._born = wall_now()
@@ -87,11 +91,13 @@ class LiveLanding:
             final: arrival of the final punctuation, where the stream ends here.
 
         Raises:
+            LeaseLostError: another driver has taken the lease.
             StreamEndedError: the final punctuation has landed.
             LandingError: a feed cannot be read.
         """
         if reading <= self.last:
             return None
+        self._held()
         ended = self._landing.final
         if ended is not None:
             raise StreamEndedError(ended, reading)

@@ -6,8 +6,9 @@ with pyarrow 26). The commits are read first, so a table's version is never olde
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS
+from pipelines.engine.entries import LEDGER
 from pipelines.engine.log import CommitLog
 from pipelines.engine.tables import (
     COMMIT,
     ActiveFile,
+    TableLostError,
     active_files,
     carry_path,
     ledger_path,
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipelines.engine.history import CarryLine, LogState
+    from pipelines.engine.history import CarryLine, Entry, LogState
 
 CHANGE = "change"
 BASE = "base"
@@ -50,6 +53,8 @@ class Published:
     schema: pa.Schema
     exact: bool
     """Whether every row of the files is of a wanted commit."""
+    bounds: tuple[tuple[int, int], ...] = ()
+    """Of each file: the smallest and the largest commit in it."""
 
     def scan(self, columns: Sequence[str] | None = None, where: ds.Expression | None = None) -> pa.Table:
         """Read the rows of the wanted commits, in no particular order.
@@ -86,16 +91,31 @@ def rows_of(path: Path, commits: Sequence[int], otherwise: pa.Schema) -> Publish
     if table is None:
         return Published((), wanted, otherwise, exact=True)
     files = [file for file in active_files(table, path) if _holds(file, wanted)]
-    exact = all(file.first == file.last for file in files)
-    return Published(tuple(str(file.path) for file in files), wanted, schema_of(table), exact)
+    bounds = tuple((file.first, file.last) for file in files)
+    exact = all(first == last for first, last in bounds)
+    return Published(tuple(str(file.path) for file in files), wanted, schema_of(table), exact, bounds)
 
 
-def _visible(state: LogState, start: int | None, end: int | None) -> list[int]:
+def _visible(state: LogState, start: int | None, end: int | None) -> list[Entry]:
     return [
-        row.commit
+        row
         for row in state.published
         if (end is None or row.span.start < end) and (start is None or start < row.span.end)
     ]
+
+
+def _whole(path: Path, name: str, entries: Sequence[Entry], otherwise: pa.Schema) -> Published:
+    """Find the rows of published commits, and see that there is a file for each that counted any."""
+    found = rows_of(path, [entry.commit for entry in entries], otherwise)
+    upto, ranges = 0, []
+    for first, last in sorted(found.bounds):
+        upto = max(upto, last)
+        ranges.append((first, upto))
+    for entry in entries:
+        place = bisect_right(ranges, entry.commit, key=itemgetter(0))
+        if entry.rows_of(name) and (not place or ranges[place - 1][1] < entry.commit):
+            raise TableLostError(str(path), entry.commit)
+    return found
 
 
 def log_state(root: Path) -> LogState:
@@ -114,16 +134,19 @@ def published(
         start: only commits that end after this instant, in ticks.
         end: only commits that start before this instant, in ticks.
         state: the log, where the caller has read it.
+
+    Raises:
+        TableLostError: rows of a published commit are not in the table.
     """
-    commits = _visible(state or log_state(root), start, end)
-    return rows_of(stream_path(root, stream), commits, pa.schema(ORDER_FIELDS))
+    entries = _visible(state or log_state(root), start, end)
+    return _whole(stream_path(root, stream), stream, entries, pa.schema(ORDER_FIELDS))
 
 
 def published_ledger(
     root: Path, start: int | None = None, end: int | None = None, *, state: LogState | None = None
 ) -> Published:
-    """Find what readers see of the ledger; arguments as those of `published`."""
-    return rows_of(ledger_path(root), _visible(state or log_state(root), start, end), LEDGER_SCHEMA)
+    """Find what readers see of the ledger; arguments and errors as those of `published`."""
+    return _whole(ledger_path(root), LEDGER, _visible(state or log_state(root), start, end), LEDGER_SCHEMA)
 
 
 def read_stream(  # noqa: PLR0913 - which rows, which columns, which order

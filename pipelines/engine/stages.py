@@ -6,6 +6,7 @@ nothing of each other and run wherever the engine puts them.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,9 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
+from pipelines.engine.entries import LEDGER
 from pipelines.engine.link import Link
-from pipelines.engine.readers import Carry, carry_on
-from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
+from pipelines.engine.readers import Carry, carry_on, log_state
+from pipelines.engine.tables import (
+    NewFile,
+    TableLostError,
+    carry_path,
+    create,
+    exists,
+    ledger_path,
+    stream_path,
+)
 from pipelines.engine.tasks import NOTHING_CARRIED, Done, Input, Task, carry_parts, flow_of, payloads
 from pipelines.engine.writing import NO_ROWS, Layout, Written
 from pipelines.operators.rows import INFINITY
@@ -30,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.content import ContentHash
-    from pipelines.engine.history import CarryLine, LogState
+    from pipelines.engine.history import CarryLine, Entry, LogState
     from pipelines.engine.sequence import Chain
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Plan, Stage
@@ -221,11 +231,35 @@ def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> N
 
     Raises:
         SchemaChangedError: a table is there with other columns.
+        TableLostError: a table is not there, though published commits wrote it.
     """
     known = payloads(flow, schemas)
-    for name in flow.tables():
-        create(stream_path(root, name), stream_schema(known[name]))
-    create(ledger_path(root), LEDGER_SCHEMA)
+    wanted = {stream_path(root, name): stream_schema(known[name]) for name in flow.tables()}
+    wanted[ledger_path(root)] = LEDGER_SCHEMA
     for name, parts in carry_schemas(flow, schemas).items():
-        for part, schema in parts.items():
-            create(carry_path(root, name, part), schema)
+        wanted |= {carry_path(root, name, part): schema for part, schema in parts.items()}
+    missing = [path for path in wanted if not exists(path)]
+    if missing:
+        _refuse_lost(root, flow, missing)
+    for path, schema in wanted.items():
+        create(path, schema)
+
+
+def _refuse_lost(root: Path, flow: Flow, missing: Sequence[Path]) -> None:
+    """Refuse to make a table anew whose rows are published."""
+    written: dict[Path, int] = {}
+    for entry in log_state(root).published:
+        named = [name for name in entry.counts if entry.rows_of(name)]
+        written |= {ledger_path(root) if name == LEDGER else stream_path(root, name): entry.commit for name in named}
+        written |= dict.fromkeys(_carried(root, flow, entry), entry.commit)
+    for path in missing:
+        if path in written:
+            raise TableLostError(str(path), written[path])
+
+
+def _carried(root: Path, flow: Flow, entry: Entry) -> list[Path]:
+    """Name the parts of the carry that a commit wrote, of streams that have the operator they had then."""
+    streams = json.loads(entry.plan)["flow"]["streams"] if entry.plan else []
+    before = {each["name"]: each["operator"] for each in streams}
+    same = [name for name, stream in flow.streams.items() if before.get(name) == stream.operator]
+    return [carry_path(root, name, part) for name in same for part in carry_parts(flow)[name]]

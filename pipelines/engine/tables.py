@@ -81,6 +81,22 @@ class TableAheadError(TableError):
         )
 
 
+class TableLostError(TableError):
+    """Rows that `commits` says are published are in no table: it was removed, or an older copy was put in its place."""
+
+    def __init__(self, table: str, commit: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, commit)
+        self.table, self.commit = table, commit
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.table} must hold what commit {self.commit} wrote, which is published; it does not: the table was "
+            "removed or replaced by an older copy; put it back, or make a run of its own anew (--run NAME)"
+        )
+
+
 class FileMissingError(TableError):
     """A file that a task named is not in the table's folder."""
 

@@ -226,8 +226,9 @@ class _Work:
         """Give the operators as the parent commit's task left them in this process, if it ran here."""
         if not self.task.session:
             return []
-        for place in [place for place in _WARM if place[1] == self.task.root and place[0] != self.task.session]:
-            del _WARM[place]
+        for place in list(_WARM):
+            if place[1] == self.task.root and place[0] != self.task.session:
+                del _WARM[place]
         commit, links = _WARM.pop(self._place(), (0, []))
         if commit != self.task.kept or not links:
             return []

@@ -14,11 +14,13 @@ from pipelines.operators.rows import PolicyError, Shape
 
 CHOICES = ("shape", "late", "late_end", "at_end")
 """Settings of policies that are enums."""
+BESIDE = frozenset({"warnings", "file", "starts", "ends"})
+"""What a flow says that changes no result."""
 
 
 def written(flow: Flow) -> Definition:
-    """Spell a flow as JSON: all but the file it came from and its warnings."""
-    parts = {name: part for name, part in _fields(flow) if name not in {"warnings", "file"}}
+    """Spell a flow as JSON: all but the file it came from, its warnings, and the span that its sources hold."""
+    parts = {name: part for name, part in _fields(flow) if name not in BESIDE}
     spelled: Definition = {name: _plain(part) for name, part in parts.items() if name not in {"sources", "streams"}}
     spelled["sources"] = [_plain(source) for source in flow.sources.values()]
     spelled["streams"] = [_plain(stream) for stream in flow.streams.values()]

@@ -59,6 +59,38 @@ def intervals(flow: Flow, start: Moment, end: Moment) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
+def interval_of(flow: Flow, moment: Moment) -> tuple[int, int]:
+    """Give the interval of the flow's grid that holds a moment.
+
+    Args:
+        flow: its `every` and `timezone` make the grid.
+        moment: a date, or an instant as ISO 8601; without offset it is local time of the flow's timezone.
+
+    Raises:
+        GridError: it is no date and no instant.
+    """
+    instant = _instant(flow, moment, "interval")
+    cuts = cuts_between(flow, instant, instant + 1)
+    return cuts[0], cuts[1]
+
+
+def cut_at(flow: Flow, moment: Moment, name: str) -> int:
+    """Give the cut of the flow's grid that a moment is.
+
+    Args:
+        flow: its `every` and `timezone` make the grid.
+        moment: a date, or an instant as ISO 8601; without offset it is local time of the flow's timezone.
+        name: what errors call it.
+
+    Raises:
+        GridError: it is no date and no instant, or lies off the grid.
+    """
+    instant = _instant(flow, moment, name)
+    if instant not in cuts_between(flow, instant, instant):
+        raise _off_grid(flow, moment, instant, name)
+    return instant
+
+
 def cuts_between(flow: Flow, first: int, last: int) -> list[int]:
     """Give the cuts of the grid from the newest at or before `first` to the oldest at or after `last`, ascending.
 

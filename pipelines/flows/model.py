@@ -163,6 +163,10 @@ class Flow:
     """What is allowed and looks like a mistake, one line each."""
     file: str = field(default="", compare=False)
     """The file it was read from; no part of the definition."""
+    starts: int | None = field(default=None, compare=False)
+    """From where on the sources hold rows, in ticks; None where the file does not say. No part of the definition."""
+    ends: int | None = field(default=None, compare=False)
+    """Up to where, exclusive."""
 
     @property
     def clock(self) -> Clock:

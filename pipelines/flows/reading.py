@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
+from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.model import DIVERTED, Clock, Flow
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
@@ -22,7 +23,7 @@ from pipelines.flows.streams import Draft, build, draft, known_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-KEYS = ("flow", "about", "every", "timezone", "buckets", "parameters", "sources", "streams")
+KEYS = ("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "parameters", "sources", "streams")
 LATER = (
     *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
@@ -50,6 +51,24 @@ def read_flow(path: Path | str, parameters: Mapping[str, str] = MappingProxyType
     Raises:
         FlowError: the first thing that is wrong: its file, line, what came, what was expected, the nearest right word.
     """
+    return _with_streams(*_frame(path, parameters))
+
+
+def read_frame(path: Path | str) -> Flow:
+    """Read a flow without its streams: its grid, its clock, and what its sources are.
+
+    Nothing of operators is loaded, so this is quick; what is wrong with a stream is not seen.
+
+    Args:
+        path: the YAML file.
+
+    Raises:
+        FlowError: the first thing that is wrong with the rest.
+    """
+    return _frame(path, {})[1]
+
+
+def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Flow]:
     tree = load(Path(path))
     top = Section(str(path), "the flow", tree, MappingProxyType({}))
     top.only(KEYS, LATER)
@@ -65,7 +84,8 @@ def read_flow(path: Path | str, parameters: Mapping[str, str] = MappingProxyType
         file=str(path),
     )
     _check_clock(top, flow)
-    return _with_streams(top, flow)
+    starts, ends = read_holding(top, flow)
+    return top, replace(flow, starts=starts, ends=ends)
 
 
 def _check_clock(top: Section, flow: Flow) -> None:

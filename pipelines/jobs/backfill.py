@@ -1,7 +1,7 @@
 """Backfill: land the intervals of a span and run a flow over them, one commit an interval.
 
-An interval is landed, announced (intent), run by tasks, added to its tables (written) and published. Killed anywhere,
-the next run finishes the pending commit first; nothing is seen twice and nothing is lost.
+An interval is landed, announced (intent), run by tasks, added to its tables (written), and published once its gate lets
+it. Killed anywhere, the next run finishes the pending commit first; nothing is seen twice and nothing is lost.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError
 from pipelines.jobs.fitting import fitting_payloads
+from pipelines.jobs.gate import Gate, hold, publish_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +49,15 @@ class Backfill:
     """Folder that the feeds' paths are relative to."""
     engine: Engine
     claim: Claim = Claim.ASK
+    gate: Gate = publish_at_once
+    """What each written interval goes through."""
+    last_gate: Gate | None = None
+    """What the last interval goes through; `gate` unless given."""
+
+    def gate_of(self, interval: Interval, intervals: Sequence[Interval]) -> Gate:
+        """Give what a written interval goes through."""
+        is_last = bool(intervals) and interval == intervals[-1]
+        return self.last_gate if is_last and self.last_gate is not None else self.gate
 
     @property
     def landing(self) -> Path:
@@ -57,7 +67,7 @@ class Backfill:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """One interval that was published."""
+    """One interval that went through its gate."""
 
     entry: Entry
     seconds: float
@@ -84,9 +94,10 @@ def run_backfill(
         final: arrival of the final punctuation, which the last interval then lands; None where the feed does not end.
 
     Returns:
-        The commits that this call published, the finished pending one among them.
+        The commits that this call published or left to be checked, the finished pending one among them.
 
     Raises:
+        RejectedError: an interval may not be published; those after it were not begun.
         LeaseHeldError: another driver works on this root.
         MissingPredecessorError: an interval before the first must be run first.
         LandingError: a feed cannot be landed.
@@ -100,7 +111,9 @@ def run_backfill(
         pending = driver.pending()
         if pending is not None:
             tell(f"finishing commit {pending.commit}, which an earlier run left at {pending.state}")
-            ran.append(Ran(entry=_finish(driver, wanted, pending, tell), seconds=time.perf_counter() - begun))
+            finished = _finish(driver, wanted, pending, tell)
+            gate = wanted.gate_of((finished.span.start, finished.span.end), intervals)
+            ran.append(_through(driver, gate, finished, begun, tell))
             done(ran[-1])
         for interval in intervals:
             begun = time.perf_counter()
@@ -112,9 +125,16 @@ def run_backfill(
             ends = final if interval == intervals[-1] else None
             sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends)
             entry = _begin(driver, wanted.flow, sequence)
-            ran.append(Ran(entry=_commit(driver, wanted, entry, sequence, tell), seconds=time.perf_counter() - begun))
+            written = _commit(driver, wanted, entry, sequence, tell)
+            ran.append(_through(driver, wanted.gate_of(interval, intervals), written, begun, tell))
             done(ran[-1])
     return ran
+
+
+def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Callable[[str], None]) -> Ran:
+    if gate is not publish_at_once and gate is not hold:
+        tell("checking")
+    return Ran(entry=gate(driver, written), seconds=time.perf_counter() - begun)
 
 
 def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
@@ -130,9 +150,9 @@ def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
 
 
 def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[str], None]) -> Entry:
-    """Finish a pending commit under its own plan."""
+    """Bring a pending commit to written, under its own plan."""
     if pending.state is State.WRITTEN:
-        return driver.publish(pending.commit)
+        return pending
     if pending.kind is not CommitKind.INTERVAL:
         raise JobError(
             f"commit {pending.commit} must be finished by what began it; it is an epoch of a stream: pulseline stream, "
@@ -170,10 +190,9 @@ def _commit(driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, te
     for table, files in outcome.new_files().items():
         driver.add_files(entry.commit, wanted.root / table, files)
     durations = {"tasks_ms": round((worked - begun) * 1000), "tables_ms": round((time.perf_counter() - worked) * 1000)}
-    driver.written(
+    return driver.written(
         entry.commit, commit_counts([sequence], outcome), commit_hashes(outcome), outcome.carry.text, durations
     )
-    return driver.publish(entry.commit)
 
 
 def main(argv: Sequence[str] = ()) -> int:

@@ -10,11 +10,12 @@ from pipelines.engine.batch import SparkEngine
 from pipelines.engine.readers import log_state
 from pipelines.flows.grid import intervals
 from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.certificates import keep_certificate
 from pipelines.jobs.counts import counted
 from pipelines.jobs.failures import Exit
 from pipelines.jobs.parity import Trial, certify, text_lines
 from pipelines.jobs.report import write_page
-from pipelines.jobs.run import Progress
+from pipelines.jobs.run import Progress, checking
 from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.stream import Live, run_live
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -39,10 +40,15 @@ def run_demo(echo: Callable[[str], None]) -> int:
     root = settings.root(flow.name)
     spans = intervals(flow, START, END)
     spark = SparkEngine(settings.master, settings.spark_log)
-    echo(f"1 of 4  backfill of {flow.name}, {START} to {END}, day by day on Spark (its start takes some seconds)")
+    echo(
+        f"1 of 4  backfill of {flow.name}, {START} to {END}, day by day on Spark, each day checked before "
+        "it is published (the start takes some seconds)"
+    )
     try:
         progress = Progress(flow, len(spans), echo)
-        wanted = Backfill(flow=flow, root=root, base=settings.feeds_base(flow), engine=spark)
+        wanted = Backfill(
+            flow=flow, root=root, base=settings.feeds_base(flow), engine=spark, gate=checking(spark, root, flow)
+        )
         progress.summary(run_backfill(wanted, spans, done=progress.done))
         echo(f"\n2 of 4  the same days live on Structured Streaming, a day in about {MINUTE / len(spans):.0f} s")
         play_live(settings, flow, spans, spark, echo)
@@ -51,8 +57,9 @@ def run_demo(echo: Callable[[str], None]) -> int:
         certificate = certify(trial, echo)
     finally:
         spark.close()
-    echo("\n4 of 4  the page")
-    page = write_page(flow, root, MAIN_RUN, certificate)
+    echo("\n4 of 4  the report")
+    keep_certificate(root, certificate)
+    page = write_page(settings, flow, MAIN_RUN)
     for line in ["", *summary(log_state(root)), "", *text_lines(certificate), "", f"open {page.as_uri()}"]:
         echo(line)
     echo("next: pulseline status flights, pulseline ledger flights, pulseline show flights punctual")

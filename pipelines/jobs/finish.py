@@ -2,7 +2,6 @@
 
 The final punctuation lands as a row of the landing, and only then happens what happens at an end: CTIs at infinity,
 held rows that are to be flushed.
-
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.flows.model import Clock
+from pipelines.jobs.counts import counted
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.stream import open_feeds
+from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +35,15 @@ def finish_flow(name: str, run: str, echo: Callable[[str], None]) -> None:
     settings = read_settings()
     flow = load_flow(settings, name)
     entry = end_stream(flow, settings.root(flow.name, run), settings.feeds_base(flow))
-    made = {stream: count for stream, count in entry.counts.items() if stream in flow.tables()}
-    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {made}")
+    echo(
+        f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {_made(flow, entry)}"
+    )
     echo(f"next: pulseline status {name} --run {run}")
+
+
+def _made(flow: Flow, entry: Entry) -> str:
+    found = ((stream, kind, counted(entry, stream).get(kind, 0)) for stream in flow.tables() for kind in KIND_NAMES)
+    return ", ".join(f"{rows:,} {kind} in {stream}" for stream, kind, rows in found if rows) or "no row"
 
 
 def end_stream(flow: Flow, root: Path, base: Path) -> Entry:

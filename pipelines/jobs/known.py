@@ -179,8 +179,10 @@ def _flow_name(settings: Settings, called: str) -> str:
 def _refuse(settings: Settings, called: str) -> None:
     if Path(called).suffix in SUFFIXES:
         raise WrongUse(f"no flow file {called}; the flows of {settings.config} are: {_names(settings)}")
-    known = sorted({path.stem for path in flow_files(settings)} | {path.name for path in settings.home.glob("*")})
-    raise WrongUse(f"no flow `{called}`{offered(called, [name for name in known if not name.startswith('.')])}")
+    with_tables = {path.parent.parent.name for path in settings.home.glob("*/*/commits")}
+    raise WrongUse(
+        f"no flow `{called}`{offered(called, sorted({path.stem for path in flow_files(settings)} | with_tables))}"
+    )
 
 
 def _names(settings: Settings) -> str:

@@ -27,7 +27,8 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
         live: what `live_of` gave.
         now: wall time, in ticks.
     """
-    waits = [_awaited_text(known, name, facts) for name, facts in live["awaited"].items()]
+    awaited = {} if live["final_at"] else live["awaited"]
+    waits = [_awaited_text(known, name, facts) for name, facts in awaited.items()]
     return [
         ("readings", _readings_text(known, live, now)),
         ("backlog", _backlog_text(live["backlog"], now)),

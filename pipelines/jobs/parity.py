@@ -246,6 +246,8 @@ def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -
 
 def print_certificate(name: str, start: str, end: str, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001
     """Make a certificate and print it; 0 where all is equal, 1 where not."""
+    from pipelines.jobs.certificates import keep_certificate
+
     settings = read_settings()
     flow = load_flow(settings, name)
     spark = engine_named("batch", settings.master, settings.spark_log)
@@ -254,6 +256,8 @@ def print_certificate(name: str, start: str, end: str, as_json: bool, echo: Call
         certificate = certify(trial, (lambda _: None) if as_json else echo)
     finally:
         spark.close()
+    if settings.root(flow.name).is_dir():
+        keep_certificate(settings.root(flow.name), certificate)
     for line in json_lines(certificate) if as_json else text_lines(certificate):
         echo(line)
     return Exit.FINE if certificate.equal else Exit.CHECK_FAILED

@@ -2,61 +2,136 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.engine.batch import SparkEngine
 from pipelines.engine.columns import instant_text
+from pipelines.engine.history import State
 from pipelines.engine.lease import Claim
 from pipelines.flows.grid import intervals
+from pipelines.flows.model import Flow
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.engines import engine_named
+from pipelines.jobs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from pipelines.engine.history import Entry
-    from pipelines.flows.model import Flow
+    from pipelines.engine.history import Entry, LogState
+    from pipelines.engine.stages import Engine
+    from pipelines.jobs.gate import Judged
+    from pipelines.jobs.settings import Settings
 
 
-def run_flow(  # noqa: PLR0913 - the options of the command
-    name: str,
-    start: str,
-    end: str,
-    engine: str | None,
-    run: str,
-    one_shot: bool,  # noqa: FBT001 - the command's flag
-    take_over: bool,  # noqa: FBT001 - the command's flag
-    echo: Callable[[str], None],
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What `pulseline run` was asked for."""
+
+    flow: str
+    start: str
+    end: str
+    engine: str | None = None
+    run: str = MAIN_RUN
+    one_shot: bool = False
+    """One commit over the whole span."""
+    take_over: bool = False
+    hold: bool = False
+    """Leave the last interval at written."""
+    check: bool = True
+    """Publish an interval only when its blocking expectations hold."""
+    as_json: bool = False
+    """End with one line of JSON."""
+
+
+def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     """Backfill a flow over a span of its grid and say what came of each interval."""
     settings = read_settings()
-    flow = load_flow(settings, name)
+    flow = load_flow(settings, wanted.flow)
     for warning in flow.warnings:
         echo(f"warning: {warning}")
-    spans = intervals(flow, start, end)
-    if one_shot:
+    spans = intervals(flow, wanted.start, wanted.end)
+    if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
-    runner = engine_named(engine or settings.engine, settings.master, settings.spark_log)
-    wanted = Backfill(
-        flow=flow,
-        root=settings.root(flow.name, run),
-        base=settings.feeds_base(flow),
-        engine=runner,
-        claim=Claim.TAKE_OVER if take_over else Claim.ASK,
-    )
+    runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
+    judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
+    root = settings.root(flow.name, wanted.run)
+    gate = checking(judge, root, flow) if wanted.check else publish_at_once
     progress = Progress(flow, len(spans), echo)
     try:
-        ran = run_backfill(wanted, spans, done=progress.done)
+        ran = run_backfill(_backfill(wanted, settings, flow, runner, gate), spans, done=progress.done)
     finally:
         runner.close()
+        judge.close()
     progress.summary(ran)
-    here = "" if run == MAIN_RUN else f" --run {run}"
-    echo(f"next: pulseline status {name}{here}, or pulseline show {name} {list(flow.streams)[-1]}{here}")
+    _next(wanted, flow, ran, echo)
+
+
+def _backfill(wanted: Wanted, settings: Settings, flow: Flow, engine: Engine, gate: Gate) -> Backfill:
+    return Backfill(
+        flow=flow,
+        root=settings.root(flow.name, wanted.run),
+        base=settings.feeds_base(flow),
+        engine=engine,
+        claim=Claim.TAKE_OVER if wanted.take_over else Claim.ASK,
+        gate=gate,
+        last_gate=hold if wanted.hold else None,
+    )
+
+
+def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
+    """Give the gate that checks each interval with Great Expectations before it is published.
+
+    Args:
+        spark: runs the expectations; started when the first interval comes.
+        root: the run's folder.
+        flow: what runs; a commit that an older flow began is judged by its own.
+    """
+
+    def judge(number: int, state: LogState) -> Sequence[Judged]:
+        from pipelines.jobs.check import check_commit
+
+        plan = state.commits[number].plan
+        own = Flow.from_definition(json.loads(plan)["flow"]) if plan else flow
+        return check_commit(spark.session(), own, root, number, state)
+
+    return Checked(judge)
+
+
+def _next(wanted: Wanted, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+    here = "" if wanted.run == MAIN_RUN else f" --run {wanted.run}"
+    held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
+    step = (
+        f"pulseline show {wanted.flow} {list(flow.streams)[-1]}{here}, or pulseline report {wanted.flow}{here}"
+        if held is None
+        else f"pulseline check {wanted.flow} --commit {held}{here}, then "
+        f"pulseline publish {wanted.flow} --commit {held}{here}"
+    )
+    echo(f"next: {step}")
+    if wanted.as_json:
+        told = {"flow": flow.name, "run": wanted.run, "commits": [facts_of(each.entry) for each in ran], "next": step}
+        echo(json.dumps(told))
+
+
+def facts_of(entry: Entry) -> dict[str, object]:
+    """Give what a commit says of itself, for a line of JSON."""
+    return {
+        "commit": entry.commit,
+        "state": entry.state.value,
+        "start": instant_text(entry.span.start),
+        "end": instant_text(entry.span.end),
+        "counts": dict(entry.counts),
+        "hashes": dict(entry.hashes),
+        "verdict": entry.verdict,
+    }
 
 
 class Progress:
-    """A line for each published interval, with the time that the rest will take.
+    """A line for each interval, with the time that the rest will take.
 
     Args:
         flow: what runs.
@@ -75,16 +150,27 @@ class Progress:
         left = max(0, self._total - self._count)
         rest = (time.perf_counter() - self._begun) / self._count * left
         remains = f"{left} left, about {rest:.0f} s" if left else "all done"
-        self._echo(f"{span_text(self._flow, ran.entry)}  {rows_text(ran.entry)}  {ran.seconds:.1f} s  ({remains})")
+        waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
+        rows = rows_text(ran.entry)
+        self._echo(f"{span_text(self._flow, ran.entry)}  {rows}  {ran.seconds:.1f} s{waits}  ({remains})")
 
     def summary(self, ran: list[Ran]) -> None:
         """Say what all intervals gave together."""
         seconds = time.perf_counter() - self._begun
-        commits = ", ".join(str(each.entry.commit) for each in ran[:8]) + (", ..." if len(ran) > 8 else "")  # noqa: PLR2004
-        replaced = sum(len(each.entry.supersedes) for each in ran)
+        seen = [each.entry for each in ran if each.entry.state is State.PUBLISHED]
+        commits = ", ".join(str(entry.commit) for entry in seen[:8]) + (", ..." if len(seen) > 8 else "")  # noqa: PLR2004
+        replaced = sum(len(entry.supersedes) for entry in seen)
         note = f", replacing {replaced} earlier ones" if replaced else ""
-        noun = "commit" if len(ran) == 1 else "commits"
-        self._echo(f"published {len(ran)} {noun} ({commits}){note} in {seconds:.1f} s")
+        noun = "commit" if len(seen) == 1 else "commits"
+        named = f" ({commits})" if seen else ""
+        held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]
+        waits = f"; commit {held[0]} waits to be checked" if held else ""
+        self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(seen)}{waits}")
+
+
+def _kept(seen: Sequence[Entry]) -> str:
+    verdicts = list(dict.fromkeys(entry.verdict for entry in seen if entry.verdict))
+    return f"; {', '.join(verdicts)}" if verdicts else ""
 
 
 def span_text(flow: Flow, entry: Entry) -> str:

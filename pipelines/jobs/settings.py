@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAIN_RUN = "main"
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -48,7 +49,13 @@ class Settings:
         """
         if not RUN_NAME.fullmatch(run):
             raise WrongUse(f"--run must be a name of letters, digits, `_` and `-`; it is `{run}`")
+        if flow in TAKEN:
+            raise WrongUse(f"a flow cannot be called `{flow}`: {TAKEN[flow]} lie in that folder; give it another name")
         return self.home / flow / run
+
+    def pages(self, flow: str, run: str = MAIN_RUN) -> Path:
+        """Give the folder of a run's pages."""
+        return self.home / "reports" / flow / run
 
 
 def config_folder() -> Path:
@@ -92,6 +99,15 @@ def load_flow(settings: Settings, name: str) -> Flow:
     """
     from pipelines.flows.reading import read_flow
 
+    return read_flow(flow_file(settings, name), {})
+
+
+def flow_file(settings: Settings, name: str) -> Path:
+    """Find the file of a flow by its name, or by its path.
+
+    Raises:
+        WrongUse: there is no such flow.
+    """
     file = Path(name)
     if file.suffix not in {".yaml", ".yml"}:
         file = settings.config / "flows" / f"{name}.yaml"
@@ -102,4 +118,4 @@ def load_flow(settings: Settings, name: str) -> Flow:
         nearest = get_close_matches(name, known, 1)
         hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; there are: {', '.join(known) or 'none'}"
         raise WrongUse(f"no flow `{name}`: {file} is not there{hint}")
-    return read_flow(file, {})
+    return file

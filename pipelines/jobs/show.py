@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.light import spare_pandas
@@ -22,7 +23,6 @@ from pipelines.jobs.printing import csv_header, csv_lines, json_lines, rows_text
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow.dataset as ds
@@ -212,8 +212,9 @@ def show_ledger(flow: str, reason: str | None, limit: int, shape: str, run: str,
     elif not counts:
         tell(f"the ledger of {known.name} is empty: every row that landed is in a stream")
     else:
-        _print_counts(known, counts, tell)
-        _print_lines(known, reason, sum(n for words, n in counts.items() if reason in {None, words[1]}), pages, tell)
+        asked = Counter({words: rows for words, rows in counts.items() if reason in {None, words[1]}})
+        _print_counts(known, asked, tell)
+        _print_lines(known, reason, asked.total(), pages, tell)
 
 
 def _print_counts(known: KnownRun, counts: Counter[tuple[str, str, str]], tell: Tell) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.clock import DEFAULT_MAX_JUMP, wall_now
 from pipelines.engine.columns import instant_text
-from pipelines.engine.commits import open_driver
+from pipelines.engine.commits import CommitLog, Driver, open_driver
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.history import CommitKind
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.batch import SparkEngine
-    from pipelines.engine.commits import Driver
     from pipelines.engine.history import Entry
     from pipelines.engine.inbox import Inbox
     from pipelines.engine.recording import Recording
@@ -147,8 +146,13 @@ class Session:
         pending = self.runner.finish_pending()
         if pending is not None:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
+        if self.landing.final is not None and self.runner.last_sequence() >= self.landing.last_id:
+            ended = instant_text(self.landing.final)
+            raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
         self.start = self._first_reading()
-        self.lander = LiveLanding(self.landing, live.flow, open_feeds(live.flow, live.base, self.landing), self.start)
+        feeds = open_feeds(live.flow, live.base, self.landing)
+        watching = Driver(live.root, live.flow.name, CommitLog(live.root), driver.token)
+        self.lander = LiveLanding(self.landing, live.flow, feeds, self.start, held=watching.state)
 
     def _first_reading(self) -> int:
         """Give the reading to go on from: where the landing stands, or where the run is to begin.

@@ -41,7 +41,7 @@ def test_the_demo(home: Path, lent: LentSpark, monkeypatch: pytest.MonkeyPatch) 
     assert "6,063 flights landed, 35 were cancelled" in text
     assert len(re.findall(r"^\S+ +[\d,]+  [0-9a-f]{32}  (\d+) of \1 equal$", text, re.MULTILINE)) == TABLES
     assert "DIFFERENT" not in text
-    assert_page(home / "flights" / "main" / "report" / "index.html", text)
+    assert_page(home / "reports" / "flights" / "main" / "index.html", text)
     assert_again(home / "flights" / "main", lent)
 
 

@@ -84,11 +84,11 @@ def rows_by_commit(table: Path) -> Counter[int]:
 def said_rows(entry: Entry, table: Path) -> int | None:
     """Give how many rows a commit says it has in a table; None where it does not say."""
     if table.name == "ledger":
-        return sum(entry.counts["ledger"].values())  # type: ignore[attr-defined]
+        return sum(entry.counts.get("ledger", {}).values())  # type: ignore[attr-defined]
     if table.parent.name != "streams":
         return None
-    count = entry.counts[table.name]
-    return sum(rows for kind, rows in count.items() if kind in {"data", "timer", "cti"})  # type: ignore[attr-defined]
+    count = entry.counts.get(table.name, {})
+    return sum(rows for kind, rows in count.items() if kind in {"data", "start", "end", "timer", "cti"})  # type: ignore[attr-defined]
 
 
 def assert_nothing_twice(root: Path) -> None:

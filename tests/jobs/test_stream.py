@@ -31,6 +31,7 @@ from tests.jobs.test_cuts import ENDS, examples, placed
 from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from pipelines.engine.history import Entry
     from tests.conftest import LentSpark
 
 EXAMPLES = int(os.environ.get("PULSELINE_EXAMPLES", "54"))
@@ -47,7 +48,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_drawn_flows_stream_as_they_are_backfilled(kind: str) -> None:
+def test_drawn_flows_give_the_same_on_core_batch_and_stream(kind: str, spark: LentSpark) -> None:
     @examples(max(1, EXAMPLES // len(KINDS)))
     @given(
         flow=flows(kind),
@@ -75,6 +76,7 @@ def test_drawn_flows_stream_as_they_are_backfilled(kind: str) -> None:
             readings = sorted({*(at for at in cuts if START < at < END), END})
             streamed(made, "live", START, readings, buckets=buckets, final=final, restart=restart, most=most)
             assert made.hashes("live", [(START, END)]) == whole
+            assert made.run("batch", [(START, END)], spark, buckets=buckets, final=final) == whole
 
     equal()
 
@@ -272,3 +274,52 @@ def test_a_pending_epoch_is_no_backfills_and_a_pending_interval_no_streams(
     refused = pytest.raises(epochs.PendingIntervalError, match="pulseline run")
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, refused:
         runner_of(wanted, driver)
+
+
+def test_a_pending_commit_of_another_plan_leaves_no_operator_behind(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    slower = replace(here.flow.streams["beating"], policy=HeartbeatPolicy(interval=MINUTE))
+    edited = replace(here.flow, streams={**here.flow.streams, "beating": slower})
+    for run, anew in (("kept operators", False), ("fresh operators", True)):
+        wanted = here.wanted(run)
+        with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
+            land_readings(wanted, BEGIN, READINGS)
+            patch.setattr(epochs, "run_stages", stop)
+            with pytest.raises(InterruptedError):
+                runner_of(wanted, driver).advance(0, 4)
+        with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+            runner = runner_of(replace(wanted, flow=edited), driver)
+            if anew:
+                runner = runner_of(replace(wanted, flow=edited), driver)
+            runner.advance(4, len(READINGS))
+    assert here.hashes("kept operators", WHOLE) == here.hashes("fresh operators", WHOLE)
+    assert here.hashes("kept operators", WHOLE) != here.hashes("whole", WHOLE)
+
+
+def test_a_checkpoint_that_plans_other_spans_than_the_pending_commit_keeps_the_rest(
+    here: Trial, monkeypatch: pytest.MonkeyPatch, spark: LentSpark
+) -> None:
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    def further(runner: epochs.EpochRunner, after: int, upto: int) -> Entry | None:
+        return advance(runner, after, upto + 2)
+
+    wanted, advance = here.wanted("other spans", spark), epochs.EpochRunner.advance
+    stream_readings(wanted, BEGIN, READINGS[:2])
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "run_stages", stop)
+        patch.setattr(epochs.EpochRunner, "advance", further)
+        with pytest.raises(InterruptedError):
+            stream_readings(wanted, BEGIN, READINGS)
+    pending = log_state(wanted.root).pending
+    assert pending is not None
+    assert pending.sequences == (3, 4, 5), "the checkpoint plans 3 alone"
+    stream_readings(wanted, BEGIN, READINGS)
+    sequences = [entry.sequences for entry in log_state(wanted.root).published]
+    assert sequences == [(1,), (2,), (3, 4, 5), *((number,) for number in range(6, len(READINGS) + 1))]
+    assert here.hashes("other spans", WHOLE) == here.hashes("whole", WHOLE)

@@ -1,0 +1,63 @@
+"""Along which rows of a stream timers increase and promises bind: read from the flow, never from rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.flows.model import DIVERTED, Source
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow, Stream
+
+PORT = "port"
+"""The column that a merge of streams adds."""
+
+
+def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
+    """Name the columns that tell the timers of one heartbeat and key from all others in a stream.
+
+    From a merge on these are the port and, where several keys share a port, the key: each key has a clock of its own.
+
+    Args:
+        flow: the model.
+        name: a stream or side stream.
+
+    Returns:
+        The columns; () is one clock for all. None where the stream has no timers, or where nothing tells them apart any
+        more: a heartbeat over timers, and ports of which a later merge of streams took the name.
+    """
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED):
+        return None
+    if made.operator == "heartbeat":
+        return None if has_timers(flow, made.inputs[0]) else made.by
+    if made.operator == "merge":
+        return _merged(flow, made)
+    return timer_scope(flow, made.inputs[0])
+
+
+def _merged(flow: Flow, stream: Stream) -> tuple[str, ...] | None:
+    scopes = [timer_scope(flow, name) for name in stream.inputs if has_timers(flow, name)]
+    known = [scope for scope in scopes if scope is not None]
+    if not known or len(known) < len(scopes):
+        return None
+    port = PORT if stream.ports is None or stream.ports.column is None else stream.ports.column
+    if port == PORT and any(PORT in scope for scope in known):
+        return None
+    return tuple(dict.fromkeys((port, *(column for scope in known for column in scope))))
+
+
+def has_timers(flow: Flow, name: str) -> bool:
+    """Say whether timers can stand among the rows of a source, stream or side stream."""
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED):
+        return False
+    return made.operator == "heartbeat" or any(has_timers(flow, read) for read in made.inputs)
+
+
+def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
+    """Name the columns of one timeline of promises; () is one for all, None where the stream makes none itself."""
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED) or made.operator != "advance_time":
+        return None
+    return made.by

@@ -1,0 +1,97 @@
+"""The expectations as Great Expectations has them: a class each, and the suites of a flow.
+
+Each asks one SQL query, `metric_dependencies` says so: GX's own class would run it twice, once for rows that we look up
+ourselves, with the rows around them, where there are any.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import great_expectations as gx
+from great_expectations.compatibility.pydantic import Field
+from great_expectations.core.result_format import ResultFormat
+from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
+from great_expectations.expectations.metadata_types import FailureSeverity
+
+from expectations.laws import ACCOUNT_HOLDS, BLOCKING, Law, account_holds, laws_of
+
+if TYPE_CHECKING:
+    from great_expectations.execution_engine.execution_engine import ExecutionEngine
+
+    from pipelines.flows.model import Flow
+
+ROWS = "unexpected_rows_query.row_count"
+
+
+class LawExpectation(UnexpectedRowsExpectation):
+    """A law over the rows of a span, with the timers and CTIs that still bind from before it."""
+
+    metric_dependencies: ClassVar[tuple[str, ...]] = (ROWS,)
+    scope: list[str] = Field(default_factory=list)
+    """Columns within which rows bind each other."""
+
+    def _validate(
+        self,
+        metrics: dict[str, Any],
+        runtime_configuration: dict[str, Any] | None = None,  # noqa: ARG002 - the overridden signature
+        execution_engine: ExecutionEngine[Any] | None = None,  # noqa: ARG002 - the overridden signature
+    ) -> dict[str, Any]:
+        """Hold the law when no row breaks it."""
+        return {"success": metrics[ROWS] == 0, "result": {"observed_value": metrics[ROWS]}}
+
+
+class ExpectTimersToIncrease(LawExpectation):
+    """Timer timestamps strictly increase in stream order, within `scope`."""
+
+
+class ExpectNoEventBehindCti(LawExpectation):
+    """No event starts (an end edge: ends) before a CTI sent before it, within `scope`."""
+
+
+class ExpectCtisToIncrease(LawExpectation):
+    """CTIs strictly increase in stream order, within `scope`."""
+
+
+class ExpectAccountToHold(LawExpectation):
+    """Every row that came into an operator left, was set aside, is in the ledger as dropped, or is held."""
+
+
+CLASSES: dict[str, type[LawExpectation]] = {
+    "timers_increase": ExpectTimersToIncrease,
+    "no_event_behind_cti": ExpectNoEventBehindCti,
+    "ctis_increase": ExpectCtisToIncrease,
+    ACCOUNT_HOLDS: ExpectAccountToHold,
+}
+
+
+def expectation_of(law: Law) -> LawExpectation:
+    """Make the expectation of a law; sentence, query and remedy stand on the instance, or GX would not store them."""
+    return CLASSES[law.name](
+        unexpected_rows_query=_account_query(law) if law.name == ACCOUNT_HOLDS else law.query(),
+        scope=list(law.scope),
+        description=law.sentence,
+        severity=FailureSeverity.CRITICAL if law.severity == BLOCKING else FailureSeverity.WARNING,
+        notes=law.remedy,
+        meta={"law": law.name, "table": law.table, "remedy": law.remedy},
+        result_format=ResultFormat.BASIC,
+    )
+
+
+def _account_query(law: Law) -> str:
+    return f"SELECT * FROM {{batch}} WHERE `stream` = '{law.table}' AND {law.broken}"  # noqa: S608 - a stream's name is a word
+
+
+def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
+    """Make the suite of a stream or side stream: what must hold of its rows."""
+    return suite_of(f"{flow.name}.{stream}", laws_of(flow, stream))
+
+
+def account_suite(flow: Flow) -> gx.ExpectationSuite:
+    """Make the suite of the accounts of a flow's operators."""
+    return suite_of(f"{flow.name}.account", tuple(account_holds(stream) for stream in flow.streams))
+
+
+def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:
+    """Make a suite of laws."""
+    return gx.ExpectationSuite(name=name, expectations=[expectation_of(law) for law in laws])

@@ -1,0 +1,293 @@
+"""What a report is told, read from the tables of a run: the whole run, or one of its intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from expectations import report
+from pipelines.engine.history import CommitKind, State
+from pipelines.engine.lease import wall_ticks
+from pipelines.engine.manifests import read_sequence
+from pipelines.engine.quality import read_quality
+from pipelines.engine.readers import read_ledger, read_stream
+from pipelines.flows.model import DIVERTED
+from pipelines.jobs.counts import counted
+from pipelines.jobs.drawing import stream_words
+from pipelines.jobs.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.history import Entry, LogState
+    from pipelines.engine.quality import Quality
+    from pipelines.flows.model import Flow, Stream
+
+PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
+KINDS = frozenset({"data", "start", "end", "timer", "cti"})
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """The run, or the interval of it, that a page is about."""
+
+    flow: Flow
+    root: Path
+    run: str
+    state: LogState
+    span: Span | None = None
+    """[start, end) of the interval, in ticks; None for the whole run."""
+
+    def has(self, entry: Entry) -> bool:
+        """Say whether a commit is of the interval."""
+        return self.span is None or (entry.span.start < self.span[1] and self.span[0] < entry.span.end)
+
+    @property
+    def published(self) -> tuple[Entry, ...]:
+        """Give the published commits, in the order of their spans."""
+        return tuple(entry for entry in self.state.published if self.has(entry))
+
+    @property
+    def commits(self) -> tuple[Entry, ...]:
+        """Give every commit, whatever became of it."""
+        return tuple(entry for entry in self.state.commits.values() if self.has(entry))
+
+    @property
+    def before(self) -> Entry | None:
+        """Give the last published commit before the interval."""
+        start = None if self.span is None else self.span[0]
+        return next((e for e in reversed(self.state.published) if start is not None and e.span.end <= start), None)
+
+    @property
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Give where the page begins and ends."""
+        if self.span is not None:
+            return self.span
+        spans = [entry.span for entry in self.published]
+        return min((span.start for span in spans), default=None), max((span.end for span in spans), default=None)
+
+
+def read_facts(about: Reported, certificate: report.Certificate | None) -> report.ReportFacts:
+    """Read all that the page says.
+
+    Args:
+        about: the run, or the interval of it.
+        certificate: of the same span, where one was made.
+    """
+    flow, root, state = about.flow, about.root, about.state
+    start, end = about.span or (None, None)
+    tables = {name: read_stream(root, name, start, end, key=flow.key_of(name), state=state) for name in flow.tables()}
+    checks = [each for each in read_quality(root) if is_current(about, each)]
+    first, last = about.bounds
+    return report.ReportFacts(
+        flow=flow.name,
+        about=flow.about,
+        run=about.run,
+        timezone=flow.timezone,
+        start=first,
+        end=last,
+        next_step=_next_step(about, checks),
+        made_at=wall_ticks(),
+        sources=tuple(_sources(flow, root, about.published)),
+        streams=tuple(
+            report.StreamFacts(name=name, does=_does(flow, name), rows=rows) for name, rows in tables.items()
+        ),
+        ledger=read_ledger(root, start, end, state=state),
+        commits=tuple(_commit(state, entry) for entry in about.commits),
+        epochs=tuple(_epoch(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
+        certificate=certificate,
+        accounts=tuple(_account(stream, about) for stream in flow.streams.values()),
+        expectations=_expectations(checks),
+        unchecked=len(unchecked(about, checks)),
+        picture=_picture(flow, tables),
+        versions={name: metadata.version(name) for name in PACKAGES},
+    )
+
+
+def is_current(about: Reported, check: Quality) -> bool:
+    """Say whether a check is of rows that count: of a commit that nothing replaced, or of a span as it stands.
+
+    A check of a span is out of date once something was published in it.
+    """
+    if about.span is not None and not (check.start < about.span[1] and about.span[0] < check.end):
+        return False
+    if check.commit:
+        entry = about.state.commits.get(check.commit)
+        return entry is not None and check.commit not in about.state.successors and not _made_good(about, entry)
+    return all(
+        entry.at <= check.at
+        for entry in about.state.published
+        if entry.span.start < check.end and check.start < entry.span.end
+    )
+
+
+def _made_good(about: Reported, entry: Entry) -> bool:
+    """Say whether a rejected commit was followed by a published one of its span."""
+    later = about.state.at(entry.span)
+    return entry.state is State.REJECTED and later is not None and later.commit > entry.commit
+
+
+def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
+    """Give the published commits that no current check covers."""
+    numbers = {check.commit for check in checks}
+    spans = {(check.start, check.end) for check in checks if not check.commit}
+    return [
+        entry
+        for entry in about.published
+        if entry.commit not in numbers
+        and not any(start <= entry.span.start and entry.span.end <= end for start, end in spans)
+    ]
+
+
+def _expectations(checks: Sequence[Quality]) -> tuple[report.ExpectationFacts, ...]:
+    """Gather what was found of each expectation, over all its checks."""
+    groups: dict[tuple[str, str], list[Quality]] = {}
+    for check in checks:
+        groups.setdefault((check.table, check.expectation), []).append(check)
+    return tuple(_expectation(found) for found in groups.values())
+
+
+def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:
+    last = found[-1]
+    broken = tuple(
+        report.Broken(
+            start=check.start, end=check.end, commit=check.commit or None, unexpected=check.unexpected, rows=check.rows
+        )
+        for check in found
+        if not check.held
+    )
+    return report.ExpectationFacts(
+        name=last.expectation,
+        table=last.table,
+        severity=last.severity,
+        sentence=last.sentence,
+        remedy=last.remedy,
+        looked_at=sum(check.looked_at for check in found),
+        checks=len({(check.start, check.end, check.commit) for check in found}),
+        broken=broken,
+    )
+
+
+def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
+    """Give the command that a person would run next: what was rejected again, what is unchecked, else on."""
+    name, run = about.flow.name, "" if about.run == "main" else f" --run {about.run}"
+    said = Moments(about.flow.timezone).argument
+    rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
+    waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
+    missing = unchecked(about, checks)
+    if rejected:
+        span = rejected[-1].span
+        return f"pulseline run {name} --start {said(span.start)} --end {said(span.end)}{run}"
+    if waiting:
+        return f"pulseline check {name} --commit {waiting[-1].commit}{run}"
+    if missing:
+        start, end = missing[0].span.start, missing[-1].span.end
+        ends = f" --start {said(start)} --end {said(end)}" if missing[0].kind is CommitKind.INTERVAL else ""
+        return f"pulseline check {name}{ends}{run}"
+    if any(entry.kind is CommitKind.EPOCH for entry in about.published):
+        return f"pulseline status {name}{run}"
+    return f"pulseline run {name} --start ... --end ...{run}"
+
+
+def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
+    numbers = [number for entry in published for number in entry.sequences]
+    landed = [read_sequence(root / "landing" / "a", number) for number in numbers]
+    return [
+        report.SourceFacts(
+            name=name,
+            feed=source.feed.name or ", ".join(source.feed.paths),
+            rows=sum(sequence.sources[name].rows for sequence in landed),
+        )
+        for name, source in flow.sources.items()
+    ]
+
+
+def _does(flow: Flow, name: str) -> str:
+    """Say in words what the operator of a stream does."""
+    if name.endswith(DIVERTED):
+        return f"what {name.removesuffix(DIVERTED)} set aside: events behind a promise"
+    words = stream_words(flow.streams[name])
+    first = next(place for place, word in enumerate(words) if word.startswith("= "))
+    return "; ".join(words[first : first + 2]).removeprefix("= ")
+
+
+def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
+    later = state.successors.get(entry.commit)
+    replaced = ", ".join(str(number) for number in entry.supersedes)
+    note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
+    if entry.state is State.REJECTED:
+        note = entry.verdict or ""
+    counts = [counted(entry, name) for name in entry.counts if name not in {"landed", "ledger"}]
+    durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
+    content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None
+    return report.CommitFacts(
+        number=entry.commit,
+        kind=entry.kind.value,
+        state="superseded" if later else entry.state.value,
+        start=entry.span.start,
+        end=entry.span.end,
+        rows=sum(_rows(count) for count in counts) if entry.state is not State.INTENT else None,
+        seconds=sum(durations) / 1000 if durations else None,
+        hash=content,
+        note=note,
+    )
+
+
+def _epoch(entry: Entry) -> report.EpochFacts:
+    found = entry.detail.get("lateness")
+    late = found if isinstance(found, dict) else {}
+    return report.EpochFacts(
+        number=entry.commit,
+        at=entry.at,
+        idle=entry.idle,
+        timers=late.get("timers", 0),
+        p50_ms=late.get("p50_ms"),
+        p99_ms=late.get("p99_ms"),
+    )
+
+
+def _rows(count: Mapping[str, int]) -> int:
+    return sum(rows for kind, rows in count.items() if kind in KINDS)
+
+
+def _account(stream: Stream, about: Reported) -> report.Account:
+    """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
+    before = counted(about.before, stream.name).get("held", 0) if about.before else 0
+    rows_in = main = side = dropped = 0
+    held = before
+    for entry in about.published:
+        count = counted(entry, stream.name)
+        rows_in += count.get("in", 0)
+        main += count.get("passed", 0)
+        side += sum(_rows(counted(entry, name)) for name in stream.sides)
+        lines = counted(entry, "ledger").items()
+        dropped += sum(
+            rows for words, rows in lines if words.split()[0] == stream.name and words.split()[2] == "dropped"
+        )
+        held = count.get("held", held)
+    return report.Account(
+        stream=stream.name, rows_in=rows_in, main=main, side=side, dropped=dropped, held=held - before
+    )
+
+
+def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | None:
+    """Choose what the charts draw: the last stream that advances time, else the last stream."""
+    if not flow.streams:
+        return None
+    punctual = [stream for stream in flow.streams.values() if stream.operator == "advance_time"]
+    stream = punctual[-1] if punctual else list(flow.streams.values())[-1]
+    source = flow.sources[flow.sources_of(stream.name)[0]]
+    key = next((name for name in source.key if name in tables[stream.name].column_names), None)
+    payload = [name for name in ("carrier", "flight", "dest") if name in tables[stream.name].column_names]
+    return report.Picture(
+        stream=stream.name,
+        side=next(iter(stream.sides), None),
+        key=key,
+        delay=getattr(stream.policy, "delay", None),
+        tell=tuple(payload),
+    )

@@ -1,0 +1,106 @@
+"""The table `quality`: what is judged again replaces what was found before, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine import quality
+from pipelines.engine.handles import Handle
+from pipelines.engine.quality import Quality, quality_path, read_quality, write_quality
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.tables import NewFile
+
+DAY = 86_400_000_000
+FOUND = Quality(
+    expectation="ctis_increase",
+    table="punctual",
+    severity="blocking",
+    sentence="CTIs strictly increase – always.",
+    remedy="Run it again.",
+    held=False,
+    looked_at=12,
+    unexpected=1,
+    rows=({"kind": "cti", "place": 3, "governed_by": {"kind": "cti"}, "around": {"before": [], "after": []}},),
+    start=0,
+    end=DAY,
+    commit=7,
+    at=5 * DAY,
+)
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    root = tmp_path / "a 100% {x}[1]*"
+    write_quality(root, [FOUND, replace(FOUND, table="ordered", held=True, unexpected=0, rows=())])
+    assert read_quality(root) == (FOUND, replace(FOUND, table="ordered", held=True, unexpected=0, rows=()))
+
+
+def test_a_commit_is_replaced_as_a_whole_and_others_stay(tmp_path: Path) -> None:
+    span = replace(FOUND, commit=0)
+    other = replace(FOUND, commit=8, start=DAY, end=2 * DAY)
+    for rows in ([FOUND, replace(FOUND, table="beating")], [span], [other]):
+        write_quality(tmp_path, rows)
+    write_quality(tmp_path, [replace(FOUND, held=True)])
+    write_quality(tmp_path, [replace(FOUND, held=True)])
+    assert read_quality(tmp_path) == (span, replace(FOUND, held=True), other)
+
+
+def test_a_part_is_read(tmp_path: Path) -> None:
+    later = replace(FOUND, commit=8, start=DAY, end=2 * DAY)
+    span = replace(FOUND, commit=0, end=2 * DAY)
+    for row in (later, FOUND, span):
+        write_quality(tmp_path, [row])
+    assert read_quality(tmp_path, commit=8) == (later,)
+    assert read_quality(tmp_path, commit=0) == (span,)
+    assert read_quality(tmp_path, start=DAY) == (span, later)
+    assert read_quality(tmp_path, end=DAY) == (FOUND, span)
+
+
+def test_nothing_judged_reads_as_nothing(tmp_path: Path) -> None:
+    assert read_quality(tmp_path) == ()
+    write_quality(tmp_path, [])
+    assert not quality_path(tmp_path).exists()
+
+
+def test_rows_of_several_commits_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="of one commit or span"):
+        write_quality(tmp_path, [FOUND, replace(FOUND, commit=8)])
+
+
+def test_two_checks_at_once_both_keep_what_they_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_quality(tmp_path, [FOUND])
+    judge, other = quality._replace, replace(FOUND, commit=8)
+    came: list[Quality] = []
+
+    def late(path: Path, file: NewFile, commit: int) -> None:
+        if not came:
+            came.append(other)
+            handle = Handle(path)
+            handle.look()
+            write_quality(tmp_path, [other])
+            monkeypatch.setattr(quality, "Handle", lambda _: handle)
+            monkeypatch.setattr(handle, "keep_young", lambda: handle._table)
+        else:
+            monkeypatch.setattr(quality, "Handle", Handle)
+        judge(path, file, commit)
+
+    monkeypatch.setattr(quality, "_replace", late)
+    write_quality(tmp_path, [replace(FOUND, held=True)])
+    assert read_quality(tmp_path) == (replace(FOUND, held=True), other)
+
+
+def test_replaced_files_stay_for_an_hour(tmp_path: Path) -> None:
+    write_quality(tmp_path, [FOUND])
+    (first,) = quality_path(tmp_path).glob("*.parquet")
+    write_quality(tmp_path, [FOUND])
+    assert first.exists()
+    os.utime(first, (0, 0))
+    write_quality(tmp_path, [FOUND])
+    assert not first.exists()
+    assert read_quality(tmp_path) == (FOUND,)

@@ -1,0 +1,99 @@
+"""Every transcript once more, as a stream: an epoch a step, a new driver a step, on Spark, and through a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.history import State
+from pipelines.engine.readers import log_state
+from tests.engine.killed_transcript import PER_OPERATOR, chosen
+from tests.engine.streamed_transcripts import Cut, Driven, Live, longest
+from tests.engine.test_transcripts_on_engines import assert_told, shared
+from tests.jobs.test_kills import assert_nothing_twice
+
+if TYPE_CHECKING:
+    from tests.conftest import LentSpark
+    from tests.engine.test_transcripts_on_engines import Shared, Told
+
+CHECKOUT = Path(__file__).parents[2]
+OPERATORS = ("heartbeat", "merge", "advance_time")
+POINTS = ("intent", "adding", "unpublished")
+"""Where the documents of an operator are killed, one each."""
+FEW_STEPS = 6
+
+
+def hold(groups: list[Shared], cut: Cut, driven: Driven) -> None:
+    """Run documents as streams, and see that each holds and that each reading made a commit."""
+    found: Told = {}
+    for group in groups:
+        live = Live(group, cut)
+        live.land()
+        live.run(driven)
+        found |= live.told()
+        sequences = [entry.sequences for entry in log_state(live.root).published]
+        assert sequences == [(number,) for number in range(1, len(live.readings) + 1)]
+    assert_told(groups, found)
+
+
+@pytest.mark.parametrize(("half", "driven"), [*enumerate(Driven)])
+def test_transcripts_hold_as_a_stream_with_an_epoch_for_every_step(tmp_path: Path, half: int, driven: Driven) -> None:
+    hold(shared(tmp_path, 2)[half::2], Cut.STEPS, driven)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("cut", "driven", "buckets"), [*product(Cut, Driven, [1, 3])])
+def test_transcripts_hold_as_a_stream_however_it_is_cut_and_driven(
+    tmp_path: Path, cut: Cut, driven: Driven, buckets: int
+) -> None:
+    hold(shared(tmp_path, buckets), cut, driven)
+
+
+def test_most_steps_are_commits_of_their_own(tmp_path: Path) -> None:
+    lives = [Live(group) for group in shared(tmp_path, 1) if len(group.documents) == 1]
+    steps = [len(live.group.documents[0].steps) for live in lives]
+    assert sum(len(live.readings) for live in lives) > 0.9 * sum(steps)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_transcripts_hold_as_a_query_on_spark(tmp_path: Path, spark: LentSpark, operator: str) -> None:
+    (live,) = longest(shared(tmp_path, 2), operator, 1, most=FEW_STEPS)
+    live.land()
+    live.query(spark)
+    assert len(log_state(live.root).published) == len(live.readings)
+    assert_told([live.group], live.told())
+
+
+def killed(folder: Path, operator: str, rank: int, point: str, skip: int) -> None:
+    """Run documents in a process that dies at a point."""
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.engine.killed_transcript", str(folder), operator, str(rank), point, str(skip)],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("rank", range(PER_OPERATOR))
+def test_transcripts_hold_through_a_kill(tmp_path: Path, operator: str, rank: int) -> None:
+    live = chosen(tmp_path, operator, rank)
+    half = len(live.readings) // 2
+    killed(tmp_path, operator, rank, POINTS[rank], half)
+    state = log_state(live.root)
+    assert state.pending is not None
+    assert state.pending.state is State.INTENT
+    assert 0 < len(state.published) < len(live.readings)
+    live.run(Driven.ANEW)
+    assert_told([live.group], live.told())
+    assert_nothing_twice(live.root)

@@ -1,0 +1,266 @@
+"""The judge finds what is planted, and nothing else, however Spark has distributed the rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from expectations.judge import Outcome, batch_of, judge
+from expectations.laws import JUDGED, laws_of, timers_increase
+from tests.expectations.planted import (
+    EDGES,
+    GATES,
+    POINTS,
+    Planted,
+    Row,
+    edges,
+    flow_of,
+    good,
+    identity,
+    outcome,
+    placed,
+    row,
+    seconds,
+    shuffled,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from pipelines.flows.model import Flow
+    from tests.conftest import LentSpark
+
+SPAN = (1_000_000_000, 1_200_000_000)
+
+
+@pytest.fixture(scope="module")
+def session(spark: LentSpark) -> SparkSession:
+    return spark.session()
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Flow:
+    return flow_of(tmp_path, POINTS)
+
+
+def test_nothing_planted_nothing_found_and_pages_are_made(session: SparkSession, flow: Flow, tmp_path: Path) -> None:
+    found = judge(session, flow, good(flow).views(session), SPAN, tmp_path / "docs 100%", "commit 2")
+    assert [(each.table, each.expectation) for each in found if not each.held] == []
+    assert {(each.expectation, each.table): each.looked_at for each in found} == {
+        ("account_holds", "beating"): 606,
+        ("timers_increase", "beating"): 60,
+        ("account_holds", "ordered"): 666,
+        ("timers_increase", "ordered"): 60,
+        ("account_holds", "punctual"): 666,
+        ("timers_increase", "punctual"): 60,
+        ("no_event_behind_cti", "punctual"): 606,
+        ("ctis_increase", "punctual"): 6,
+    }
+    index = (tmp_path / "docs 100%" / "index.html").read_text()
+    assert "planted.punctual" in index
+    results = json.loads((tmp_path / "docs 100%" / "planted.punctual.json").read_text())
+    said = {each["expectation_config"]["description"]: each for each in results["results"]}
+    assert set(said) == {law.sentence for law in laws_of(flow, "punctual")}
+    assert all(each["expectation_config"]["severity"] == "critical" for each in said.values())
+
+
+@dataclass
+class Spoilt:
+    """Streams in which violations were planted, and what the judge found."""
+
+    streams: Planted
+    planted: dict[tuple[str, str], list[Row]]
+    """By expectation and table, the rows that break it, in stream order."""
+    governors: dict[tuple[Any, ...], int]
+    """By the identity of a row that breaks something, the arrival of what it is held against, in seconds."""
+    found: tuple[Outcome, ...] = ()
+
+
+@pytest.fixture(scope="module")
+def spoilt(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+    """Plant violations at partition, key and interval boundaries of every stream, and judge once."""
+    made = Spoilt(good(flow_of(tmp_path_factory.mktemp("spoilt"), POINTS)), {}, {})
+    spoil_timers(made, "beating")
+    spoil_port(made, "ordered")
+    spoil_promises(made, "punctual")
+    made.found = judge(session, made.streams.flow, made.streams.views(session), SPAN)
+    return made
+
+
+def spoil_timers(made: Spoilt, stream: str) -> None:
+    """Stop time where a partition begins, at the last timer of gate p, and at the first one of gate r in the span."""
+    rows = made.streams.streams[stream]
+    timers = [number for number, each in enumerate(rows) if each["kind"] == "timer"]
+    of = {gate: [number for number in timers if rows[number]["gate"] == gate] for gate in GATES}
+    cut = next(number for number in timers if first_of_partition(rows, timers, number))
+    planted = [cut, of["p"][-1], of["r"][0]]
+    for number in planted:
+        before = 990 if number == of["r"][0] else rows[timers[timers.index(number) - 1]]["arrival"]
+        rows[number]["event_time"] = before - (1 if number == of["p"][-1] else 0)
+        made.governors[identity(rows[number])] = before
+    made.planted["timers_increase", stream] = [
+        rows[number] for number in sorted(planted, key=lambda at: order(rows[at]))
+    ]
+
+
+def order(each: Row) -> tuple[Any, ...]:
+    """Say where a row of a stream by gate stands."""
+    return (each["arrival"], each["gate"], each["place"])
+
+
+def first_of_partition(rows: list[Row], timers: list[int], number: int) -> bool:
+    """Say whether a partition begins between a timer and the one before it of its gate."""
+    place = timers.index(number)
+    if not place or rows[timers[place - 1]]["gate"] != rows[number]["gate"]:
+        return False
+    return any(timers[place - 1] < edge <= number for edge in edges(rows)[1:-1])
+
+
+def spoil_port(made: Spoilt, stream: str) -> None:
+    """Send a timer of port q again; the other ports have one of the same time, and may."""
+    rows = made.streams.streams[stream]
+    bad = next(each for each in rows if each["kind"] == "timer" and each["arrival"] == 1_100 and each["gate"] == "q")
+    bad["event_time"] = 1_090
+    made.governors[identity(bad)] = 1_090
+    made.planted["timers_increase", stream] = [bad]
+
+
+def spoil_promises(made: Spoilt, stream: str) -> None:
+    """Break the promise of the interval before, one that stands in another partition, and repeat one."""
+    rows = made.streams.streams[stream]
+    cut = next(edge for edge in edges(rows)[4:-1] if rows[edge]["kind"] == "data")
+    promise = max((each for each in rows[:cut] if each["kind"] == "cti"), key=lambda each: each["event_time"])
+    first = next(each for each in rows if each["kind"] == "data")
+    ctis = [each for each in rows if each["kind"] == "cti"]
+    rows[cut]["event_time"], first["event_time"] = promise["event_time"] - 1, 979
+    ctis[3]["event_time"] = ctis[2]["event_time"]
+    made.governors |= {identity(first): 990, identity(rows[cut]): promise["arrival"]}
+    made.governors[identity(ctis[3])] = ctis[2]["arrival"]
+    made.planted["no_event_behind_cti", stream] = [first, rows[cut]]
+    made.planted["ctis_increase", stream] = [ctis[3]]
+
+
+def test_exactly_what_is_planted_is_found(spoilt: Spoilt) -> None:
+    found = {(each.expectation, each.table): [identity(row) for row in each.rows] for each in spoilt.found if each.rows}
+    assert found == {law: [identity(row) for row in rows] for law, rows in spoilt.planted.items()}
+    counted = {(each.expectation, each.table): each.unexpected for each in spoilt.found if not each.held}
+    assert counted == {law: len(rows) for law, rows in spoilt.planted.items()}
+    assert all(each.severity == "blocking" and each.remedy for each in spoilt.found)
+
+
+def test_each_row_is_held_against_what_governs_it(spoilt: Spoilt) -> None:
+    rows = [row for each in spoilt.found for row in each.rows]
+    assert {identity(row): seconds(row["governed_by"]["arrival"]) for row in rows} == spoilt.governors
+    assert {row["governed_by"]["commit"] for row in rows} == {1, 2}, "of the span, and of the one before"
+
+
+def test_the_rows_around_stand_in_stream_order(spoilt: Spoilt) -> None:
+    ordered = spoilt.streams.streams["ordered"]
+    position = ordered.index(spoilt.planted["timers_increase", "ordered"][0])
+    around = outcome(spoilt.found, "timers_increase", "ordered").rows[0]["around"]
+    assert [identity(each) for each in around["before"]] == [
+        identity(each) for each in ordered[position - 3 : position]
+    ]
+    assert [identity(each) for each in around["after"]] == [identity(ordered[position + 1])]
+    first = next(each for each in outcome(spoilt.found, "timers_increase", "beating").rows if each["gate"] == "r")
+    assert [row["commit"] for row in first["around"]["before"]] == [1], "what binds from before the span stands there"
+
+
+def test_an_outcome_is_plain(spoilt: Spoilt) -> None:
+    for each in spoilt.found:
+        assert json.loads(json.dumps(each.rows)) == list(each.rows)
+        assert all(JUDGED not in row for row in each.rows)
+
+
+def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSession, flow: Flow) -> None:
+    streams = good(flow)
+    ordered, punctual = streams.streams["ordered"], streams.streams["punctual"]
+    ordered.append({**ordered[-1], "place": ordered[-1]["place"] + 1})
+    punctual.remove(next(each for each in punctual if each["kind"] == "timer"))
+    late = [each for each in punctual if each["kind"] == "data" and each["arrival"] > 1_100]
+    for each in late:
+        each["event_time"] = 5
+    found = judge(session, flow, streams.views(session), SPAN)
+    behind = outcome(found, "no_event_behind_cti", "punctual")
+    assert behind.unexpected == len(late)
+    assert [identity(each) for each in behind.rows] == [identity(each) for each in late[:20]]
+    assert all(each["around"]["before"] for each in behind.rows)
+
+    accounts = {each.table: each for each in found if each.expectation == "account_holds"}
+    assert {table: (each.held, each.unexpected) for table, each in accounts.items()} == {
+        "beating": (True, 0),
+        "ordered": (False, 1),
+        "punctual": (False, 2),
+    }
+    whole = {"rows_in": 666, "main": 667, "side": 0, "dropped": 0, "held": 0, "missing": -1}
+    assert accounts["ordered"].rows == (whole,)
+    assert accounts["punctual"].rows[0]["missing"] == 2
+
+
+def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(session: SparkSession, tmp_path: Path) -> None:
+    """Gate p lies a thousand seconds behind the promises of gate q, and q behind those of r; none of it is late."""
+    own = Planted(flow=flow_of(tmp_path, EDGES), streams={"own": lifetimes()}, landed=540)
+    rows = own.streams["own"]
+    ends = [each for each in rows if each["kind"] == "end" and each["gate"] == "q"]
+    ctis = [each for each in rows if each["kind"] == "cti" and each["gate"] == "r"]
+    ends[40]["event_end"] -= 20
+    ctis[-1]["event_time"] = ctis[-2]["event_time"]
+    found = judge(session, own.flow, own.views(session), SPAN)
+    broken = {each.expectation: [identity(row) for row in each.rows] for each in found if not each.held}
+    assert broken == {"no_event_behind_cti": [identity(ends[40])], "ctis_increase": [identity(ctis[-1])]}
+    around = [row for each in found for bad in each.rows for row in bad["around"]["before"]]
+    assert [row["gate"] for row in around] == ["q"] * 3 + ["r"] * 3, "a stream by key is read key by key"
+
+
+def lifetimes() -> list[Row]:
+    """Give starts and ends of events; an end's start lies far behind the promises, its end never does."""
+    rows = []
+    for number, gate in enumerate(GATES):
+        for at in range(1_000, 1_090):
+            now = at + 1_000 * number
+            rows += [row("start", at, now, gate), row("end", at, now - 50, gate, now)]
+            rows += [row("cti", at, now, gate)] if at % 3 == 0 else []
+    return placed(rows, ("gate",))
+
+
+def test_the_first_rows_of_a_span_are_held_against_nothing_where_nothing_went_before(
+    session: SparkSession, flow: Flow
+) -> None:
+    streams = good(flow)
+    streams.streams["punctual"][1]["event_time"] = 979
+    streams.before.clear()
+    assert all(each.held for each in judge(session, flow, streams.views(session), SPAN))
+
+
+def test_the_built_in_increasing_has_no_order_and_fails(session: SparkSession, flow: Flow) -> None:
+    """Rows of one key, all timers, in order and in 16 shuffled partitions: ours holds, the built-in does not."""
+    import great_expectations as gx
+    from great_expectations.expectations.core.expect_column_values_to_be_increasing import (
+        ExpectColumnValuesToBeIncreasing,
+    )
+
+    from expectations.suites import suite_of
+
+    timers = placed([row("timer", at, at, "p") for at in range(1_000, 2_000)], ("gate",))
+    rows = (
+        batch_of(Planted(flow, {}).views(session).tables["beating"])
+        .limit(0)
+        .unionByName(shuffled(session, timers).selectExpr("*", f"true AS {JUDGED}"))
+    )
+    ours = suite_of("ours", (timers_increase("beating", ("gate",)),))
+    context = gx.get_context(mode="ephemeral")
+    batch = (
+        context.data_sources.add_spark("spark", persist=False)
+        .add_dataframe_asset("rows")
+        .add_batch_definition_whole_dataframe("whole")
+        .get_batch(batch_parameters={"dataframe": rows})
+    )
+    assert batch.validate(ours).success
+    built_in = batch.validate(ExpectColumnValuesToBeIncreasing(column="event_time", strictly=True))
+    assert not built_in.success
+    assert built_in.result["unexpected_count"] > 100, "though every timer comes after the one before it"

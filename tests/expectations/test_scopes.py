@@ -1,0 +1,91 @@
+"""Which laws a flow asks for: what tells clocks and timelines apart follows from the flow alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from expectations.laws import Law, laws_of, quoted
+from expectations.scopes import has_timers, promise_scope, timer_scope
+from tests.expectations.planted import flow_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.flows.model import Flow
+
+HEAD = """\
+flow: scopes
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: [line, gate], time: sent, arrival: seen}
+  others: {feed: {parquet: others.parquet}, key: [line, gate], time: sent, arrival: seen}
+streams:
+"""
+STREAMS = """\
+  plain: {advance_time: rows, every: {events: 3}, late: divert}
+  own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
+  beating: {heartbeat: rows, interval: 10s}
+  twice: {heartbeat: beating, interval: 10s}
+  lines: {merge: beating, by: line, ports_by: {gate: [p, q]}}
+  ordered: {merge: beating, ports_by: {gate: [p, q]}}
+  behind: {advance_time: ordered, every: {events: 3}, late: drop}
+  both: {merge: [beating, others]}
+  again: {merge: [both, rows]}
+  mixed: {merge: [twice, rows]}
+"""
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Flow:
+    return flow_of(tmp_path, HEAD + STREAMS)
+
+
+def test_timers_are_told_apart_by_key_and_port(flow: Flow) -> None:
+    scopes = {name: timer_scope(flow, name) for name in ("rows", "plain.diverted", *flow.streams)}
+    assert scopes == {
+        "rows": None,
+        "plain.diverted": None,
+        "plain": None,
+        "own": None,
+        "beating": ("line", "gate"),
+        "twice": None,
+        "lines": ("gate", "line"),
+        "ordered": ("gate", "line"),
+        "behind": ("gate", "line"),
+        "both": ("port", "line", "gate"),
+        "again": None,
+        "mixed": None,
+    }
+    assert has_timers(flow, "twice")
+    assert not has_timers(flow, "own")
+
+
+def test_promises_bind_as_the_flow_says(flow: Flow) -> None:
+    scopes = {
+        name: promise_scope(flow, name) for name in ("plain", "plain.diverted", "own", "behind", "ordered", "rows")
+    }
+    assert scopes == {
+        "plain": (),
+        "plain.diverted": None,
+        "own": ("line", "gate"),
+        "behind": (),
+        "ordered": None,
+        "rows": None,
+    }
+
+
+def test_the_laws_of_a_stream(flow: Flow) -> None:
+    assert [law.name for law in laws_of(flow, "behind")] == ["timers_increase", "no_event_behind_cti", "ctis_increase"]
+    assert [law.name for law in laws_of(flow, "twice")] == []
+    assert "for each port: gate, line" in laws_of(flow, "behind")[0].sentence
+    assert "for each line, gate" in laws_of(flow, "beating")[0].sentence
+    assert "in the whole stream" in laws_of(flow, "plain")[0].sentence
+
+
+def test_names_of_columns_are_quoted_for_sql_and_for_great_expectations() -> None:
+    law = Law(name="x", table="t", sentence="", remedy="", scope=("a`{b}",), governor="cti", broken="true")
+    assert quoted("a`{b}") in law.marked("rows")
+    spelled = law.query().format(batch="rows")
+    assert quoted("a`{b}") in spelled
+    assert "FROM rows" in spelled
