@@ -22,7 +22,7 @@ LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
 
-.PHONY: help machine setup demo test lint types contracts check check-all parity-flows bench pictures clean
+.PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench pictures clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -57,6 +57,12 @@ $(STAMP): pyproject.toml constraints.txt | machine
 
 demo: setup ## run the flights flow and end with a summary and the path of a page to open
 	@$(BIN)/pulseline demo
+
+up: setup ## start Airflow on this machine, with a database of its own; ends with its address and password
+	@$(BIN)/python -m dags.local up
+
+down: setup ## end that Airflow, with its tasks and its database
+	@$(BIN)/python -m dags.local down
 
 test: setup ## run every test, fast tiers first; pytest's closing line comes last
 	@$(BIN)/python -m pytest $(TESTS)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Counts = Counter[tuple[str, str, str]]
 """Rows by stream or source, by where they are (`landed`, `stream`, `dropped`), and by kind."""
 LANDED, STREAM, DROPPED = "landed", "stream", "dropped"
-MADE = {"heartbeat": "timer", "advance_time": "cti"}
+MADE = {"heartbeat": "timer", "metronome": "timer", "advance_time": "cti"}
 """Kind of the rows that an operator makes itself. Those that came in look the same, so this kind is left out."""
 COLUMNS = "stream STRING, rows_in LONG, main LONG, side LONG, dropped LONG, held LONG, missing LONG"
 

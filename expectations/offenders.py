@@ -42,7 +42,8 @@ def offenders(spark: SparkSession, law: Law, rows: DataFrame, key: Sequence[str]
         found = spark.sql(_query(law, rows, key)).collect()
     finally:
         spark.catalog.dropTempView(VIEW)
-    plain = [_plain(row.asDict(recursive=True)) for row in found]
+    instants = frozenset(name for name, kind in rows.dtypes if kind == "timestamp")
+    plain = [_plain(row.asDict(recursive=True), instants) for row in found]
     places = {_place(row, key): row for row in plain}
     return tuple(_with_context(row, places, key) for row in [row for row in plain if row[BAD]][:MOST])
 
@@ -100,12 +101,9 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in {GOVERNED, BAD, POSITION}}
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn collected values into what JSON holds."""
-    ticks = {"arrival", "event_time", "event_end", "due_at", "landed_at"}
-    made = {
-        name: instant(value) if name in ticks and value is not None else _value(value) for name, value in row.items()
-    }
+def _plain(row: Mapping[str, Any], instants: frozenset[str]) -> dict[str, Any]:
+    """Turn collected values into what JSON holds; `instants` were collected as ticks."""
+    made = {name: instant(value) if name in instants else _value(value) for name, value in row.items()}
     if row[GOVERNED] is not None:
         governor = row[GOVERNED]
         made[GOVERNED] = {**governor, **{name: instant(governor[name]) for name in TIMES}}

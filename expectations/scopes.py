@@ -29,6 +29,8 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
+    if made.operator == "metronome":
+        return ()
     if made.operator == "heartbeat":
         return None if has_timers(flow, made.inputs[0]) else made.by
     if made.operator == "merge":
@@ -52,7 +54,7 @@ def has_timers(flow: Flow, name: str) -> bool:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return False
-    return made.operator == "heartbeat" or any(has_timers(flow, read) for read in made.inputs)
+    return made.operator in {"heartbeat", "metronome"} or any(has_timers(flow, read) for read in made.inputs)
 
 
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:

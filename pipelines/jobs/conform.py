@@ -7,6 +7,7 @@ a unit are ticks.
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import TIME, ticks
 from pipelines.engine.readers import read_ledger, read_stream
+from pipelines.engine.streaming import QueryFailedError
 from pipelines.flows.errors import FlowsError
 from pipelines.flows.model import FeedSpec
 from pipelines.jobs.backfill import Backfill, run_backfill
@@ -40,7 +42,7 @@ FEED = pa.schema(
         *(pa.field(name, TIME) for name in ("at", "time", "end")),
     ]
 )
-AT_ONCE = 4
+AT_ONCE = 2
 """Queries that run at the same time: each mostly waits, for Spark to start its reader and to write its checkpoint."""
 INSTANTS = ("arrival", "event_time", "event_end", "landed_at")
 
@@ -111,7 +113,7 @@ def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> 
         wanted = Backfill(flow=flow, root=root, base=base, engine=engine)
         if stream:
             readings = sorted({row["at"] for _, case in group for row in case.rows} - {start} | {close})
-            stream_readings(wanted, start, readings, final)
+            _play(wanted, start, readings, final)
         else:
             run_backfill(wanted, [(start, close)], final=final)
         read = {name: _rows(read_stream(root, name, key=flow.key_of(name))) for name in flow.streams}
@@ -119,6 +121,15 @@ def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> 
     for number, case in group:
         mine = {name: [row for row in rows if _is_mine(row, number, case)] for name, rows in read.items()}
         yield number, case.read(case, mine)
+
+
+def _play(wanted: Backfill, start: int, readings: list[int], final: int | None) -> None:
+    """Run the query; one that Spark ended for a reason of its own is started again, once, and goes on where it was."""
+    try:
+        stream_readings(wanted, start, readings, final)
+    except QueryFailedError as error:
+        print(f"started again: {error}", file=sys.stderr)  # noqa: T201 - standard output is the answers
+        stream_readings(wanted, start, readings, final)
 
 
 def _laid(row: Row) -> Row:

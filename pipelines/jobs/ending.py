@@ -57,6 +57,7 @@ CODES = MappingProxyType(
         "pipelines.engine.streaming.QueryFailedError": Exit.RUN_FAILED,
         "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
         "expectations.report.facts.ReportError": Exit.RUN_FAILED,
+        "expectations.checkpoints.CheckFailedError": Exit.RUN_FAILED,
     }
 )
 """Errors whose own sentence says all, by the full name of their class; the nearest base counts."""

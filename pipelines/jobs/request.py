@@ -1,7 +1,7 @@
 """`python -m pipelines.jobs.request KIND FLOW`: what Airflow is about to run, checked before anything heavy starts.
 
 The last line that it prints is one JSON object: what will be run, in words, and `commands`, the words of the
-`pulseline` commands by task. `skip` is there when nothing is left to be done, and says why.
+`pulseline` commands by task. `skip` is there when a task has nothing left to do, and says why.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def backfill(asked: Asked) -> Request:
     request: Request = {"flow": asked.flow.name, "run": MAIN_RUN, "force": force, **_told(asked, left or spans)}
     if not left:
         told = asked.moments.span(spans[0][0], spans[-1][1])
-        request["skip"] = f"{told} is published already and not stale, so nothing is run; `force` runs it again"
+        sentence = f"{told} is published already and not stale, so nothing is run; `force` runs it again"
+        request["skip"] = {"run": sentence}
     words = ["run", asked.called, *asked.words(_whole(left or spans)), *(["--engine", engine] if engine else [])]
     return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
 

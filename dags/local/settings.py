@@ -1,0 +1,87 @@
+"""Airflow's configuration for one machine: only what differs from its defaults, each line with its reason."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import json
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+from dags.local.place import CHECKOUT
+
+if TYPE_CHECKING:
+    from dags.local.place import Place
+
+ADMIN = "admin"
+SECRETS = {"fernet_key": 32, "secret_key": 32, "jwt_secret": 64}
+"""In bytes; fewer than 64 for the last one make Airflow warn at each request."""
+
+
+def write_settings(place: Place, port: int, database: str) -> None:
+    """Write airflow.cfg and the password file; secrets and password stay what they were.
+
+    Args:
+        place: where to write.
+        port: where the pages will be served.
+        database: URL of PostgreSQL.
+    """
+    kept = _kept_secrets(place)
+    found = configparser.RawConfigParser()
+    found.read_dict(_sections(place, port, database, kept))
+    _write_private(place, "airflow.cfg", _spelled(found))
+    if not place.passwords.is_file():
+        _write_private(place, place.passwords.name, json.dumps({ADMIN: secrets.token_urlsafe(9)}) + "\n")
+
+
+def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> dict[str, dict[str, object]]:
+    address = f"http://127.0.0.1:{port}"
+    return {
+        "core": {
+            "dags_folder": CHECKOUT / "dags",
+            "plugins_folder": CHECKOUT / "dags" / "plugins",
+            "load_examples": False,
+            # Workers are forked ahead, and one machine runs few tasks at once.
+            "parallelism": 4,
+            "simple_auth_manager_users": f"{ADMIN}:admin",
+            "simple_auth_manager_passwords_file": place.passwords,
+            "execution_api_server_url": f"{address}/execution/",
+            "fernet_key": kept["fernet_key"],
+        },
+        "api": {"host": "127.0.0.1", "port": port, "base_url": address, "secret_key": kept["secret_key"]},
+        "api_auth": {"jwt_secret": kept["jwt_secret"]},
+        "database": {"sql_alchemy_conn": database},
+        "scheduler": {
+            # A task whose process vanished is noticed within a minute, not within five.
+            "task_instance_heartbeat_timeout": 60,
+            "orphaned_tasks_check_interval": 30,
+        },
+        "logging": {"base_log_folder": place.folder / "logs", "colored_console_log": False},
+    }
+
+
+def _spelled(found: configparser.RawConfigParser) -> str:
+    """Spell the file; Airflow reads a single % as the begin of a reference."""
+    lines = ["# Written by `make up`; what is changed here is lost at the next one."]
+    for section in found.sections():
+        lines += ["", f"[{section}]"]
+        lines += [f"{name} = {str(value).replace('%', '%%')}" for name, value in found.items(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _kept_secrets(place: Place) -> dict[str, str]:
+    file = place.folder / "secrets.json"
+    if not file.is_file():
+        fresh = {name: base64.urlsafe_b64encode(secrets.token_bytes(size)).decode() for name, size in SECRETS.items()}
+        _write_private(place, file.name, json.dumps(fresh) + "\n")
+    found: dict[str, str] = json.loads(file.read_text())
+    return found
+
+
+def _write_private(place: Place, name: str, text: str) -> None:
+    """Write a file that only its owner reads."""
+    place.folder.mkdir(parents=True, exist_ok=True)
+    target = place.folder / name
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)

@@ -1,0 +1,1 @@
+"""What Airflow loads as plugins, into every one of its processes."""

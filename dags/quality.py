@@ -1,0 +1,46 @@
+"""# Quality: what is published, judged by Great Expectations.
+
+Behind the gate of each backfilled day, and behind every stream.
+
+## When all is well
+
+It runs by itself when a backfill or a stream of the flow has published: over the span that they name, else over all
+that is published. By hand: press *Trigger*, choose a run and a span.
+
+| task | does |
+| --- | --- |
+| `request` | reads the form, or what the assets said, and says in two seconds what is wrong with it |
+| `check` | `pulseline check`: every expectation over the span, with the last timer and CTI before it |
+| `report` | makes the page again, with what was found; it is the tab **Pulseline** |
+
+## When a task is red
+
+* `request`: its last line says which word of the form is wrong.
+* `check`: an expectation failed on rows that are published. The tab shows them, with the rows around them and the
+  timer or CTI that governed. Mend the cause, then backfill the days with *Run again what is published*.
+"""
+
+from airflow.sdk import DAG
+
+from dags.process import JobOperator, RequestOperator
+from dags.wiring import PATIENT, published, quality_form
+from pipelines.jobs.offered import offered_flows
+
+for flow in offered_flows():
+    with DAG(
+        dag_id=f"quality_{flow.name}",
+        dag_display_name=f"{flow.name}: quality",
+        description=flow.about,
+        doc_md=__doc__,
+        schedule=(published(flow, "backfill") | published(flow, "stream")),
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        params=quality_form(),
+        tags=["pulseline", "quality", flow.name],
+        default_args=PATIENT,
+    ):
+        request = RequestOperator(task_id="request", kind="quality", flow=flow.called)
+        check = JobOperator(task_id="check", asked=request.output)
+        report = JobOperator(task_id="report", asked=request.output).as_teardown()
+
+        request >> check >> report

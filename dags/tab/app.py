@@ -1,0 +1,103 @@
+"""The pages of the tab, over HTTP. Whoever may see a DAG's runs may see the pages of its flow: nobody and nothing else.
+
+Only words reach this: the DAG, the run, the page. Which file is meant is looked up in what the task `report` said.
+"""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.models.xcom import XComModel
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import select
+
+from dags.tab.pages import INDEX, Page, flow_of, page_at
+from pipelines.jobs.settings import read_settings
+
+REPORT = "report"
+"""The task whose result names the page."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+MAY_SEE = requires_access_dag("GET", DagAccessEntity.RUN)
+EMPTY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<title>Pulseline</title><style>body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 40em; margin: 4em auto;
+padding: 0 1em }}</style><h1>{title}</h1><p>{text}</p></html>"""
+
+app = FastAPI(title="Pulseline", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(MAY_SEE)])
+
+
+def reports() -> Path:
+    """Give the folder of all pages."""
+    return read_settings().home / "reports"
+
+
+@app.get("/dags/{dag_id}", response_class=HTMLResponse)
+def of_dag(request: Request, dag_id: str, session: SessionDep) -> Response:
+    """Show the page of the flow's run that was last reported by a DAG."""
+    flow = flow_of(dag_id)
+    if flow is None:
+        return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no report of it.")
+    page = _reported(session, flow, dag_id)
+    if page is None:
+        return _empty("No report yet", f"The first run of {dag_id} makes one: press Trigger.")
+    whole = Page(flow=flow, run=page.run)
+    return _go_to(request, dag_id, whole if whole.file(reports()) else page)
+
+
+@app.get("/dags/{dag_id}/runs/{run_id}", response_class=HTMLResponse)
+def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> Response:
+    """Show the page that a run has made."""
+    flow = flow_of(dag_id)
+    if flow is None:
+        return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no report of its runs.")
+    page = _reported(session, flow, dag_id, run_id)
+    if page is None:
+        return _empty("No report of this run yet", "Its task `report` makes one, whatever the other tasks come to.")
+    return _go_to(request, dag_id, page)
+
+
+@app.get("/dags/{dag_id}/pages/{run}/{name}", response_class=HTMLResponse)
+def page(dag_id: str, run: str, name: str) -> Response:
+    """Show a page of the DAG's flow; pages link to each other by name."""
+    flow = flow_of(dag_id)
+    file = None if flow is None else Page(flow=flow, run=run, name=name).file(reports())
+    if file is None:
+        return _empty("No such page", "It was never made, or was removed; run the flow again to make it.", status=404)
+    return HTMLResponse(file.read_text(encoding="utf-8"), headers=HEADERS)
+
+
+def _go_to(request: Request, dag_id: str, page: Page) -> Response:
+    here = request.scope["root_path"]
+    return RedirectResponse(f"{here}/dags/{dag_id}/pages/{page.run}/{page.name}", headers=HEADERS)
+
+
+def _empty(title: str, text: str, status: int = 200) -> Response:
+    told = EMPTY.format(title=html.escape(title), text=html.escape(text))
+    return HTMLResponse(told, status_code=status, headers=HEADERS)
+
+
+def _reported(session: SessionDep, flow: str, dag_id: str, run_id: str | None = None) -> Page | None:
+    """Find the page that the task `report` named: of a run, or of the newest run that has one."""
+    named = select(XComModel).where(
+        XComModel.dag_id == dag_id, XComModel.task_id == REPORT, XComModel.key == "return_value"
+    )
+    if run_id is not None:
+        named = named.where(XComModel.run_id == run_id)
+    row = session.scalars(named.order_by(XComModel.timestamp.desc()).limit(1)).first()
+    said: Any = None if row is None else XComModel.deserialize_value(row)
+    path = said.get("page") if isinstance(said, dict) else None
+    return page_at(path, flow, reports()) if isinstance(path, str) else None
+
+
+__all__ = ["INDEX", "app"]

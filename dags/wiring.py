@@ -1,0 +1,95 @@
+"""What the DAG files share: forms, days, assets, and how a task is tried again. No DAGs here."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, Param
+
+from dags.days import RecordedDays
+
+if TYPE_CHECKING:
+    from pipelines.jobs.offered import Offered
+
+PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
+"""How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""
+
+
+def date(title: str, description: str) -> Param:
+    """Make a date picker that may stay empty."""
+    return Param(None, type=["null", "string"], format="date", title=title, description=description)
+
+
+def backfill_form() -> dict[str, Param]:
+    """Give the form of a backfill."""
+    return {
+        "start": date("First day", "Empty: the day of the run's data interval, which Airflow's own backfill fills in."),
+        "end": date("Up to", "The day after the last one. Empty: one interval from the first day on."),
+        "engine": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, "core", "batch"],
+            values_display={"None": "as configured", "core": "core: in one process", "batch": "batch: on Spark"},
+            title="Engine",
+            description="Who runs the tasks. The bytes are the same.",
+        ),
+        "force": Param(
+            default=False,
+            type="boolean",
+            title="Run again what is published",
+            description="Otherwise days that are published and not stale are left alone.",
+        ),
+    }
+
+
+def stream_form() -> dict[str, Param]:
+    """Give the form of a stream."""
+    return {
+        "run": Param("live", type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=RUN),
+        "start": date("First day", "Recorded feed: where the range to play begins. Empty: go on where the run stands."),
+        "end": date("Up to", "Recorded feed: the day after the last one of the range."),
+        "speed": Param(
+            1,
+            type="number",
+            exclusiveMinimum=0,
+            title="Speed",
+            description="Recorded feed: recorded time per wall-clock time. 10080 plays a week in a minute.",
+        ),
+        "for": Param(None, type=["null", "string"], title="Stop after", description="A duration such as 10m."),
+        "until": Param(
+            "stopped",
+            type="string",
+            enum=["stopped", "caught up"],
+            title="Until",
+            description="caught up: ends by itself when all that there is, is published.",
+        ),
+        "after_backfill": Param(
+            default=False,
+            type="boolean",
+            title="Go on after a backfill",
+            description="The run was backfilled, and the stream takes up its carry.",
+        ),
+    }
+
+
+def quality_form() -> dict[str, Param]:
+    """Give the form of a check."""
+    return {
+        "run": Param("main", type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=RUN),
+        "start": date("First day", "Empty: all that is published."),
+        "end": date("Up to", "The day after the last one."),
+    }
+
+
+RUN = "Name of the run, which has tables of its own."
+
+
+def days_of(flow: Offered) -> RecordedDays | None:
+    """Give the days of a flow as intervals that have a length; None where its own intervals are longer than a day."""
+    return RecordedDays(flow.timezone, flow.ends) if flow.daily else None
+
+
+def published(flow: Offered, kind: str) -> Asset:
+    """Name what a kind of run publishes of a flow."""
+    return Asset(name=f"{flow.name} by {kind}", uri=f"pulseline://{flow.name}/{kind}", group="pulseline")

@@ -1,0 +1,242 @@
+"""A real Airflow with a database of its own, shared by all tests that need one; started when the first asks for it.
+
+`ground` has settings, flows and feeds; `database` prepares Airflow's tables; `stack` is what `make up` starts.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from dags.local.database import start_database, stop_database
+from dags.local.doorway import Doorway
+from dags.local.place import Place, members
+from dags.local.settings import write_settings
+from pipelines.engine.readers import log_state
+from pipelines.flows.grid import intervals
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.parity import table_hashes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipelines.engine.content import ContentHash
+
+CHECKOUT = Path(__file__).parents[2]
+SETTINGS = "home: elsewhere\nengine: core\nmaster: local[2]\n"
+TRIPS = """\
+flow: trips
+about: Five days of two stations.
+timezone: America/New_York
+starts: 2013-01-01
+ends: 2013-01-06
+buckets: 2
+sources:
+  trips:
+    feed: {csv: trips.csv, types: {planned: timestamp, went: timestamp}}
+    key: station
+    time: planned
+    arrival: went
+streams:
+  beating: {heartbeat: trips, interval: 6h, slack: 90s}
+"""
+FIRST = dt.datetime(2013, 1, 1, 5, tzinfo=dt.UTC)
+HOURS = 5 * 24
+PATIENCE = 300.0
+OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
+
+
+def write_trips(file: Path) -> None:
+    """Write an hourly trip, alternately of two stations; each seventh is three hours late."""
+    with file.open("w", newline="") as opened:
+        rows = csv.writer(opened)
+        rows.writerow(["station", "planned", "went"])
+        planned = [FIRST + dt.timedelta(hours=hour) for hour in range(HOURS)]
+        late = [dt.timedelta(hours=3 if hour % 7 == 6 else 0, minutes=1) for hour in range(HOURS)]
+        found = [(("north", "south")[at % 2], planned[at], planned[at] + late[at]) for at in range(HOURS)]
+        rows.writerows([(station, one.isoformat(), other.isoformat()) for station, one, other in found])
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Settings, flows and feeds in a folder, and the environment under which everything finds them."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        """Where tables, pages and Airflow lie."""
+        return self.folder / "home"
+
+    @property
+    def place(self) -> Place:
+        """Where Airflow lies."""
+        return Place(self.home / "airflow")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What commands and Airflow itself are called with."""
+        own = {"PULSELINE_HOME": str(self.home), "PULSELINE_CONFIG": str(self.folder / "config")}
+        return self.place.environment | own | {"PYTHONPATH": str(CHECKOUT)}
+
+    def hashes(self, run: str) -> dict[str, ContentHash]:
+        """Give the content hashes of all tables of a run of the trips."""
+        flow = read_flow(self.folder / "config" / "flows" / "trips.yaml")
+        spans = intervals(flow, "2013-01-01", "2013-01-06")
+        return table_hashes(self.home / "trips" / run, flow, spans[0][0], spans[-1][1])
+
+    def commits(self, run: str) -> int:
+        """Count the published commits of a run of the trips."""
+        return len(log_state(self.home / "trips" / run).published)
+
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Call a module of this checkout."""
+        command = [sys.executable, "-m", *words]
+        return subprocess.run(
+            command, cwd=CHECKOUT, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+
+
+@dataclass
+class Stack:
+    """What `make up` started, and what a person would do with it."""
+
+    ground: Ground
+    seconds: float
+    """What the start took."""
+    said: str
+    doorway: Doorway = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find the door."""
+        self.doorway = Doorway(self.ground.place, self.port)
+
+    @property
+    def port(self) -> int:
+        """Where it serves."""
+        keeper = self.ground.place.kept()
+        assert keeper is not None
+        return keeper.port
+
+    @property
+    def session(self) -> int:
+        """Which session its processes are in."""
+        keeper = self.ground.place.kept()
+        assert keeper is not None
+        return keeper.pid
+
+    def processes(self, *words: str) -> list[int]:
+        """List its processes whose command line has all the words."""
+        found = [(process.pid, " ".join(process.cmdline())) for process in members(self.session)]
+        return [pid for pid, line in found if all(word in line for word in words)]
+
+    def trigger(self, dag: str, conf: dict[str, object]) -> str:
+        """Trigger a run by hand, as the form does."""
+        now = dt.datetime.now(dt.UTC).isoformat()
+        made = self.doorway.ask("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": now, "conf": conf})
+        return str(made["dag_run_id"])
+
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        """List the runs of a DAG, oldest start first."""
+        found: list[dict[str, Any]] = self.doorway.ask("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=id")["dag_runs"]
+        return found
+
+    def tasks(self, dag: str, run: str) -> dict[str, dict[str, Any]]:
+        """Give the tasks of a run by name."""
+        found = self.doorway.ask("GET", f"{_path(dag, run)}/taskInstances")["task_instances"]
+        return {task["task_id"]: task for task in found}
+
+    def log(self, dag: str, run: str, task: str, attempt: int = 1) -> str:
+        """Give what a task's log says."""
+        path = f"{_path(dag, run)}/taskInstances/{task}/logs/{attempt}?full_content=true"
+        return "\n".join(str(line) for line in self.doorway.ask("GET", path)["content"])
+
+    def result(self, dag: str, run: str, task: str) -> dict[str, Any]:
+        """Give a task's result."""
+        path = f"{_path(dag, run)}/taskInstances/{task}/xcomEntries/return_value?deserialize=true"
+        value = self.doorway.ask("GET", path)["value"]
+        found: dict[str, Any] = json.loads(value) if isinstance(value, str) else value
+        return found
+
+    def ended(self, dag: str, run: str, seconds: float = PATIENCE) -> str:
+        """Wait until a run is over, and give its state."""
+        return str(until(lambda: self._over(dag, run), seconds, lambda: self.told(dag, run)))
+
+    def told(self, dag: str, run: str) -> str:
+        """Say how the tasks of a run stand, for an assertion that fails."""
+        return ", ".join(
+            f"{name} {task['state']} ({task['try_number']})" for name, task in self.tasks(dag, run).items()
+        )
+
+    def _over(self, dag: str, run: str) -> str | None:
+        state = self.doorway.ask("GET", _path(dag, run))["state"]
+        return state if state in OVER else None
+
+
+def until(found: Callable[[], Any], seconds: float = PATIENCE, told: Callable[[], str] = lambda: "") -> Any:  # noqa: ANN401 - whatever is waited for
+    """Wait for something to be found, and give it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.5)
+    pytest.fail(f"nothing after {seconds:.0f} s: {told()}")
+
+
+def _path(dag: str, run: str) -> str:
+    return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
+
+
+@pytest.fixture(scope="session")
+def ground() -> Iterator[Ground]:
+    """Give a folder with two flows; not in pytest's own, whose rights PostgreSQL's user needs and pytest takes away."""
+    with tempfile.TemporaryDirectory(prefix="pulseline-") as name:
+        flows = Path(name) / "config" / "flows"
+        flows.mkdir(parents=True)
+        (flows.parent / "local.yaml").write_text(SETTINGS)
+        (flows / "trips.yaml").write_text(TRIPS)
+        write_trips(flows / "trips.csv")
+        shutil.copy(CHECKOUT / "config" / "flows" / "flights.yaml", flows)
+        yield Ground(Path(name))
+
+
+@pytest.fixture(scope="session")
+def database(ground: Ground) -> Iterator[Ground]:
+    """Prepare Airflow's database, which runs until the tests are over."""
+    place = ground.place
+    write_settings(place, 8080, start_database(place.database))
+    try:
+        done = ground.call("airflow", "db", "migrate")
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield ground
+    finally:
+        stop_database(place.database)
+
+
+@pytest.fixture(scope="session")
+def stack(database: Ground) -> Iterator[Stack]:
+    """Start what `make up` starts, and see at the end that nothing of it is left."""
+    begun = time.monotonic()
+    up = database.call("dags.local", "up")
+    assert up.returncode == 0, up.stdout + up.stderr
+    started = Stack(database, time.monotonic() - begun, up.stdout)
+    session = started.session
+    try:
+        yield started
+    finally:
+        down = database.call("dags.local", "down")
+        left = [process.cmdline() for process in members(session)]
+        assert (down.returncode, left) == (0, []), down.stdout + down.stderr
+        assert not (database.place.database / "postmaster.pid").exists()

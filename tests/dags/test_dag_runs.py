@@ -1,0 +1,63 @@
+"""`dag.test()`: a real day, and a form that makes no sense, task by task and without a scheduler."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.dags.conftest import CHECKOUT, PATIENCE
+
+if TYPE_CHECKING:
+    from tests.dags.conftest import Ground
+
+PROGRAM = """\
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(dag_folder="dags")
+found = {"errors": bag.import_errors, "dags": sorted(bag.dags)}
+for dag_id, conf in json.loads(sys.argv[1]):
+    run = bag.dags[dag_id].test(run_conf=conf)
+    found[json.dumps(conf)] = {task.task_id: str(task.state) for task in run.get_task_instances()}
+print("found", json.dumps(found))
+"""
+
+
+def outcome_of(ground: Ground, *asked: tuple[str, dict[str, object]]) -> tuple[dict[str, Any], str]:
+    """Test runs in a process of their own; give what came of each, and all that was said."""
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(asked)],
+        cwd=CHECKOUT,
+        env=ground.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    said = run.stdout + run.stderr
+    lines = [line for line in run.stdout.splitlines() if line.startswith("found ")]
+    assert lines, said
+    found: dict[str, Any] = json.loads(lines[-1].removeprefix("found "))
+    return found, said
+
+
+def test_a_real_day_and_a_bad_form(database: Ground) -> None:
+    day: dict[str, object] = {"start": "2013-01-01", "end": None, "engine": "core", "force": False}
+    bad: dict[str, object] = {"strat": "2013-01-01"}
+    begun = time.monotonic()
+    found, said = outcome_of(database, ("backfill_flights", day), ("backfill_flights", bad))
+    assert found["errors"] == {}
+    assert found["dags"] == [f"{kind}_{flow}" for kind in ("backfill", "quality", "stream") for flow in FLOWS]
+    assert found[json.dumps(day)] == dict.fromkeys(("request", "run", "check", "publish", "report"), "success"), said
+    bad_states = found[json.dumps(bad)]
+    assert (bad_states["request"], bad_states["run"], bad_states["publish"]) == ("failed", *["upstream_failed"] * 2)
+    assert "unknown key `strat` in the form" in said
+    assert "did you mean `start`?" in said
+    assert (database.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
+    assert time.monotonic() - begun < PATIENCE
+
+
+FLOWS = ("flights", "trips")

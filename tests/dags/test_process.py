@@ -1,0 +1,121 @@
+"""The operators: what a command's end means to Airflow. Each case runs in one process, which pays for Airflow once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+STUB = """\
+import json, sys, time
+code, *words = sys.argv[1:]
+print("said", *words, flush=True)
+if code == "stay":
+    time.sleep(100)
+print(json.dumps({"code": int(code), "words": words}))
+if code != "0":
+    print("why it failed", file=sys.stderr)
+sys.exit(int(code))
+"""
+PROGRAM = """\
+import json, signal, sys, time
+import psutil
+from dags.process import JobOperator
+
+def outcome(**given):
+    operator = JobOperator(task_id="it", module="stub", grace=2, **given)
+    begun = time.monotonic()
+    try:
+        found = ["result", operator.execute({"outlet_events": {}})]
+    except BaseException as error:
+        found = [type(error).__name__, str(error)]
+    left = [process.pid for process in psutil.Process().children(recursive=True)]
+    return [*found, left, time.monotonic() - begun]
+
+def stopped(*_):
+    operator.on_kill()
+
+def late(*_):
+    raise TimeoutError("the task's time is over")
+
+found = {
+    "fine": outcome(commands=[["0", "a b", "{c}"]]),
+    "asked": outcome(commands=[["0", "own"]], asked={"commands": {"it": [["0", "asked"]], "other": [["3"]]}}),
+    "nothing": outcome(commands=[], asked=None),
+    "skip": outcome(commands=[["0"]], asked={"skip": {"it": "published already"}}),
+    "check": outcome(commands=[["1"]]),
+    "wrong": outcome(commands=[["2"]]),
+    "failed": outcome(commands=[["3"], ["0"]]),
+}
+signal.signal(signal.SIGALRM, late)
+signal.alarm(1)
+found["timeout"] = outcome(commands=[["stay"]])
+operator = JobOperator(task_id="it", module="stub", grace=2, commands=[["stay"]])
+signal.signal(signal.SIGTERM, stopped)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGTERM))
+signal.alarm(1)
+try:
+    operator.execute({"outlet_events": {}})
+except BaseException as error:
+    left = [process.pid for process in psutil.Process().children(recursive=True)]
+    found["killed"] = [type(error).__name__, str(error), left, 0]
+print("found", json.dumps(found))
+"""
+
+Outcome = list[Any]
+"""Kind of the end, what was said, processes that are left, seconds."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """Run every case."""
+    folder = tmp_path_factory.mktemp("operators")
+    (folder / "stub.py").write_text(STUB)
+    paths = os.pathsep.join([str(CHECKOUT), str(folder)])
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=folder,
+        env={**os.environ, "AIRFLOW_HOME": str(folder / "airflow"), "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in run.stdout.splitlines() if line.startswith("found ")]
+    assert lines, run.stdout + run.stderr
+    found: dict[str, Outcome] = json.loads(lines[-1].removeprefix("found "))
+    return found
+
+
+def test_the_last_object_is_the_result_and_words_stay_whole(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["fine"][:2] == ["result", {"code": 0, "words": ["a b", "{c}"]}]
+
+
+def test_commands_that_were_asked_for_come_behind_the_own(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["asked"][:2] == ["result", {"code": 0, "words": ["asked"]}]
+    assert outcomes["nothing"][:2] == ["result", {}]
+
+
+def test_what_need_not_be_done_is_skipped_with_its_sentence(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["skip"][:2] == ["AirflowSkipException", "published already"]
+
+
+def test_what_another_try_cannot_mend_fails_at_once_with_the_last_line(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["check"][:2] == outcomes["wrong"][:2] == ["AirflowFailException", "why it failed"]
+    assert outcomes["failed"][:2] == ["AirflowException", "exit code 3: why it failed"]
+
+
+@pytest.mark.parametrize("case", ["timeout", "killed"])
+def test_a_task_that_is_stopped_leaves_no_process(outcomes: dict[str, Outcome], case: str) -> None:
+    kind, told, left, seconds = outcomes[case]
+    assert left == []
+    assert seconds < 10
+    assert (kind, told) == {
+        "timeout": ("TimeoutError", "the task's time is over"),
+        "killed": ("AirflowException", "stopped before it was done; the last that it said: said"),
+    }[case]

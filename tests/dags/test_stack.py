@@ -1,0 +1,260 @@
+"""What `make up` starts, with a real scheduler: backfills, forms, pages, and a stream that is killed in every way.
+
+The tests of this file tell one story, in their order.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from pipelines.engine.history import State
+from pipelines.engine.readers import log_state
+from tests.dags.conftest import until
+
+if TYPE_CHECKING:
+    from tests.dags.conftest import Ground, Stack
+
+DAYS = [f"2013-01-0{day}" for day in range(1, 6)]
+TASKS = ("request", "run", "check", "publish", "report")
+SPEED = 6_000
+"""Five days in 72 s, so that the stream is under way whenever something is killed."""
+
+
+def get(stack: Stack, path: str, *, known: bool = True) -> tuple[int, dict[str, str], str]:
+    """Ask for a page as a browser does, with the cookie of whoever signed in."""
+    stack.doorway.ask("GET", "/api/v2/dags?limit=1")
+    cookie = {"Cookie": f"_token={stack.doorway._token}"} if known else {}
+    connection = http.client.HTTPConnection("127.0.0.1", stack.port, timeout=30)
+    try:
+        connection.request("GET", path, headers=cookie)
+        answer = connection.getresponse()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return answer.status, headers, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def stream_pids(stack: Stack) -> list[int]:
+    """List the processes of the stream: its guard, its driver, and what they started."""
+    guards = stack.processes("guard.py", "stream", "trips")
+    return [
+        pid for guard in guards for pid in (guard, *(c.pid for c in psutil.Process(guard).children(recursive=True)))
+    ]
+
+
+def task_pid(stack: Stack) -> int:
+    """Give the process of the task `stream`."""
+    [guard] = stack.processes("guard.py", "stream", "trips")
+    return psutil.Process(guard).ppid()
+
+
+def under_way(stack: Stack, run: str) -> list[int]:
+    """Wait until the stream publishes more than it has by now, and give its processes."""
+    by_now = stack.ground.commits("live")
+    until(lambda: stack.ground.commits("live") > by_now, told=lambda: stack.told("stream_trips", run))
+    pids = stream_pids(stack)
+    assert len(pids) > 2, "guard, driver and JVM"
+    return pids
+
+
+def gone(pids: list[int]) -> bool:
+    """Say whether none of the processes runs any more."""
+    return not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+
+
+def assert_one_driver_at_a_time(ground: Ground, drivers: int) -> None:
+    """See that as many drivers came one after the other, and that no commit was begun twice."""
+    entries = log_state(ground.home / "trips" / "live").entries
+    leases = [entry.token for entry in entries if entry.state is State.LEASE]
+    intents = [entry.commit for entry in entries if entry.state is State.INTENT]
+    assert leases == sorted(set(leases))
+    assert len(leases) >= drivers
+    assert intents == sorted(set(intents))
+
+
+def test_up_says_where_to_go(stack: Stack) -> None:
+    assert f"http://127.0.0.1:{stack.port}" in stack.said
+    assert f"admin / {stack.ground.place.password('admin')}" in stack.said
+    assert "make down ends it all" in stack.said
+
+
+def test_up_twice_says_that_it_is_up(stack: Stack) -> None:
+    begun = time.monotonic()
+    again = stack.ground.call("dags.local", "up")
+    assert again.returncode == 0
+    assert again.stdout.startswith("Airflow is up already.")
+    assert f"http://127.0.0.1:{stack.port}" in again.stdout
+    assert time.monotonic() - begun < 20
+
+
+def test_everything_listens_on_this_machine_only(stack: Stack) -> None:
+    listening = [
+        connection.laddr.ip
+        for pid in stack.processes()
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert set(listening) == {"127.0.0.1"}
+
+
+def test_nothing_runs_by_itself_and_nothing_is_wrong_with_the_dags(stack: Stack) -> None:
+    assert stack.doorway.ask("GET", "/api/v2/importErrors")["total_entries"] == 0
+    assert stack.doorway.ask("GET", "/api/v2/plugins/importErrors")["total_entries"] == 0
+    assert [run["run_type"] for run in stack.runs("backfill_trips")] == []
+
+
+def test_there_is_a_friendly_page_before_there_is_a_report(stack: Stack) -> None:
+    status, headers, text = get(stack, "/pulseline/dags/backfill_trips")
+    assert (status, "No report yet" in text) == (200, True)
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert "Not a flow" in get(stack, "/pulseline/dags/somebody_elses")[2]
+
+
+def test_airflows_own_backfill_begins_with_all_days(stack: Stack) -> None:
+    span = ("--from-date", f"{DAYS[0]}T00:00-05:00", "--to-date", f"{DAYS[-1]}T00:00-05:00")
+    # Checks of what is published are made by hand below; here they would only take time.
+    stack.doorway.ask("PATCH", "/api/v2/dags/quality_trips", {"is_paused": True})
+    made = stack.ground.call("airflow", "backfill", "create", "--dag-id", "backfill_trips", *span)
+    assert made.returncode == 0, made.stdout + made.stderr
+    runs = stack.runs("backfill_trips")
+    assert [run["run_type"] for run in runs] == ["backfill"] * 5
+    assert [run["data_interval_start"][:10] for run in runs] == DAYS
+
+
+@pytest.fixture(scope="module")
+def streaming(stack: Stack) -> str:
+    """Give the run of a stream that is under way."""
+    days = {"start": DAYS[0], "end": "2013-01-06", "speed": SPEED, "until": "caught up"}
+    return stack.trigger("stream_trips", days)
+
+
+def test_a_stream_ends_with_the_process_of_its_task_and_is_tried_again(stack: Stack, streaming: str) -> None:
+    pids = under_way(stack, streaming)
+    os.kill(task_pid(stack), signal.SIGKILL)
+    until(lambda: gone(pids), 30, lambda: "the task's process was killed, and its stream goes on")
+
+
+def test_a_stream_ends_when_its_task_is_cleared_and_begins_again(stack: Stack, streaming: str) -> None:
+    pids = under_way(stack, streaming)
+    cleared = {"dry_run": False, "dag_run_id": streaming, "task_ids": ["stream"], "only_failed": False}
+    stack.doorway.ask("POST", "/api/v2/dags/stream_trips/clearTaskInstances", cleared)
+    until(lambda: gone(pids), 40, lambda: "the task was cleared, and its stream goes on")
+
+
+def test_a_stream_ends_with_the_scheduler_and_the_next_scheduler_goes_on(stack: Stack, streaming: str) -> None:
+    pids = under_way(stack, streaming)
+    [scheduler] = stack.processes("airflow scheduler")
+    os.kill(scheduler, signal.SIGKILL)
+    until(lambda: gone(pids), 60, lambda: "the scheduler was killed, and its stream goes on")
+
+
+def test_a_second_driver_is_refused(stack: Stack, streaming: str) -> None:
+    pids = under_way(stack, streaming)
+    second = stack.ground.call("pipelines.cli", "stream", "trips", "--run", "live", "--for", "1s")
+    assert second.returncode == 3
+    assert "must have one driver at a time; process" in second.stderr
+    assert not gone(pids)
+
+
+def test_a_stream_ends_when_its_task_is_marked_as_failed(stack: Stack, streaming: str) -> None:
+    pids = stream_pids(stack)
+    marked = f"/api/v2/dags/stream_trips/dagRuns/{quote(streaming, safe='')}/taskInstances/stream"
+    stack.doorway.ask("PATCH", marked, {"new_state": "failed"})
+    until(lambda: gone(pids), 40, lambda: "the task was marked as failed, and its stream goes on")
+    assert stack.ended("stream_trips", streaming) == "failed"
+
+
+def test_a_stream_goes_on_where_it_was_and_ends_when_it_has_caught_up(stack: Stack, streaming: str) -> None:
+    last = stack.trigger("stream_trips", {"speed": 1_000_000, "until": "caught up"})
+    assert last != streaming
+    assert stack.ended("stream_trips", last) == "success", stack.told("stream_trips", last)
+    assert stack.result("stream_trips", last, "stream")["published"]["commits"] == stack.ground.commits("live")
+    assert_one_driver_at_a_time(stack.ground, 5)
+
+
+def test_the_days_of_the_backfill_ran_in_order(stack: Stack) -> None:
+    runs = stack.runs("backfill_trips")
+    ended = [stack.ended("backfill_trips", run["dag_run_id"]) for run in runs]
+    assert ended == ["success"] * 5, [stack.told("backfill_trips", run["dag_run_id"]) for run in runs]
+    published = log_state(stack.ground.home / "trips" / "main").published
+    spans = [entry.span.start for entry in sorted(published, key=lambda entry: entry.commit)]
+    assert len(spans) == 5
+    assert spans == sorted(spans)
+    for before, after in pairwise(runs):
+        done = stack.tasks("backfill_trips", before["dag_run_id"])["report"]["end_date"]
+        assert stack.tasks("backfill_trips", after["dag_run_id"])["run"]["start_date"] > done
+
+
+def test_the_stream_has_the_bytes_of_the_backfill(stack: Stack) -> None:
+    assert stack.ground.hashes("live") == stack.ground.hashes("main")
+
+
+def test_the_result_is_in_the_xcom_and_in_the_event_of_the_asset(stack: Stack) -> None:
+    last = stack.runs("backfill_trips")[4]["dag_run_id"]
+    result = stack.result("backfill_trips", last, "publish")
+    asked = "/api/v2/assets/events?source_dag_id=backfill_trips&order_by=timestamp"
+    events = stack.doorway.ask("GET", asked)["asset_events"]
+    assert (result["state"], result["counts"]["landed"]) == ("published", {"trips": 23})
+    assert set(result["hashes"]) == {"beating", "ledger"}
+    assert events[-1]["extra"]["hashes"] == result["hashes"]
+    assert events[-1]["extra"]["report"] == f"/dags/backfill_trips/runs/{quote(last, safe='')}/plugin/pulseline-run"
+
+
+def test_the_tab_shows_the_report_of_its_interval_to_those_who_signed_in(stack: Stack) -> None:
+    last = quote(stack.runs("backfill_trips")[4]["dag_run_id"], safe="")
+    paths = ["/pulseline/dags/backfill_trips", f"/pulseline/dags/backfill_trips/runs/{last}"]
+    found = [get(stack, path) for path in paths]
+    assert [status for status, _, _ in found] == [307, 307]
+    targets = [headers["location"] for _, headers, _ in found]
+    assert [target.rsplit("/", 1)[1] for target in targets] == ["index.html", "2013-01-05.html"]
+    for target in targets:
+        status, headers, text = get(stack, target)
+        assert (status, "rows of trips came in" in text) == (200, True)
+        assert "script-src" not in headers["content-security-policy"]
+    assert {get(stack, path, known=False)[0] for path in (*paths, *targets)} == {401}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "main/..%2f..%2f..%2f..%2fconfig%2flocal.yaml",
+        "main/%2e%2e/%2e%2e/x.html",
+        "../../../../../etc/passwd",
+        "main//etc/passwd",
+        "%2fetc/passwd",
+        "main/gone.html",
+        "..%5c..%5cx/index.html",
+        "main/index.html%00.txt",
+    ],
+)
+def test_nothing_else_can_be_reached(stack: Stack, path: str) -> None:
+    assert get(stack, f"/pulseline/dags/backfill_trips/pages/{path}")[0] == 404
+
+
+def test_a_day_that_is_published_is_skipped_with_a_sentence(stack: Stack) -> None:
+    run = stack.trigger("backfill_trips", {"start": "2013-01-05", "end": None, "engine": None, "force": False})
+    assert stack.ended("backfill_trips", run) == "success"
+    states = {name: task["state"] for name, task in stack.tasks("backfill_trips", run).items()}
+    assert states == {"request": "success", "run": "skipped", "check": "skipped"} | {
+        "publish": "skipped",
+        "report": "success",
+    }
+    assert "2013-01-05 is published already and not stale" in stack.log("backfill_trips", run, "run")
+
+
+def test_a_form_that_makes_no_sense_is_refused_before_anything_starts(stack: Stack) -> None:
+    run = stack.trigger("backfill_trips", {"start": "2013-01-05", "enigne": "core"})
+    assert stack.ended("backfill_trips", run) == "failed"
+    tasks = stack.tasks("backfill_trips", run)
+    assert (tasks["request"]["state"], tasks["request"]["try_number"]) == ("failed", 1)
+    assert tasks["run"]["state"] == "upstream_failed"
+    assert "unknown key `enigne` in the form" in stack.log("backfill_trips", run, "request")

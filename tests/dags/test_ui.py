@@ -1,0 +1,140 @@
+"""A person in front of a real browser: triggers a day from the form, sees it green or red, and reads its report.
+
+Pictures of what was seen go to the folder that PULSELINE_PICTURES names, else to pytest's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import write_deltalake
+
+from pipelines.engine.history import State
+from pipelines.engine.readers import log_state, rows_of
+from pipelines.engine.tables import stream_path
+from tests.dags.conftest import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import FrameLocator, Page
+
+    from tests.dags.conftest import Ground, Stack
+
+DAG = "backfill_flights"
+SIGHT = 60_000
+"""Milliseconds in which a page must show something."""
+LATE_BY = 9 * 3_600 * 1_000_000
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of the pictures."""
+    chosen = os.environ.get("PULSELINE_PICTURES")
+    folder = Path(chosen) if chosen else tmp_path_factory.mktemp("pictures")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(stack: Stack) -> Iterator[Page]:
+    """Give a window in which somebody has signed in."""
+    browser = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no chromium or google-chrome on PATH: .ci/run installs one")
+    from playwright.sync_api import sync_playwright
+
+    # Checks over what is published would only take time here.
+    stack.doorway.ask("PATCH", "/api/v2/dags/quality_flights", {"is_paused": True})
+    with sync_playwright() as playwright:
+        window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        made = window.new_page(viewport={"width": 1400, "height": 1000})
+        made.set_default_timeout(SIGHT)
+        made.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}")
+        made.fill("input[name=username]", "admin")
+        made.fill("input[name=password]", stack.ground.place.password("admin"))
+        made.click("button[type=submit]")
+        yield made
+        window.close()
+
+
+def trigger(page: Page, stack: Stack, day: str, end: str, picture: Path) -> str:
+    """Fill in the form and send it; give the run that the browser then shows."""
+    page.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}")
+    page.get_by_role("button", name="Trigger").first.click()
+    page.fill("#element_start", day)
+    page.fill("#element_end", end)
+    page.screenshot(path=picture)
+    page.get_by_role("dialog").get_by_role("button", name="Trigger", exact=True).click()
+    page.wait_for_url("**/runs/**")
+    return page.url.rpartition("/runs/")[2]
+
+
+def tab(page: Page) -> FrameLocator:
+    """Open the tab of the run that is shown."""
+    page.get_by_role("link", name="Pulseline", exact=True).click()
+    return page.frame_locator("iframe")
+
+
+def seen(page: Page, stack: Stack, run: str, state: str, picture: Path) -> FrameLocator:
+    """See how a run has ended, and open its tab."""
+    page.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}/runs/{run}")
+    page.get_by_text(state, exact=True).first.wait_for()
+    page.screenshot(path=picture.with_stem(f"{picture.stem}-run"))
+    shown = tab(page)
+    shown.locator("h1").wait_for()
+    page.screenshot(path=picture)
+    return shown
+
+
+def spoil(ground: Ground) -> None:
+    """Plant a flight behind a promise in the commit that waits at written: one in the middle, nine hours earlier."""
+    root = ground.home / "flights" / "main"
+    pending = log_state(root).pending
+    assert pending is not None
+    assert pending.state is State.WRITTEN
+    table = stream_path(root, "punctual")
+    rows = rows_of(table, [pending.commit], pa.schema([])).scan().filter(pc.field("kind") == "data")
+    one = rows.sort_by([("arrival", "ascending"), ("place", "ascending")]).slice(rows.num_rows // 2, 1)
+    at = one.schema.get_field_index("event_time")
+    earlier = pc.subtract(one["event_time"], pa.scalar(LATE_BY, pa.duration("us")))
+    bad = one.set_column(at, one.schema.field(at), earlier)
+    place = bad.schema.get_field_index("place")
+    write_deltalake(table, bad.set_column(place, bad.schema.field(place), pc.add(bad["place"], 1000)), mode="append")
+
+
+def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, stack: Stack, pictures: Path) -> None:
+    run = trigger(page, stack, "2013-01-01", "2013-01-02", pictures / "form.png")
+    until(
+        lambda: [each["state"] for each in stack.runs(DAG)] in (["success"], ["failed"]),
+        told=lambda: stack.told(DAG, run),
+    )
+    shown = seen(page, stack, run, "Success", pictures / "green.png")
+    assert shown.locator("h1").inner_text() == (
+        "All 8 expectations hold: 837 rows of departures came in, 8 of them late and set aside, and none was lost."
+    )
+    assert (stack.ground.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
+
+
+def test_a_planted_violation_turns_a_run_red_and_its_tab_shows_the_rows(
+    page: Page, stack: Stack, pictures: Path
+) -> None:
+    day = ("--start", "2013-01-02", "--end", "2013-01-03")
+    held = stack.ground.call("pipelines.cli", "run", "flights", *day, "--hold")
+    assert held.returncode == 0, held.stderr
+    spoil(stack.ground)
+    run = trigger(page, stack, "2013-01-02", "2013-01-03", pictures / "form-red.png")
+    until(lambda: stack.runs(DAG)[-1]["state"] in ("success", "failed"), told=lambda: stack.told(DAG, run))
+    shown = seen(page, stack, run, "Failed", pictures / "red.png")
+    assert "Commit 2 is not published" in shown.locator("h1").inner_text()
+    offender = shown.locator("tr.offender", has_text="1001")
+    assert offender.count() == 1
+    assert "breaks it" in offender.inner_text()
+    assert shown.locator("tr.governor", has_text="cti").count() == 1
+    assert [entry.commit for entry in log_state(stack.ground.home / "flights" / "main").published] == [1]
