@@ -57,6 +57,10 @@ FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, o
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
 Run = Annotated[str, typer.Option(help="Name of the run, which has tables of its own.")]
+Param = Annotated[
+    list[str] | None,
+    typer.Option("--param", help="`name=value` for a parameter of the flow, before what its file says; repeatable."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of words.")]
 
 
@@ -97,20 +101,20 @@ def flows_list() -> None:
 
 @flows_app.command("show", epilog="Example: `pulseline flows show flights`")
 @guarded
-def flows_show(flow: FlowName) -> None:
+def flows_show(flow: FlowName, param: Param = None) -> None:
     """Show a flow: its sources, its streams and the stages that run them."""
     from pipelines.jobs.flows import show_flow
 
-    show_flow(flow, typer.echo)
+    show_flow(flow, typer.echo, param or ())
 
 
 @flows_app.command("validate", epilog="Example: `pulseline flows validate my_flow.yaml`")
 @guarded
-def flows_validate(flow: FlowName) -> None:
+def flows_validate(flow: FlowName, param: Param = None) -> None:
     """Read a flow, open its feeds, and say what is wrong with either."""
     from pipelines.jobs.flows import validate_flow
 
-    validate_flow(flow, typer.echo)
+    validate_flow(flow, typer.echo, param or ())
 
 
 @app.command(
@@ -131,6 +135,7 @@ def run(
     no_check: Annotated[bool, typer.Option("--no-check", help="Publish without the expectations.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object that says what was done.")] = False,  # noqa: FBT002
+    param: Param = None,
 ) -> None:
     """Backfill a flow: land each interval, run it, check it, publish it; run again, it replaces what it published.
 
@@ -149,6 +154,7 @@ def run(
         hold=hold,
         check=not no_check,
         as_json=as_json,
+        params=param or (),
     )
     run_flow(wanted, typer.echo)
 
@@ -183,6 +189,20 @@ def publish(
     publish_commit(flow, commit, run, as_json, typer.echo)
 
 
+@app.command(epilog="Example: `pulseline abandon flights --commit 8`")
+@guarded
+def abandon(
+    flow: FlowName,
+    commit: Annotated[int, typer.Option(help="A commit at intent, which `pulseline status` names.")],
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Give up a commit that was begun and cannot be finished; the next run uses the flow as it is now."""
+    from pipelines.jobs.abandon import abandon_commit
+
+    abandon_commit(flow, commit, run, as_json, typer.echo)
+
+
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
 @guarded
 def report(
@@ -214,6 +234,7 @@ def stream(
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there and end.")] = False,  # noqa: FBT002
     after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last interval.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+    param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
     from pipelines.jobs.stream import stream_flow
@@ -230,17 +251,18 @@ def stream(
         available_now,
         after_backfill,
         take_over,
+        param or (),
         typer.echo,
     )
 
 
 @app.command(epilog="Example: `pulseline finish flights --run live`")
 @guarded
-def finish(flow: FlowName, run: Run = "main") -> None:
+def finish(flow: FlowName, run: Run = "main", param: Param = None) -> None:
     """Say that a stream has ended: land the final punctuation and publish what happens at an end."""
     from pipelines.jobs.finish import finish_flow
 
-    finish_flow(flow, run, typer.echo)
+    finish_flow(flow, run, param or (), typer.echo)
 
 
 @bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
@@ -258,11 +280,11 @@ def bench_stream(
 
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")
 @guarded
-def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False) -> int:  # noqa: FBT002
+def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False, param: Param = None) -> int:  # noqa: FBT002
     """Prove that engines, cuts and buckets do not matter: content hashes of every stream, side by side."""
     from pipelines.jobs.parity import print_certificate
 
-    return print_certificate(flow, start, end, as_json, typer.echo)
+    return print_certificate(flow, start, end, as_json, param or (), typer.echo)
 
 
 @app.command(epilog="Example: `pulseline show flights punctual --key JFK --kind timer --limit 5`")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "pipelines" / "operators"
-MODULES = ("heartbeat", "merge", "advance_time", "scan")
+MODULES = ("heartbeat", "metronome", "merge", "advance_time", "scan")
 SUITE = ("tests/operators/test_transcripts.py", "tests/operators/test_laws.py")
 SECONDS = 25
 """Of processor time: a mutant that takes more loops for ever, and is killed."""

@@ -19,6 +19,7 @@ from pipelines.operators import advance_time, merge
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergePolicy
+from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.rows import PolicyError, Shape
 from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, SIDE, Given, Left, Policy, Step, Transcript
 from tests.transcripts_steps import Item, Reader, only, ticks
@@ -48,6 +49,7 @@ FOLDER = Path(__file__).parent / "transcripts"
 UNITS = {"tick": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 POLICIES: dict[str, type[Policy]] = {
     "heartbeat": HeartbeatPolicy,
+    "metronome": MetronomePolicy,
     "merge": MergePolicy,
     "advance_time": AdvanceTimePolicy,
 }

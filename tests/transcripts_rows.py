@@ -8,9 +8,10 @@ from typing import NamedTuple
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergePolicy
+from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.rows import NULL, Kind, Reason
 
-Policy = HeartbeatPolicy | MergePolicy | AdvanceTimePolicy
+Policy = HeartbeatPolicy | MetronomePolicy | MergePolicy | AdvanceTimePolicy
 
 MAIN, SIDE, LEDGER = "main", "side", "ledger"
 IMPORTED = "imported"

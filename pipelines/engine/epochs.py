@@ -214,7 +214,7 @@ class EpochRunner:
             span,
             tip.commit if tip else 0,
             numbers,
-            {"flow": self.flow.definition()},
+            {"flow": self.flow.definition(), "given": dict(self.flow.given)},
             self.flow.fingerprint(),
             kind=CommitKind.EPOCH,
         )

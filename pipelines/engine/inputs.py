@@ -102,15 +102,24 @@ class Reader:
         """Take the rows with an arrival below `before`."""
         if self._ahead is None:
             return None
-        count = int(np.searchsorted(ticks(self._ahead["arrival"]), before))
+        count = self.count(before)
         taken, rest = self._ahead.slice(0, count), self._ahead.slice(count)
         self._ahead = rest if rest.num_rows else None
         return taken if count else None
 
+    def count(self, before: int) -> int:
+        """Count the rows read ahead with an arrival below `before`."""
+        return 0 if self._ahead is None else int(np.searchsorted(ticks(self._ahead["arrival"]), before))
+
     @property
-    def waiting(self) -> bool:
-        """Say whether rows are read ahead."""
-        return self._ahead is not None
+    def ahead(self) -> pa.Table | None:
+        """Give the rows that are read ahead."""
+        return self._ahead
+
+    @property
+    def waiting(self) -> int:
+        """Count the rows that are read ahead."""
+        return 0 if self._ahead is None else int(self._ahead.num_rows)
 
 
 class OrderedInput:
@@ -127,6 +136,22 @@ class OrderedInput:
         self._readers = [Reader(blocks) for blocks in readers]
         self._schema = schema
         self._key = key
+
+    @property
+    def waiting(self) -> int:
+        """Count the rows that are read ahead."""
+        return sum(reader.waiting for reader in self._readers)
+
+    def distinct(self, key: Sequence[str]) -> int:
+        """Count the keys among the rows read ahead; without key columns all rows have one."""
+        ahead = [table for reader in self._readers if (table := reader.ahead) is not None]
+        if not key or not ahead:
+            return len(ahead[:1])
+        return int(pa.concat_tables(ahead).select(list(key)).group_by(list(key)).aggregate([]).num_rows)
+
+    def count(self, before: int) -> int:
+        """Count the rows read ahead with an arrival below `before`."""
+        return sum(reader.count(before) for reader in self._readers)
 
     def bound(self, after: int) -> int | None:
         """Give an arrival above `after` below which all rows are read ahead; None where all files have ended."""

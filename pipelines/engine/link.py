@@ -174,6 +174,14 @@ class Link:
             int((main["src"] >= 0).sum()),
         )
 
+    def hear(self, reading: int) -> None:
+        """Tell a fresh operator without inputs from which reading on it hears the clock; nothing leaves by it.
+
+        Args:
+            reading: the instant at which the span begins, in ticks.
+        """
+        self.feed([], reading)
+
     def _hold(self, table: pa.Table) -> None:
         """Keep the rows of a block that stay held; new ones take positions behind all that were ever held together."""
         held = self.operator.held

@@ -146,7 +146,8 @@ class PlanChangedError(CommitError):
         """Say it in one sentence."""
         return (
             f"commit {self.commit} must be finished under the plan it was begun with, {self.planned}; this is "
-            f"{self.came}: run the flow and version it was begun with once more, then change"
+            f"{self.came}: run the version it was begun with once more, then change, or give it up: "
+            f"pulseline abandon FLOW --commit {self.commit}"
         )
 
 

@@ -28,6 +28,7 @@ from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
 from pipelines.engine.link import Link, landed_as_stream, output_payload
 from pipelines.engine.readers import Carry, carry_on, taken_up
+from pipelines.engine.spacing import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.flows.plan import Plan, Stage, plan
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Stream
 
 Groups = tuple[int, ...]
+TIMED = frozenset({"heartbeat", "metronome"})
+"""Operators that make timers."""
 NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
 _WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
 """What the tasks of a stream left in this process: by session, root, stage and bucket the commit and its operators."""
@@ -113,7 +116,7 @@ class Done:
     newest: Mapping[str, Mapping[str, int]]
     """By stream: the newest `event` and the newest `cti`, in ticks, where there is one."""
     due: npt.NDArray[np.int64]
-    """When each timer that a heartbeat sent was due; of an epoch only."""
+    """When each timer that a heartbeat or a metronome sent was due; of an epoch only."""
     seconds: float
 
 
@@ -139,12 +142,9 @@ def payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schem
 
 
 def source_behind(flow: Flow, name: str) -> str | None:
-    """Give the one source that a stream's rows come from; None where there are several."""
-    name = name.removesuffix(DIVERTED)
-    if name in flow.sources:
-        return name
-    behind = {source_behind(flow, source) for source in flow.streams[name].inputs}
-    return behind.pop() if len(behind) == 1 else None
+    """Give the one source that a stream's rows come from; None where there are several, or none."""
+    behind = flow.sources_of(name)
+    return behind[0] if len(behind) == 1 else None
 
 
 def numbering(flow: Flow, name: str) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class _Work:
         self.carry_content = NO_ROWS
 
     def run(self) -> None:
-        for reading in windows(list(self.inputs.values()), self.task.start, self.task.close):
+        for reading in self._readings():
             last = reading == self.task.close
             tables = {name: source.take(reading) for name, source in self.inputs.items()}
             for link in self.links:
@@ -199,6 +199,16 @@ class _Work:
             self._write_carry(link)
         if self.task.session:
             _WARM[self._place()] = (self.task.commit, self.links)
+
+    def _readings(self) -> Iterator[int]:
+        """Cut the span, so that no window holds more than a few blocks of rows or too many timers."""
+        inputs, reading = list(self.inputs.values()), self.task.start
+        for until in windows(inputs, self.task.start, self.task.close):
+            while True:
+                reading = spaced(reading, until, MOST_TIMERS, burden(self.links, inputs, self.stage.key, reading))
+                yield reading
+                if reading == until:
+                    break
 
     def _write_carry(self, link: Link) -> None:
         tables: dict[str, list[pa.Table]] = defaultdict(list)
@@ -240,7 +250,7 @@ class _Work:
         name = link.stream.name
         made = link.feed([tables[given] for given in link.stream.inputs], reading, final)
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
-        if link.stream.operator == "heartbeat" and self.task.writes is not Writes.BASE:
+        if link.stream.operator in TIMED and self.task.writes is not Writes.BASE:
             self.due.append(ticks(made.main.filter(pc.equal(made.main["kind"], "timer"))["due_at"]))
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
@@ -284,18 +294,25 @@ class _Work:
 
     def _link(self, name: str) -> Link:
         stream = self.flow.streams[name]
-        return Link(
+        carry = self._carry(name)
+        link = Link(
             stream,
             [self.known[given] for given in stream.inputs],
             source_behind(self.flow, name),
             self.task.commit,
-            self._carry(name),
+            carry,
             self._blind(name),
         )
+        if not stream.inputs and not carry:
+            link.hear(self.task.start)
+        return link
 
     def _blind(self, name: str) -> Blind:
-        """Give the spans in which one of the sources behind a stream was not listened to."""
-        spans = sorted({span for source in self.flow.sources_of(name) for span in self.task.blind.get(source, ())})
+        """Give the spans in which one of the sources behind a stream was not listened to; behind none, all of them."""
+        if self.flow.streams[name].inputs:
+            spans = sorted({span for source in self.flow.sources_of(name) for span in self.task.blind.get(source, ())})
+        else:
+            spans = common([self.task.blind.get(source, ()) for source in self.flow.sources])
         laid = np.array(spans, dtype=np.int64).reshape(-1, 2)
         return Blind(laid[:, 0].copy(), laid[:, 1].copy())
 

@@ -14,8 +14,8 @@ from pipelines.operators.rows import PolicyError, Shape
 
 CHOICES = ("shape", "late", "late_end", "at_end")
 """Settings of policies that are enums."""
-BESIDE = frozenset({"warnings", "file", "starts", "ends"})
-"""What a flow says that changes no result."""
+BESIDE = frozenset({"warnings", "file", "starts", "ends", "given"})
+"""What a flow says that changes no result of itself."""
 
 
 def written(flow: Flow) -> Definition:

@@ -126,9 +126,9 @@ class Stream:
 
     name: str
     operator: str
-    """`heartbeat`, `merge` or `advance_time`."""
+    """`heartbeat`, `metronome`, `merge` or `advance_time`."""
     inputs: tuple[str, ...]
-    """Sources, streams and side streams, in the order of their ports."""
+    """Sources, streams and side streams, in the order of their ports; none of a metronome, which reads the clock."""
     by: tuple[str, ...]
     """Columns that one carry of the operator stands for, and the key of the stream; () is stream-wide."""
     policy: Policy
@@ -167,6 +167,8 @@ class Flow:
     """From where on the sources hold rows, in ticks; None where the file does not say. No part of the definition."""
     ends: int | None = field(default=None, compare=False)
     """Up to where, exclusive."""
+    given: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
     @property
     def clock(self) -> Clock:

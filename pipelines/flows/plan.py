@@ -9,6 +9,8 @@ holds exactly as long as the operators of the chain share the key. So:
 - a stream with another key begins another stage: a second set of tasks, over the files that the first one wrote;
 - stream-wide operators (no key) see every row in one order, so their stage is one task. Those that feed each other
   share it: an ordered merge without groups and the CTIs behind it are one pass;
+- a metronome reads no rows, only the clock, so any task can run it: it is a stream-wide stage of its own, or stands in
+  the stage of the merge that reads it;
 - what an operator sets aside (`punctual.diverted`) is written by the task that runs the operator, and belongs to its
   stage; who reads it with the same key stands there too.
 

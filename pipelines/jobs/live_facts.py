@@ -175,16 +175,25 @@ def _source(known: KnownRun, name: str, tail: Tail, newest: Landed) -> Facts:
 
 def _new_files(known: KnownRun, name: str, since: int) -> int | None:
     """Count the files of a source's folder that changed after the last reading; None where it has no folder."""
-    feed = known.sources[name]["feed"]
-    if feed["kind"] != "folder":
+    folders = source_folders(known, name)
+    if not folders:
         return None
     from pipelines.engine.folder_feed import HIDDEN, UNFINISHED
+
+    files = (file for folder in folders for file in folder.rglob("*"))
+    seen = (file for file in files if not file.name.startswith(HIDDEN) and not file.name.endswith(UNFINISHED))
+    return sum(_changed(file) > since for file in seen)
+
+
+def source_folders(known: KnownRun, name: str) -> list[Path]:
+    """Give the folders in which a source's files arrive; none where it has none."""
+    feed = known.sources[name]["feed"]
+    if feed["kind"] != "folder":
+        return []
     from pipelines.jobs.settings import config_folder
 
     base = Path(known.called).absolute().parent if Path(known.called).is_file() else config_folder() / "flows"
-    files = (file for path in feed["paths"] for file in (base / path).rglob("*"))
-    seen = (file for file in files if not file.name.startswith(HIDDEN) and not file.name.endswith(UNFINISHED))
-    return sum(_changed(file) > since for file in seen)
+    return [base / path for path in feed["paths"]]
 
 
 def _changed(file: Path) -> int:

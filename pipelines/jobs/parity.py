@@ -24,6 +24,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError
+from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 
 if TYPE_CHECKING:
@@ -244,12 +245,19 @@ def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -
     )
 
 
-def print_certificate(name: str, start: str, end: str, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001
+def print_certificate(  # noqa: PLR0913 - the options of the command
+    name: str,
+    start: str,
+    end: str,
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    params: Sequence[str],
+    echo: Callable[[str], None],
+) -> int:
     """Make a certificate and print it; 0 where all is equal, 1 where not."""
     from pipelines.jobs.certificates import keep_certificate
 
     settings = read_settings()
-    flow = load_flow(settings, name)
+    flow = load_flow(settings, name, parameters_of(params))
     spark = engine_named("batch", settings.master, settings.spark_log)
     trial = Trial(settings=settings, flow=flow, spans=intervals(flow, start, end), spark=spark)
     try:

@@ -16,6 +16,7 @@ from pipelines.flows.model import Flow
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class Wanted:
     """Publish an interval only when its blocking expectations hold."""
     as_json: bool = False
     """End with one line of JSON."""
+    params: Sequence[str] = ()
+    """`name=value`, for the parameters of the flow."""
 
 
 def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     """Backfill a flow over a span of its grid and say what came of each interval."""
     settings = read_settings()
-    flow = load_flow(settings, wanted.flow)
+    flow = load_flow(settings, wanted.flow, parameters_of(wanted.params))
     for warning in flow.warnings:
         echo(f"warning: {warning}")
     spans = intervals(flow, wanted.start, wanted.end)

@@ -6,11 +6,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.failures import WrongUse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.flows.model import Flow
 
 MAIN_RUN = "main"
@@ -90,16 +93,21 @@ def flow_files(settings: Settings) -> list[Path]:
     return sorted((settings.config / "flows").glob("*.yaml"))
 
 
-def load_flow(settings: Settings, name: str) -> Flow:
+def load_flow(settings: Settings, name: str, parameters: Mapping[str, str] = MappingProxyType({})) -> Flow:
     """Read a flow by name, or by the path of its file.
+
+    Args:
+        settings: of the environment.
+        name: of the flow, or the path of its file.
+        parameters: what `${name}` stands for in this run, before what the file says.
 
     Raises:
         WrongUse: there is no such flow.
-        FlowError: the file says something that makes no sense.
+        FlowError: the file says something that makes no sense, or has no such parameter.
     """
     from pipelines.flows.reading import read_flow
 
-    return read_flow(flow_file(settings, name), {})
+    return read_flow(flow_file(settings, name), parameters)
 
 
 def flow_file(settings: Settings, name: str) -> Path:

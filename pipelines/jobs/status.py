@@ -16,6 +16,7 @@ from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.known import KnownRun, open_run
 from pipelines.jobs.live_words import live_lines, moments_span, second, sources_text
 from pipelines.jobs.moments import NOTHING, counted, spoken, utc_text
+from pipelines.jobs.presence_words import presence_lines
 from pipelines.jobs.printing import table_text
 from pipelines.jobs.status_facts import status_of
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
@@ -68,12 +69,19 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         ("lease", _lease_text(facts["lease"], facts["now_at"])),
     ]
     live = facts["live"]
+    labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     labelled += live_lines(known, live, facts["now_at"]) if live else []
     lines = [f"{label:<11}{text}" for label, text in labelled]
     tables = [sources_text(known, live), ""] if live else []
     tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
     tables += ["last commits:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
+
+
+def _clock(facts: Facts) -> int:
+    """Give the time on the flow's clock: the last reading of a recording that is played, else the wall's."""
+    live = facts["live"]
+    return int(live["readings"]["last_at"] if live and live["clock"] != "wall" else facts["now_at"])
 
 
 def _published_text(known: KnownRun, facts: Facts) -> str:
@@ -104,7 +112,8 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
         return f"{told} since {since}; the holder of the lease is at it"
     written = pending["state"] == "written"
     left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
-    return f"{told} since {since}: {left}; the next run finishes it first"
+    way_out = "" if written else f"; where that fails again: {pending['abandon']}, then run the flow as it is"
+    return f"{told} since {since}: {left}; the next run finishes it first{way_out}"
 
 
 def _stale_text(known: KnownRun, facts: Facts) -> str:

@@ -13,6 +13,7 @@ from pipelines.jobs.awaited import held_rows
 from pipelines.jobs.counts import ledger_counts, stream_counts
 from pipelines.jobs.live_facts import clock_of, epochs_folded, live_of
 from pipelines.jobs.paging import newest_row
+from pipelines.jobs.presence import presence_of
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "live": live_of(known, now),
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
-    return facts | {"next": _next(known, facts)}
+    sources = presence_of(known, facts["lease"], facts["live"], now)
+    return facts | {"sources": sources, "next": _next(known, facts)}
 
 
 def _published(known: KnownRun) -> Facts:
@@ -135,11 +137,13 @@ def _pending(known: KnownRun) -> Facts | None:
         "start": row.span.start,
         "end": row.span.end,
         "since_at": row.at,
-        "command": _command_for(known, row),
+        "command": command_for(known, row),
+        "abandon": known.command("abandon", "--commit", str(row.commit)) if row.state is State.INTENT else None,
     }
 
 
-def _command_for(known: KnownRun, row: Entry) -> str:
+def command_for(known: KnownRun, row: Entry) -> str:
+    """Spell the command that does a commit's work, or finishes it."""
     return known.command("stream") if row.kind is CommitKind.EPOCH else known.run_command(*row.span)
 
 

@@ -29,11 +29,12 @@ from pipelines.jobs.counts import counted
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.fitting import fitting_payloads
+from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.batch import SparkEngine
@@ -317,11 +318,12 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
     available_now: bool,  # noqa: FBT001 - the command's flag
     after_backfill: bool,  # noqa: FBT001 - the command's flag
     take_over: bool,  # noqa: FBT001 - the command's flag
+    params: Sequence[str],
     echo: Callable[[str], None],
 ) -> None:
     """Run a flow live from the command line."""
     settings = read_settings()
-    flow = load_flow(settings, name)
+    flow = load_flow(settings, name, parameters_of(params))
     root = settings.root(flow.name, run)
     first, last = played_range(flow, root, start, end)
     spark = engine_named("batch", settings.master, settings.spark_log)

@@ -277,6 +277,19 @@ def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untype
     return first
 
 
+@compiled
+def coming(p: Numbers, blind: Blind, state, until) -> float:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Estimate from above how many timers leave before `until` if no row comes, over all keys."""
+    total, pace = 0.0, float(p.interval) * p.denominator / p.numerator
+    for k in range(len(state)):
+        s = state[k]
+        due = _deadline(p, s)
+        if due != INFINITY and sighted(blind, due) < until:
+            last = min(until, sighted(blind, s["seen"] + p.expire)) if p.expire else until
+            total += 1.0 + max(last - due + 1, 0) / pace
+    return total
+
+
 def fresh() -> Records:
     """Give the state of one key that has not been seen."""
     state = np.full(1, 0, dtype=STATE)
@@ -340,6 +353,12 @@ class Heartbeat:
     def next_due(self) -> int:
         """Give the instant at which the next timer leaves, or the next key retires, if no row comes before."""
         return int(first_due(self._numbers, self._blind, self.records["state"]))
+
+    def timers(self, since: int, until: int, begun: int) -> float:
+        """Estimate how many timers silence brings: of keys that beat, and of those that begin."""
+        p = self._numbers
+        fresh_ones = begun * (until - since) * p.numerator / (p.interval * p.denominator)
+        return float(coming(p, self._blind, self.records["state"], until)) + fresh_ones
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order of arrival and place; give what leaves, each key in its order."""

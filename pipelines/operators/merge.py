@@ -65,7 +65,7 @@ class AtEnd(IntEnum):
 
 
 class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
-    """More rows wait than `max_held` allows; nothing was dropped, reading stops."""
+    """More rows of a group wait than `max_held` allows; nothing was dropped, reading stops."""
 
     def __init__(self, held: int, allowed: int) -> None:
         """Keep the facts as attributes."""
@@ -75,8 +75,9 @@ class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mista
     def __str__(self) -> str:
         """Say what to do."""
         return (
-            f"the merge holds {self.held:,} rows and max_held allows {self.allowed:,}: a port is silent; "
-            "put a heartbeat before it, or raise max_held"
+            f"the merge holds {self.held:,} rows and max_held allows {self.allowed:,} for each group: a port is "
+            "silent; put a heartbeat before it, or raise max_held, then give up the commit that was begun under the "
+            "old flow: pulseline abandon FLOW --commit N (pulseline status FLOW names it)"
         )
 
 
@@ -91,6 +92,7 @@ class MergePolicy:
     ports: int
     at_end: AtEnd = AtEnd.HOLD
     max_held: int | None = None
+    """How many rows of one group may wait; each group is a merge of its own, however the groups are bucketed."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -109,10 +111,12 @@ class Desk(NamedTuple):
 
     state: Records
     ports: Records
+    waiting: Longs
+    """Rows of each group that wait."""
     following: Longs
     value: Longs
     cursor: Longs
-    """The group that may release now, or NOBODY, the arrival of the row that released, and how many rows wait."""
+    """The group that may release now, or NOBODY, and the arrival of the row that released."""
 
 
 @compiled
@@ -129,7 +133,7 @@ def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyp
         port["head"] = i
     port["tail"] = i
     port["waiting"] += 1
-    desk.cursor[2] += 1
+    desk.waiting[rows.key[i]] += 1
 
 
 @compiled
@@ -181,7 +185,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
         port["head"] = desk.following[src]
         port["left"] = desk.value[src]
         port["waiting"] -= 1
-        desk.cursor[2] -= 1
+        desk.waiting[group] -= 1
         desk.following[src] = src
         n = _write(rows, src, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
     return n
@@ -189,15 +193,15 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 @compiled
 def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Run the merge from row `i` on until rows or buffer end or over `limit` wait; give (next row, rows written)."""
+    """Run the merge from row `i` on until rows or buffer end, or too many of a group wait; give (next row, written)."""
     n = 0
     while True:
         if desk.cursor[0] != NOBODY:
             n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], desk, out, n)
-            if n == len(out):
+            if n == len(out) or desk.waiting[desk.cursor[0]] > limit:
                 return i, n
             desk.cursor[0] = NOBODY
-        if i == len(rows.kind) or desk.cursor[2] > limit:
+        if i == len(rows.kind):
             return i, n
         if rows.kind[i] == READING:
             i += 1
@@ -305,11 +309,15 @@ class Merge:
         """Say that silence alone makes nothing leave."""
         return INFINITY
 
+    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
+        """Say that no timer is made here."""
+        return 0.0
+
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.
 
         Raises:
-            MergeFull: after some row more wait than `max_held` allows, however the rows are cut.
+            MergeFull: after some row more of its group wait than `max_held` allows, however rows are cut or bucketed.
         """
         desk = self._desk(len(rows.kind))
         relink(self.policy.ports, rows, held, desk)
@@ -321,8 +329,8 @@ class Merge:
     def _step(self, rows: Rows, i: int, desk: Desk, out: Records) -> tuple[int, int]:
         limit = self._limit
         i, written = scan(self.policy.ports, int(self.policy.at_end), limit, rows, i, desk, out)
-        if desk.cursor[0] == NOBODY and desk.cursor[2] > limit:
-            raise MergeFull(int(desk.cursor[2]), limit)
+        if desk.cursor[0] != NOBODY and written < len(out):
+            raise MergeFull(int(desk.waiting[desk.cursor[0]]), limit)
         return i, written
 
     def _desk(self, rows: int) -> Desk:
@@ -331,7 +339,8 @@ class Merge:
         return Desk(
             self.records["state"],
             ports,
+            np.zeros(len(self.records["state"]), dtype=np.int64),
             np.arange(rows, dtype=np.int64),
             np.zeros(rows, dtype=np.int64),
-            np.array([NOBODY, NULL, 0], dtype=np.int64),
+            np.array([NOBODY, NULL], dtype=np.int64),
         )

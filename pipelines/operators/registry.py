@@ -10,13 +10,14 @@ import numpy as np
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
 from pipelines.operators.merge import Merge, MergePolicy
+from pipelines.operators.metronome import Metronome, MetronomePolicy
 from pipelines.operators.rows import Kind, Rows, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OPERATORS: Mapping[str, type[Heartbeat | Merge | AdvanceTime]] = MappingProxyType(
-    {operator.name: operator for operator in (Heartbeat, Merge, AdvanceTime)}
+OPERATORS: Mapping[str, type[Heartbeat | Metronome | Merge | AdvanceTime]] = MappingProxyType(
+    {operator.name: operator for operator in (Heartbeat, Metronome, Merge, AdvanceTime)}
 )
 
 
@@ -28,6 +29,7 @@ def warm_up() -> None:
     rows = Rows(kind, zero, zero, zero, zero, zero, zero, zero)
     shortest = (
         Heartbeat(HeartbeatPolicy(interval=1)),
+        Metronome(MetronomePolicy(interval=1)),
         Merge(MergePolicy(ports=1)),
         AdvanceTime(AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP)),
     )

@@ -74,6 +74,9 @@ class Operator(Protocol):
     def next_due(self) -> int:
         """Give the first instant at which silence alone would make something leave; INFINITY where it never would."""
 
+    def timers(self, since: int, until: int, begun: int) -> float:
+        """Estimate from above how many timers silence brings before `until`, if `begun` keys begin from `since` on."""
+
     def feed(self, rows: Rows, held: int) -> Iterator[Records]:
         """Take in one block, the first `held` rows of it the held ones, and give what leaves in a reused buffer."""
 

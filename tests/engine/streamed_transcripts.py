@@ -92,6 +92,8 @@ class Live:
     @property
     def start(self) -> int:
         """Give the reading before the first."""
+        if self.group.documents[0].operator == "metronome":
+            return self.group.start
         return min([self.group.start, *(start for start, _ in self._blind)])
 
     @property

@@ -61,6 +61,9 @@ class Shared:
         """Give the flow of one stream."""
         first = self.documents[0]
         assert first.policy is not None
+        if first.operator == "metronome":
+            ticks = Stream(name="s", operator="metronome", inputs=(), by=(), policy=first.policy)
+            return Flow(name="transcripts", sources={"rows": SOURCE}, streams={"s": ticks}, buckets=self.buckets)
         stream = Stream(
             name="s",
             operator=first.operator,
@@ -154,19 +157,23 @@ def plain(table: pa.Table) -> Rows:
 def runs(document: Transcript) -> bool:
     """Say whether a flow can run a document.
 
-    Imports have no flow yet, what stops writes nothing, and where ports meet in one instant a flow has its own order.
+    Imports have no flow yet, what stops writes nothing, and where ports meet in one instant a flow has its own order. A
+    run begins with a reading.
     """
     ports = [(row.at, document.ports.index(row.port)) for row in document.rows if row.port in document.ports]
+    if document.operator == "metronome":
+        return bool(document.steps) and document.rows[0].kind is Kind.READING
     imports = any(row.port == IMPORTED for row in document.rows)
     return bool(document.policy and document.steps) and not document.stops and not imports and ports == sorted(ports)
 
 
 def shared(folder: Path, buckets: int) -> list[Shared]:
-    """Put the documents of one policy together, but for those that bound what a task may hold."""
+    """Put the documents of one policy together, but for those that bound what is held, or have no row with a key."""
     groups: dict[object, list[Transcript]] = {}
     for document in transcripts():
         if runs(document):
-            alone = document.name if getattr(document.policy, "max_held", None) is not None else ""
+            bounded = getattr(document.policy, "max_held", None) is not None
+            alone = document.name if bounded or document.operator == "metronome" else ""
             of = (document.operator, document.policy, document.ports, document.blind, document.ends, alone)
             groups.setdefault(of, []).append(document)
     numbers = count()
@@ -202,6 +209,8 @@ def came(group: Shared, main: Rows, side: Rows, ledger: Rows) -> dict[str, list[
     """Give what left by document, without what lies at or past its close."""
     closes = {document.name: document.close for document in group.documents}
     found: dict[str, list[Left]] = {name: [] for name in closes}
+    if group.documents[0].operator == "metronome":
+        main = [row | {"document": group.documents[0].name, "key": "k", "id": None} for row in main]
     rows = [left_of(row, MAIN) for row in main] + [left_of(row, SIDE) for row in side]
     rows += [entry_of(row) for row in ledger]
     for name, left in rows:

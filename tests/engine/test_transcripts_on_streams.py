@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.engine.test_transcripts_on_engines import Shared, Told
 
 CHECKOUT = Path(__file__).parents[2]
-OPERATORS = ("heartbeat", "merge", "advance_time")
+OPERATORS = ("heartbeat", "metronome", "merge", "advance_time")
 POINTS = ("intent", "adding", "unpublished")
 """Where the documents of an operator are killed, one each."""
 FEW_STEPS = 6

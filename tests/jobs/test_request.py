@@ -129,7 +129,7 @@ def test_what_is_published_is_left_alone_unless_forced(house: House, ask: Asking
     house.backfill("2013-01-01", "2013-01-03")
     done = {"start": "2013-01-01", "end": "2013-01-03"}
     found = ask.found("backfill", done)
-    assert found["skip"].startswith("2013-01-01 until 2013-01-03 is published already and not stale")
+    assert found["skip"]["run"].startswith("2013-01-01 until 2013-01-03 is published already and not stale")
     assert "skip" not in ask.found("backfill", done | {"force": True})
     more = ask.found("backfill", {"start": "2013-01-01", "end": "2013-01-04"})
     assert more["commands"]["run"] == [words("--start", "2013-01-03", "--end", "2013-01-04")]

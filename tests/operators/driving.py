@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 STEERING = (Kind.READING, Kind.FINAL)
 EDGES = (Kind.START, Kind.END)
 MOVED = (Reason.LATE, Reason.LATE_END, Reason.START_MOVED)
+ALONE = "k"
+"""The key that a metronome, which has no row of input, is given."""
 INSTANT_COLUMNS = ("arrival", "event_time", "event_end", "due_at", "cti", "cti_arrival")
 
 
@@ -65,7 +67,7 @@ class Drive:
         self._job, self._capacity = job, capacity
         spans = np.array(job.blind, dtype=np.int64).reshape(-1, 2)
         self._blind = Blind(spans[:, 0].copy(), spans[:, 1].copy()) if job.blind else NO_BLIND
-        self._keys: dict[str, int] = {}
+        self._keys: dict[str, int] = {ALONE: 0} if job.operator == "metronome" else {}
         self._events: dict[tuple[str, str], int] = {}
         self.waiting: list[Given] = []
         """Rows that the operator holds, in the order in which they came."""
@@ -80,6 +82,10 @@ class Drive:
     def next_due(self) -> int:
         """Give the instant at which the operator says that silence makes something leave."""
         return self._operator.next_due()
+
+    def timers(self, since: int, until: int) -> float:
+        """Give how many timers the operator says that silence may bring."""
+        return self._operator.timers(since, until, 0)
 
     def restart(self) -> None:
         """Carry the records into a fresh operator, keys in another order and closed events forgotten."""

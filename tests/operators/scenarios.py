@@ -12,6 +12,7 @@ from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
 from pipelines.operators.advance_time import AtEnd as AtEndOfTime
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import AtEnd, MergePolicy
+from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
 from tests.operators.driving import Job
 from tests.transcripts_model import IMPORTED, Given
@@ -118,8 +119,21 @@ def advance_time(random: Random) -> Job:
     return Job("advance_time", policy, (*(_promise(random, row) for row in rows), *_close(ground)))
 
 
+def metronome(random: Random) -> Job:
+    """Draw a job for a metronome: readings near and far, blind spans, an end."""
+    ground = Ground(random)
+    interval = random.choice((2, 3, 10, 25)) * ground.scale + random.choice((0, 1))
+    blind = _blind(ground) if random.randint(0, 1) else ()
+    rows = []
+    for _ in range(random.randint(1, 9)):
+        ground.arrive()
+        rows += [reading] if (reading := ground.reading()) else []
+    return Job("metronome", MetronomePolicy(interval=interval), (*rows, *_close(ground)), (), blind)
+
+
 SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "heartbeat": heartbeat,
+    "metronome": metronome,
     "merge": merge,
     "advance_time": advance_time,
 }

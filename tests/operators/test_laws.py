@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import MAX_TIME, NULL, Kind, Reason, Shape
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
@@ -137,6 +138,53 @@ def test_heartbeat__cuts_do_not_matter(job: Job, cuts: list[int], between: Betwe
 def test_heartbeat__readings_do_not_matter(job: Job) -> None:
     last = len(job.rows) - 1
     fewer = tuple(row for i, row in enumerate(job.rows) if row.kind is not Kind.READING or i == last)
+
+    assert run(job._replace(rows=fewer)) == run(job)
+
+
+# ---- metronome
+
+
+@given(jobs("metronome"))
+def test_metronome__timers_strictly_increase_and_are_multiples(job: Job) -> None:
+    assert isinstance(job.policy, MetronomePolicy)
+    times = [row.time for row in run(job).all]
+
+    assert all(one < other for one, other in pairwise(times))
+    assert all(time % job.policy.interval == 0 for time in times)
+
+
+@given(jobs("metronome"))
+def test_metronome__each_multiple_between_the_first_reading_and_the_last_leaves_once(job: Job) -> None:
+    assert isinstance(job.policy, MetronomePolicy)
+    interval = job.policy.interval
+    began = job.rows[0].at if job.rows and job.rows[0].kind is Kind.READING else MAX_TIME
+    closed = next((row.at + 1 for row in job.rows if row.kind is Kind.FINAL), job.rows[-1].at if job.rows else began)
+    multiples = range(-(-began // interval) * interval, closed, interval)
+    on_time = {time: next((b for a, b in spans(job) if a <= time < b), time) for time in multiples}
+    wanted = [(time, at, time) for time, at in on_time.items() if at < closed]
+
+    assert [(row.time, row.at, row.due) for row in run(job).all] == wanted
+
+
+def spans(job: Job) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in job.blind:
+        if joined and joined[-1][1] == start:
+            start = joined.pop()[0]  # noqa: PLW2901 - the span before goes on
+        joined.append((start, end))
+    return joined
+
+
+@given(jobs("metronome"), CUTS, BETWEEN, CAPACITIES)
+def test_metronome__cuts_do_not_matter(job: Job, cuts: list[int], between: Between, capacity: int) -> None:
+    assert_cuts_do_not_matter(job, cuts, between, capacity)
+
+
+@given(jobs("metronome"))
+def test_metronome__readings_do_not_matter(job: Job) -> None:
+    last = len(job.rows) - 1
+    fewer = tuple(row for i, row in enumerate(job.rows) if row.kind is not Kind.READING or i in (0, last))
 
     assert run(job._replace(rows=fewer)) == run(job)
 
@@ -275,6 +323,26 @@ def test_silence_makes_nothing_leave_before_next_due_and_something_at_it(operato
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
+@given(st.data(), st.integers(1, 60))
+def test_silence_brings_no_more_timers_than_the_operator_estimates(
+    operator: str, data: st.DataObject, steps: int
+) -> None:
+    job = data.draw(jobs(operator))
+    drive = Drive(job)
+    drive.feed(job.rows)
+    last = job.rows[-1] if job.rows else None
+    if last is None or last.kind is not Kind.READING:
+        return
+    step = getattr(job.policy, "interval", 1)
+    until = min(last.at + max(1, step * steps // 2), MAX_TIME)
+    estimate = drive.timers(last.at, until)
+    came = [row for row in drive.feed([last._replace(at=until)]) if row.kind is Kind.TIMER and row.stream == MAIN]
+
+    assert len(came) <= estimate * (1 + 1e-9)
+    assert operator != "metronome" or bool(came) == (estimate > 0)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
 def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
     outcomes = [run(SCENARIOS[operator](Random(seed))) for seed in range(400)]  # noqa: S311 - the same jobs each time
     reasons = {row.reason for outcome in outcomes for row in outcome.all} - {Reason.NONE}
@@ -285,6 +353,7 @@ def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
 
 REASONS = {
     "heartbeat": {Reason.MAX_AHEAD, Reason.MAX_CATCH_UP, Reason.EXPIRED},
+    "metronome": set(),
     "merge": {Reason.UNKNOWN_PORT},
     "advance_time": set(Reason)
     - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END},

@@ -1,0 +1,78 @@
+"""`pulseline abandon`: give up a commit that was begun and can no longer be finished as it was begun.
+
+A pending commit is finished under its own plan. Where that plan can only fail again (a merge that holds more than its
+old `max_held`), giving it up is the way out: nobody has seen any of it, and the next run begins anew under the flow as
+it is now.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits import open_driver
+from pipelines.engine.history import State
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.known import open_run
+from pipelines.jobs.run import facts_of
+from pipelines.jobs.status_facts import command_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipelines.engine.history import Entry
+    from pipelines.jobs.known import KnownRun
+
+WHY = "pulseline abandon"
+
+
+def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    """Give up a commit at intent and say what to type next; one that was given up already stays so.
+
+    Safe at any time: nothing of such a commit is ever seen, its sequences stay landed, its number stays used.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        number: of the commit.
+        run: name of the run.
+        as_json: one JSON object instead of words.
+        echo: where lines go.
+
+    Raises:
+        WrongUse: there is no such commit, or it is past intent: written, published or rejected.
+        LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
+    """
+    known = open_run(called, run)
+    _allowed(known, number)
+    with open_driver(known.root, flow=known.name) as driver:
+        entry = _allowed(known, number, driver.state().commits.get(number))
+        if entry.state is State.INTENT:
+            entry = driver.abandon(number, why=WHY)
+    next_command = command_for(known, entry)
+    if as_json:
+        echo(json.dumps({"flow": known.name, "run": run, **facts_of(entry), "next": next_command}))
+        return
+    echo(f"commit {number} ({known.moments.span(*entry.span)}) is given up; nobody has seen anything of it")
+    echo(f"next, under the flow as it is now: {next_command}")
+
+
+def _allowed(known: KnownRun, number: int, entry: Entry | None = None) -> Entry:
+    """Give a commit that may be given up, as the log has it."""
+    status = known.command("status")
+    entry = entry or known.state.commits.get(number)
+    if entry is None:
+        raise WrongUse(f"--commit must be a commit of run `{known.run}`; there is no commit {number}: see {status}")
+    if entry.state not in {State.INTENT, State.ABANDONED}:
+        raise WrongUse(
+            f"only a commit at intent can be given up; commit {number} is at {entry.state}: {_instead(known, entry)}"
+        )
+    return entry
+
+
+def _instead(known: KnownRun, entry: Entry) -> str:
+    if entry.state is not State.WRITTEN:
+        return f"running its span again replaces what is published, see {known.command('status')}"
+    if not entry.sequences:
+        return f"the next run publishes it, see {known.command('status')}"
+    check, publish = (known.command(verb, "--commit", str(entry.commit)) for verb in ("check", "publish"))
+    return f"check and publish it: {check}, then {publish}"

@@ -1,0 +1,213 @@
+"""Silent is not disconnected: what `status` says of each source and key, since when, and what to do."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipelines.engine import live_landing
+from pipelines.engine.commits import open_driver
+from pipelines.engine.manifests import MANIFEST, sequence_folder
+from pipelines.jobs import presence
+from pipelines.jobs.known import open_run
+from pipelines.jobs.live_facts import closed_at
+from pipelines.jobs.presence import patience
+from pipelines.jobs.status_facts import status_of
+from tests.jobs.test_status_live import FOLDER, HOUR, START, Stage, hours
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.jobs.conftest import House
+
+    Facts = dict[str, Any]
+
+SECOND = 1_000_000
+ROWS = "".join(f'{{"door": "{door}", "opened": "2013-01-01T05:10:00Z"}}\n' for door in ("front", "back"))
+
+
+@pytest.fixture
+def doors(house: House, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Give a folder flow, two of whose doors opened in the second hour, and nothing since."""
+    monkeypatch.setattr(live_landing, "wall_now", lambda: 0)  # each stage begins before its own readings
+    inbox = house.config / "flows" / "inbox"
+    inbox.mkdir()
+    text = FOLDER.replace("interval: 1h", "interval: 1h, slack: 5m, expire: 6h")
+    (house.config / "flows" / "doors.yaml").write_text(text)
+    (inbox / "a.jsonl").write_text(ROWS)
+    return Stage(house, "doors")
+
+
+def front_again(stage: Stage, at: float) -> None:
+    """Let the front door open once more, and look at the folder twice."""
+    row = '{"door": "front", "opened": "2013-01-01T05:20:00Z"}\n'
+    (stage.house.config / "flows" / "inbox" / f"{at}.jsonl").write_text(row)
+    stage.play(hours(at, at + 0.1))
+
+
+def root_of(stage: Stage) -> Path:
+    return stage.house.home / stage.name / "main"
+
+
+def said(stage: Stage, now: int, *, held: bool = True) -> Facts:
+    """Give what holds of the only source, while a driver holds the lease or when none does."""
+    if not held:
+        facts = status_of(open_run(stage.name, "main"), now)
+    else:
+        with open_driver(root_of(stage), flow=stage.name):
+            facts = status_of(open_run(stage.name, "main"), now)
+    (found,) = facts["sources"].values()
+    return dict(found)
+
+
+def keys(found: Facts) -> list[tuple[str, str, float]]:
+    """Give key, state and hours since the beginning of the longest silences."""
+    rows = found["keys"]["longest"]
+    return [(row["key"]["door"], row["state"], round((row["since_at"] - START) / HOUR, 3)) for row in rows]
+
+
+def closed(stage: Stage) -> int:
+    return closed_at(root_of(stage) / "landing" / "a", stage_last(stage))
+
+
+def stage_last(stage: Stage) -> int:
+    return len(list((root_of(stage) / "landing" / "a").glob("0*")))
+
+
+def test_a_recorded_feed_under_a_backfill_is_recorded(ran: House) -> None:
+    (found,) = status_of(open_run("tiny", "main"), START)["sources"].values()
+    assert (found["state"], found["since_at"], found["do"], "keys" in found) == ("recorded", None, None, False)
+    assert "\nsource     trips is recorded: its rows are read from the recording" in Stage(ran).text()
+
+
+@pytest.mark.usefixtures("doors")
+def test_a_folder_that_nobody_ever_listened_to_is_disconnected() -> None:
+    (found,) = status_of(open_run("doors", "main"), START)["sources"].values()
+    assert (found["state"], found["do"]) == ("disconnected", "pulseline stream doors")
+    assert found["why"] == "nobody has listened to it yet"
+
+
+def test_a_source_flows_for_its_heartbeats_interval_and_slack_and_is_silent_after_that(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    (came,) = hours(2)
+    lately = HOUR + 300 * SECOND + presence.TRIGGER
+    assert said(doors, came + lately)["state"] == "flowing"
+    found = said(doors, came + lately + 1)
+    assert (found["state"], found["since_at"]) == ("silent", came)
+    assert found["do"] == "nothing where it has nothing to say; else look at who writes it"
+
+
+def test_one_key_flows_while_another_is_silent_and_both_are_counted(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    front_again(doors, 4)
+    found = said(doors, hours(4.5)[0])
+    assert found["state"] == "flowing"
+    assert found["keys"]["states"] == {"flowing": 1, "silent": 1}
+    assert keys(found) == [("back", "silent", 2.0)]
+
+
+def test_a_key_that_its_heartbeat_gave_up_is_retired_since_it_expired(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    front_again(doors, 7)
+    doors.play(hours(9, 9.2))
+    found = said(doors, hours(9)[0])
+    assert found["keys"]["states"] == {"silent": 1, "retired": 1}
+    assert keys(found) == [("back", "retired", 8.0), ("front", "silent", 7.1)]
+
+
+def test_a_source_that_gave_no_row_yet_is_silent_since_the_first_reading(doors: Stage) -> None:
+    (doors.house.config / "flows" / "inbox" / "a.jsonl").unlink()
+    doors.play(hours(1, 2))
+    found = said(doors, hours(9)[0])
+    assert (found["state"], found["since_at"], "keys" in found) == ("silent", hours(1)[0], False)
+
+
+def test_a_landing_that_stopped_ticking_is_no_silence(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    last = closed(doors)
+    assert "stopped" not in said(doors, last + 10 * SECOND)["why"]
+    found = said(doors, last + 10 * SECOND + 1)
+    assert (found["state"], found["since_at"]) == ("disconnected", last)
+    assert found["why"] == "the landing has stopped: no reading for more than 10 s"
+    assert found["do"] == "pulseline stream doors --take-over"
+    assert {row[1] for row in keys(found)} == {"disconnected"}
+
+
+def test_readings_that_come_seldom_are_waited_for_as_long_as_ten_of_them_take(doors: Stage) -> None:
+    doors.play(hours(1, 2, 3, 4))
+    landing = root_of(doors) / "landing" / "a"
+    for number, at in ((1, 100), (2, 102), (3, 104), (4, 190)):
+        os.utime(sequence_folder(landing, number) / MANIFEST, (at, at))
+    known = open_run("doors", "main")
+    assert patience(known, 4) == 20 * SECOND
+    assert patience(known, 1) == 10 * SECOND
+    assert said(doors, 210 * SECOND)["state"] != "disconnected"
+    assert said(doors, 210 * SECOND + 1)["state"] == "disconnected"
+
+
+def test_without_a_stream_a_folder_is_disconnected_and_retired_keys_stay_so(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    front_again(doors, 7)
+    doors.play(hours(9, 9.2))
+    found = said(doors, hours(9)[0], held=False)
+    assert (found["state"], found["why"]) == ("disconnected", "no stream runs, so nobody listens")
+    assert found["do"] == "pulseline stream doors"
+    assert [row[:2] for row in keys(found)] == [("back", "retired"), ("front", "disconnected")]
+
+
+def test_a_folder_that_is_gone_does_not_answer(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    inbox = doors.house.config / "flows" / "inbox"
+    inbox.rename(inbox.with_name("elsewhere"))
+    found = said(doors, hours(2)[0])
+    assert found["state"] == "disconnected"
+    assert found["why"] == f"the folder {inbox} cannot be listed"
+
+
+def test_a_stream_that_ended_is_not_waited_for(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(6, 12), final=True)
+    found = said(stage, START)
+    assert (found["state"], found["since_at"]) == ("ended", hours(12)[0] - 1)
+
+
+def test_a_recording_that_is_played_is_judged_by_its_own_clock(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(13, 20))
+    now = closed(stage)
+    assert said(stage, now)["state"] == "flowing"
+    found = said(stage, now, held=False)
+    assert (found["state"], found["why"]) == ("recorded", "nobody plays the recording")
+    stage.play(hours(100, 120))
+    found = said(stage, now)
+    assert (found["state"], found["since_at"]) == ("silent", hours(100)[0])
+
+
+def test_a_large_carry_is_not_read(doors: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    doors.play(hours(1, 2))
+    monkeypatch.setattr(presence, "MOST_BYTES", 0)
+    assert "keys" not in said(doors, hours(2)[0])
+
+
+def test_only_the_longest_silences_are_told_one_by_one(doors: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    doors.play(hours(1, 2))
+    front_again(doors, 4)
+    monkeypatch.setattr(presence, "LONGEST", 1)
+    found = said(doors, hours(6)[0])
+    assert keys(found) == [("back", "silent", 2.0)]
+    assert found["keys"]["states"] == {"silent": 2}
+
+
+def test_status_says_it_in_words_and_as_json(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    front_again(doors, 7)
+    doors.play(hours(9, 9.2))
+    text = doors.text()
+    assert "\nsource     doors is disconnected since " in text
+    assert "no stream runs, so nobody listens; what to do: pulseline stream doors\n" in text
+    told = "its keys in beating: 1 disconnected, 1 retired; longest: back retired since 2013-01-01 12:59:59, front "
+    assert f"\n           {told}" in text
+    longest = doors.facts()["sources"]["doors"]["keys"]["longest"][0]
+    assert longest == {"key": {"door": "back"}, "state": "retired", "since_at": "2013-01-01T12:59:59.999999Z"}
