@@ -43,6 +43,10 @@ def hold(groups: list[Shared], cut: Cut, driven: Driven) -> None:
     assert_told(groups, found)
 
 
+MOST_LOST = 3
+"""Steps of a document that are no commit: what begins or ends it in the instant of its neighbour."""
+
+
 @pytest.mark.parametrize(("half", "driven"), [*enumerate(Driven)])
 def test_transcripts_hold_as_a_stream_with_an_epoch_for_every_step(tmp_path: Path, half: int, driven: Driven) -> None:
     hold(shared(tmp_path, 2)[half::2], Cut.STEPS, driven)
@@ -58,8 +62,9 @@ def test_transcripts_hold_as_a_stream_however_it_is_cut_and_driven(
 
 def test_most_steps_are_commits_of_their_own(tmp_path: Path) -> None:
     lives = [Live(group) for group in shared(tmp_path, 1) if len(group.documents) == 1]
-    steps = [len(live.group.documents[0].steps) for live in lives]
-    assert sum(len(live.readings) for live in lives) > 0.9 * sum(steps)
+    lost = [len(live.group.documents[0].steps) - len(live.readings) for live in lives]
+    assert max(lost) <= MOST_LOST
+    assert sum(len(live.readings) for live in lives) > 0.85 * sum(len(live.group.documents[0].steps) for live in lives)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
