@@ -112,14 +112,15 @@ def _unfinished(facts: ReportFacts) -> str | None:
     if not facts.commits and not any(stream.rows.num_rows for stream in facts.streams):
         return f"Nothing of {facts.flow} has run yet."
     waiting = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
-    return _waiting(waiting, len(facts.commits)) if waiting else _uncovered(facts)
+    return _waiting(waiting) if waiting else _uncovered(facts)
 
 
-def _waiting(waiting: list[CommitFacts], every: int) -> str:
+def _waiting(waiting: list[CommitFacts]) -> str:
     shown = [str(commit.number) for commit in waiting[:SHOWN]]
     numbers = listed(shown + ([f"{len(waiting) - SHOWN} more"] if len(waiting) > SHOWN else []))
     states = listed(sorted({commit.state for commit in waiting}))
-    return f"Not finished: {numbers} of {counted(every, 'commit')} not published ({states})."
+    named = f"commit {numbers} is" if len(waiting) == 1 else f"commits {numbers} are"
+    return f"Not finished: {named} not published ({states})."
 
 
 def _uncovered(facts: ReportFacts) -> str | None:

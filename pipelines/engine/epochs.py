@@ -84,13 +84,18 @@ class SequenceGapError(CommitError):
 class PendingIntervalError(CommitError):
     """A stream found an interval that a backfill began and did not finish."""
 
-    def __init__(self, commit: int) -> None:
-        """Keep the commit's number."""
-        super().__init__(commit)
-        self.commit = commit
+    def __init__(self, commit: int, state: State) -> None:
+        """Keep the commit's number, and how far it has come."""
+        super().__init__(commit, state)
+        self.commit, self.state = commit, state
 
     def __str__(self) -> str:
         """Say what to do."""
+        if self.state is State.WRITTEN:
+            return (
+                f"commit {self.commit} must be published or rejected before a stream goes on; it is an interval of a "
+                f"backfill that waits to be checked: pulseline check FLOW --commit {self.commit}, then publish it"
+            )
         return (
             f"commit {self.commit} must be finished by what began it; it is an interval of a backfill: "
             "pulseline run over the same span first"
@@ -172,10 +177,10 @@ class EpochRunner:
         pending = self.driver.pending()
         if pending is None:
             return None
+        if pending.kind is not CommitKind.EPOCH:
+            raise PendingIntervalError(pending.commit, pending.state)
         if pending.state is State.WRITTEN or pending.plan is None:
             return self.driver.publish(pending.commit)
-        if pending.kind is not CommitKind.EPOCH:
-            raise PendingIntervalError(pending.commit)
         flow = Flow.from_definition(json.loads(pending.plan)["flow"])
         entry = pending.under(flow.fingerprint())
         sequences = Sequences(tuple(read_sequence(self.landing, number) for number in entry.sequences))

@@ -27,7 +27,7 @@ WHY = "pulseline abandon"
 
 
 def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
-    """Give up a commit at intent and say what to type next; one that was given up already stays so.
+    """Give up a commit at intent or at written and say what to type next; one that was given up already stays so.
 
     Safe at any time: nothing of such a commit is ever seen, its sequences stay landed, its number stays used.
 
@@ -39,14 +39,14 @@ def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         echo: where lines go.
 
     Raises:
-        WrongUse: there is no such commit, or it is past intent: written, published or rejected.
+        WrongUse: there is no such commit, or it is published or rejected.
         LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
     """
     known = open_run(called, run)
     _allowed(known, number)
     with open_driver(known.root, flow=known.name) as driver:
         entry = _allowed(known, number, driver.state().commits.get(number))
-        if entry.state is State.INTENT:
+        if entry.state is not State.ABANDONED:
             entry = driver.abandon(number, why=WHY)
     next_command = command_for(known, entry)
     if as_json:
@@ -62,17 +62,11 @@ def _allowed(known: KnownRun, number: int, entry: Entry | None = None) -> Entry:
     entry = entry or known.state.commits.get(number)
     if entry is None:
         raise WrongUse(f"--commit must be a commit of run `{known.run}`; there is no commit {number}: see {status}")
-    if entry.state not in {State.INTENT, State.ABANDONED}:
+    if entry.state is State.REJECTED:
+        raise WrongUse(f"commit {number} was rejected and is nothing to give up: nobody sees it; {status}")
+    if entry.state is State.PUBLISHED:
         raise WrongUse(
-            f"only a commit at intent can be given up; commit {number} is at {entry.state}: {_instead(known, entry)}"
+            f"only a commit that waits can be given up; commit {number} is published: running its span again replaces "
+            f"it, see {status}"
         )
     return entry
-
-
-def _instead(known: KnownRun, entry: Entry) -> str:
-    if entry.state is not State.WRITTEN:
-        return f"running its span again replaces what is published, see {known.command('status')}"
-    if not entry.sequences:
-        return f"the next run publishes it, see {known.command('status')}"
-    check, publish = (known.command(verb, "--commit", str(entry.commit)) for verb in ("check", "publish"))
-    return f"check and publish it: {check}, then {publish}"

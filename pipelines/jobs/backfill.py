@@ -13,25 +13,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columns import instant_text
 from pipelines.engine.commits import open_driver
 from pipelines.engine.history import CommitKind, Span, State
 from pipelines.engine.landing import land_interval
 from pipelines.engine.lease import Claim
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.quality import read_quality
 from pipelines.engine.recording import open_recordings
 from pipelines.engine.stages import Work, create_tables, run_stages
 from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
-from pipelines.jobs.failures import Exit, JobError
+from pipelines.jobs.failures import Exit, JobError, WrongUse
 from pipelines.jobs.fitting import fitting_payloads
-from pipelines.jobs.gate import Gate, hold, publish_at_once
+from pipelines.jobs.gate import Gate, blocking, broken_words, hold, publish_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipelines.engine.commits import Driver
-    from pipelines.engine.history import Entry
+    from pipelines.engine.history import Entry, LogState
+    from pipelines.engine.recording import Recording
     from pipelines.engine.sequence import Sequence as Landed
     from pipelines.engine.stages import Engine
 
@@ -109,6 +112,8 @@ def run_backfill(
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
         pending = driver.pending()
+        if pending is not None and pending.state is State.WRITTEN:
+            pending = _standing(driver, wanted, pending, intervals, feeds, final)
         if pending is not None:
             tell(f"finishing commit {pending.commit}, which an earlier run left at {pending.state}")
             finished = _finish(driver, wanted, pending, tell)
@@ -121,6 +126,7 @@ def run_backfill(
                 continue
             driver.state().superseded_by(Span(*interval))
             driver.state().parent_for(interval[0])
+            _require_ground(driver.state(), interval[0])
             tell("landing")
             ends = final if interval == intervals[-1] else None
             sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends)
@@ -129,6 +135,49 @@ def run_backfill(
             ran.append(_through(driver, wanted.gate_of(interval, intervals), written, begun, tell))
             done(ran[-1])
     return ran
+
+
+def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
+    driver: Driver,
+    wanted: Backfill,
+    written: Entry,
+    intervals: Sequence[Interval],
+    feeds: Mapping[str, Recording],
+    final: int | None,
+) -> Entry | None:
+    """Give a commit at written that may still be published.
+
+    One that failed its check is rejected. One whose interval is to be run again and would now be another, for the flow
+    or what arrived has changed, is given up. In both cases None, and the interval is run anew.
+    """
+    broken = blocking(read_quality(wanted.root, commit=written.commit))
+    if broken:
+        driver.reject(written.commit, verdict="; ".join(broken_words(each) for each in broken))
+        return None
+    span = (written.span.start, written.span.end)
+    if span not in intervals or written.kind is not CommitKind.INTERVAL:
+        return written
+    ends = final if span == intervals[-1] else None
+    now = land_interval(wanted.landing, wanted.flow, *span, feeds, ends)
+    if (written.sequences, written.fingerprint) == ((now.id,), wanted.flow.fingerprint()):
+        return written
+    driver.abandon(written.commit, why="its interval was run again, and is another now")
+    return None
+
+
+def _require_ground(state: LogState, start: int) -> None:
+    """Refuse to begin a run behind an interval that was rejected: it could never be put right afterwards.
+
+    Raises:
+        WrongUse: nothing is published, and what was to come first was rejected.
+    """
+    rejected = [row for row in state.commits.values() if row.state is State.REJECTED and row.span.start < start]
+    if rejected and not state.published:
+        first = min(rejected, key=lambda row: row.span.start)
+        raise WrongUse(
+            f"a run begins with its first interval; that of {instant_text(first.span.start)} was rejected (commit "
+            f"{first.commit}) and nothing is published: run it again first, or begin a run of its own (--run NAME)"
+        )
 
 
 def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Callable[[str], None]) -> Ran:

@@ -34,7 +34,7 @@ LONGEST = 600
 NEEDED_JAVA = 17
 JAVA_ADVICE = (
     "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set "
-    "JAVA_HOME to it, or run without Spark: --engine core"
+    "JAVA_HOME to it"
 )
 
 WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
@@ -196,7 +196,12 @@ def _java_command() -> str:
 
 
 def _java_problem() -> str | None:
-    """Say what is wrong with the Java that Spark would start; None where nothing is."""
+    problem = java_problem()
+    return None if problem is None else f"{problem}, or run without Spark: --engine core --no-check"
+
+
+def java_problem() -> str | None:
+    """Say what is wrong with the Java that Spark would start, and what to do; None where nothing is."""
     java = shutil.which(_java_command())
     if java is None:
         return f"Spark needs Java {NEEDED_JAVA}, and there is no {_java_command()}: {JAVA_ADVICE}"

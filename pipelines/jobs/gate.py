@@ -102,12 +102,17 @@ def settle(driver: Driver, entry: Entry, judged: Sequence[Judged]) -> Entry:
     Raises:
         RejectedError: a blocking expectation does not hold; the commit is rejected.
     """
-    broken = [each for each in judged if not each.held and each.severity == BLOCKING]
+    broken = blocking(judged)
     if not broken:
         return driver.publish(entry.commit, verdict=kept_words(judged))
     verdict = "; ".join(broken_words(each) for each in broken)
     driver.reject(entry.commit, verdict=verdict)
     raise RejectedError(entry.commit, verdict, broken[0].remedy)
+
+
+def blocking(judged: Sequence[Judged]) -> list[Judged]:
+    """Give the blocking expectations that do not hold."""
+    return [each for each in judged if not each.held and each.severity == BLOCKING]
 
 
 def kept_words(judged: Sequence[Judged]) -> str:

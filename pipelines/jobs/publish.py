@@ -40,11 +40,14 @@ def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         raise WrongUse(f"--commit must be a commit of run `{run}`; there is no commit {number}: {_status(known)}")
     if entry.state is State.REJECTED:
         raise RejectedError(number, str(entry.verdict))
+    later = known.state.successors.get(number)
+    if later is not None:
+        raise WrongUse(f"commit {number} was superseded by {later}, which readers see: {_status(known)}")
     was_published = entry.state is State.PUBLISHED
     published = entry if was_published else _settle(known, entry)
     told = facts_of(published)
-    span = known.moments.span(*published.span)
-    words = f"commit {number} ({span}) is {'published already' if was_published else 'published'}: {published.verdict}"
+    how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"
+    words = f"commit {number} ({known.moments.span(*published.span)}) is {how}"
     echo(json.dumps({"flow": known.name, "run": run, **told}) if as_json else words)
 
 
@@ -54,10 +57,10 @@ def _settle(known: KnownRun, entry: Entry) -> Entry:
         raise WrongUse(
             f"only a written commit can be published; commit {entry.commit} is at {entry.state}: {_status(known)}"
         )
-    judged = read_quality(known.root, commit=entry.commit)
-    if not judged:
-        raise WrongUse(f"commit {entry.commit} must be checked before it is published, and was not; next: {check}")
     with open_driver(known.root, flow=known.name) as driver:
+        judged = read_quality(known.root, commit=entry.commit)
+        if not judged:
+            raise WrongUse(f"commit {entry.commit} must be checked before it is published, and was not; next: {check}")
         return settle(driver, entry, judged)
 
 

@@ -11,11 +11,15 @@ from pipelines.engine.batch import SparkEngine
 from pipelines.engine.columns import instant_text
 from pipelines.engine.history import State
 from pipelines.engine.lease import Claim
+from pipelines.engine.readers import log_state
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Flow
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
+from pipelines.jobs.ending import java_problem
 from pipelines.jobs.engines import engine_named
+from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.moments import counted
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.history import Entry, LogState
     from pipelines.engine.stages import Engine
+    from pipelines.jobs.backfill import Interval
     from pipelines.jobs.gate import Judged
     from pipelines.jobs.settings import Settings
 
@@ -60,9 +65,10 @@ def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     spans = intervals(flow, wanted.start, wanted.end)
     if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
+    root = settings.root(flow.name, wanted.run)
+    _allowed(wanted, wanted.engine or settings.engine, root, spans)
     runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
     judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
-    root = settings.root(flow.name, wanted.run)
     gate = checking(judge, root, flow) if wanted.check else publish_at_once
     progress = Progress(flow, len(spans), echo)
     try:
@@ -72,6 +78,24 @@ def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
         judge.close()
     progress.summary(ran)
     _next(wanted, flow, ran, echo)
+
+
+def _allowed(wanted: Wanted, engine: str, root: Path, spans: Sequence[Interval]) -> None:
+    """Refuse what would be found out too late: a check without Java, a commit that would slip past its check.
+
+    Raises:
+        WrongUse: says what to do.
+    """
+    if wanted.check and engine == "core" and (problem := java_problem()):
+        raise WrongUse(f"each interval is checked on Spark before it is published: {problem}; or add --no-check")
+    pending = log_state(root).pending
+    if wanted.check or pending is None or pending.state is not State.WRITTEN:
+        return
+    if (pending.span.start, pending.span.end) not in spans:
+        raise WrongUse(
+            f"commit {pending.commit} must be published or rejected first, --no-check is for the span asked for alone: "
+            f"pulseline check {wanted.flow} --commit {pending.commit}, then publish it; or pulseline abandon"
+        )
 
 
 def _backfill(wanted: Wanted, settings: Settings, flow: Flow, engine: Engine, gate: Gate) -> Backfill:
@@ -163,7 +187,7 @@ class Progress:
         seen = [each.entry for each in ran if each.entry.state is State.PUBLISHED]
         commits = ", ".join(str(entry.commit) for entry in seen[:8]) + (", ..." if len(seen) > 8 else "")  # noqa: PLR2004
         replaced = sum(len(entry.supersedes) for entry in seen)
-        note = f", replacing {replaced} earlier ones" if replaced else ""
+        note = f", replacing {counted(replaced, 'earlier one')}" if replaced else ""
         noun = "commit" if len(seen) == 1 else "commits"
         named = f" ({commits})" if seen else ""
         held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]

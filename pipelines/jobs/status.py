@@ -111,6 +111,9 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
     if facts["lease"]["standing"] == Standing.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
     written = pending["state"] == "written"
+    if written and pending["check"]:
+        waits = "failed its check, and publish rejects it" if pending["failed"] else "waits for its check"
+        return f"{told} since {since}: it {waits}; nobody sees it"
     left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
     way_out = "" if written else f"; where that fails again: {pending['abandon']}, then run the flow as it is"
     return f"{told} since {since}: {left}; the next run finishes it first{way_out}"

@@ -9,8 +9,10 @@ import pyarrow.compute as pc
 
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
+from pipelines.engine.quality import read_quality
 from pipelines.jobs.awaited import held_rows
 from pipelines.jobs.counts import ledger_counts, stream_counts
+from pipelines.jobs.gate import blocking
 from pipelines.jobs.live_facts import clock_of, epochs_folded, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.engine.history import Entry
+    from pipelines.jobs.gate import Judged
     from pipelines.jobs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -131,15 +134,27 @@ def _pending(known: KnownRun) -> Facts | None:
     row = known.state.pending
     if row is None:
         return None
+    held = row.state is State.WRITTEN and row.kind is CommitKind.INTERVAL
+    check = known.command("check", "--commit", str(row.commit)) if held else None
+    judged = read_quality(known.root, commit=row.commit) if held else ()
     return {
         "commit": row.commit,
         "state": str(row.state),
         "start": row.span.start,
         "end": row.span.end,
         "since_at": row.at,
-        "command": command_for(known, row),
+        "command": _finishing(known, row, check, judged),
+        "check": check,
+        "failed": bool(blocking(judged)),
         "abandon": known.command("abandon", "--commit", str(row.commit)) if row.state is State.INTENT else None,
     }
+
+
+def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[Judged]) -> str:
+    """Spell the command that comes next for a pending commit."""
+    if check is None:
+        return command_for(known, row)
+    return known.command("publish", "--commit", str(row.commit)) if judged else check
 
 
 def command_for(known: KnownRun, row: Entry) -> str:

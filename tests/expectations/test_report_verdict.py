@@ -53,7 +53,7 @@ def test_a_pending_commit_is_unfinished_and_names_the_next_step(week: ReportFact
     pending = dataclasses.replace(week.commits[-1], state="written")
     news = verdict(dataclasses.replace(week, commits=(*week.commits[:-1], pending)))
     assert news.tone is Tone.OPEN
-    assert news.sentence == "Not finished: 8 of 8 commits not published (written)."
+    assert news.sentence == "Not finished: commit 8 is not published (written)."
     assert news.next_step == week.next_step
 
 

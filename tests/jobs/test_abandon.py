@@ -102,14 +102,14 @@ def test_a_commit_is_given_up_once_and_says_so_in_json_too(house: House) -> None
     assert sum(entry.state is State.ABANDONED for entry in log_state(house.root).entries) == 1
 
 
-def test_what_is_past_intent_cannot_be_given_up(ran: House) -> None:
-    with pytest.raises(WrongUse, match=r"only a commit at intent can be given up; commit 2 is at published: .* again"):
+def test_what_is_published_cannot_be_given_up(ran: House) -> None:
+    with pytest.raises(WrongUse, match=r"only a commit that waits can be given up; commit 2 is published: .* again"):
         give_up(ran, 2)
     with pytest.raises(WrongUse, match="there is no commit 9: see pulseline status tiny"):
         give_up(ran, 9)
 
 
-def test_a_written_commit_is_to_be_checked_and_published_instead(house: House) -> None:
+def test_a_written_commit_that_nobody_wants_is_given_up(house: House) -> None:
     allow(house, 1_000)
     house.backfill("2013-01-01", "2013-01-02")
     flow = load_flow(read_settings(), "tiny")
@@ -119,8 +119,8 @@ def test_a_written_commit_is_to_be_checked_and_published_instead(house: House) -
         span = (tip.span.end, tip.span.end + 1)
         driver.intent(2, span, 1, [7], {"flow": flow.definition()}, flow.fingerprint())  # type: ignore[arg-type]
         driver.written(2, {}, {}, "", {})
-    with pytest.raises(WrongUse, match="commit 2 is at written: check and publish it: pulseline check tiny --commit 2"):
-        give_up(house, 2)
+    assert "is given up; nobody has seen anything of it" in give_up(house, 2)
+    assert log_state(house.root).pending is None
 
 
 def test_a_commit_that_a_driver_is_at_work_on_is_not_given_up(house: House) -> None:

@@ -6,14 +6,22 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.commits import open_driver
+from pipelines.engine.epochs import PendingIntervalError
 from pipelines.engine.history import LogState, State
+from pipelines.engine.quality import Quality, write_quality
 from pipelines.engine.readers import log_state
 from pipelines.jobs.backfill import run_backfill
+from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.gate import Checked, RejectedError, hold, settle
-from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
+from pipelines.jobs.readings import runner_of
+from pipelines.operators.heartbeat import HeartbeatPolicy
+from tests.jobs.trials import MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +113,66 @@ def test_what_an_earlier_run_left_to_be_checked_goes_through_the_gate_first(here
 def test_the_refusal_survives_pickling() -> None:
     error = RejectedError(7, "ordered: 1 row breaks `x`", "Look.")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def checked(here: Trial, run: str, commit: int, *, held: bool) -> None:
+    """Keep what a check found of a commit."""
+    span = log_state(here.root(run)).commits[commit].span
+    found = Quality(
+        expectation="no_event_behind_cti",
+        table="punctual",
+        severity="blocking",
+        sentence="No event is behind a CTI",
+        remedy="Look.",
+        held=held,
+        looked_at=3,
+        unexpected=0 if held else 1,
+        rows=(),
+        start=span.start,
+        end=span.end,
+        commit=commit,
+        at=1,
+    )
+    write_quality(here.root(run), [found])
+
+
+@pytest.mark.parametrize("spans", [SPANS[:1], SPANS[1:2]])
+def test_a_commit_that_failed_its_check_is_never_published_by_a_later_run(
+    here: Trial, spans: list[tuple[int, int]]
+) -> None:
+    run_backfill(replace(here.wanted("failed"), last_gate=hold), SPANS[:1])
+    checked(here, "failed", 1, held=False)
+    if spans == SPANS[:1]:
+        assert here.run("failed", spans) == here.run("plain", spans), "the interval is run anew"
+    else:
+        with pytest.raises(WrongUse, match="nothing is published: run it again first"):
+            run_backfill(here.wanted("failed"), spans)
+    assert states(here, "failed")[0] is State.REJECTED
+
+
+def test_a_held_interval_that_would_be_another_now_is_run_anew(here: Trial) -> None:
+    run_backfill(replace(here.wanted("held"), last_gate=hold), SPANS[:1])
+    slower = replace(here.flow.streams["beating"], policy=HeartbeatPolicy(interval=MINUTE))
+    edited = replace(here.flow, streams={**here.flow.streams, "beating": slower})
+    wanted = replace(here.wanted("held"), flow=edited, last_gate=hold)
+    assert [each.entry.commit for each in run_backfill(wanted, SPANS[:1])] == [2]
+    assert states(here, "held") == [State.ABANDONED, State.WRITTEN]
+    add_rows(here)
+    assert [each.entry.commit for each in run_backfill(wanted, SPANS[:1])] == [3], "a row more has arrived"
+    assert [each.entry.commit for each in run_backfill(wanted, SPANS[:1])] == [3]
+
+
+def add_rows(here: Trial) -> None:
+    """Let one parcel more arrive in the first hour."""
+    rows = pq.read_table(here.base / "parcels.parquet")
+    seen = rows.filter(pc.and_(pc.is_valid(rows["seen"]), pc.is_valid(rows["sent"])))
+    pq.write_table(pa.concat_tables([rows, seen.slice(0, 1)]), here.base / "parcels.parquet")
+
+
+def test_a_stream_publishes_no_interval_that_waits_for_its_check(here: Trial) -> None:
+    run_backfill(replace(here.wanted("held"), last_gate=hold), SPANS[:1])
+    wanted = here.wanted("held")
+    refused = pytest.raises(PendingIntervalError, match="pulseline check FLOW --commit 1, then publish it")
+    with open_driver(wanted.root, flow="parcels") as driver, refused:
+        runner_of(wanted, driver).finish_pending()
+    assert states(here, "held") == [State.WRITTEN]

@@ -98,14 +98,20 @@ def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
     assert not house.root.exists()
 
 
-@pytest.mark.parametrize(("written", "left"), [(False, "its tasks may be half done"), (True, "nobody sees them")])
-def test_a_pending_commit_is_named_with_what_finishes_it(house: House, written: bool, left: str) -> None:  # noqa: FBT001 - a parameter
+@pytest.mark.parametrize(
+    ("written", "left", "step"),
+    [
+        (False, "its tasks may be half done", "run tiny --start 2013-01-03 --end 2013-01-04"),
+        (True, "it waits for its check; nobody sees it", "check tiny --commit 3"),
+    ],
+)
+def test_a_pending_commit_is_named_with_what_comes_next(house: House, written: bool, left: str, step: str) -> None:  # noqa: FBT001 - a parameter
     house.backfill("2013-01-01", "2013-01-03")
     begin(house, written=written)
     text = status(house)
     assert f"commit 3 (2013-01-03) at {'written' if written else 'intent'} since " in text
     assert left in text
-    assert text.endswith("next: pulseline run tiny --start 2013-01-03 --end 2013-01-04  (finishes commit 3)")
+    assert text.endswith(f"next: pulseline {step}  (finishes commit 3)")
     assert facts(house)["pending"]["start"] == "2013-01-03T05:00:00.000000Z"
 
 
