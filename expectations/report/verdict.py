@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
-BLOCKING = "blocking"
+BLOCKING, ACCOUNT = "blocking", "account_holds"
 
 
 class Tone(Enum):
@@ -60,9 +60,10 @@ def _wrong(facts: ReportFacts) -> str | None:
     lost = next((account for account in facts.accounts if account.missing), None)
     if lost is not None:
         return _lost(lost)
-    broken = next((each for each in facts.expectations if not each.held and each.severity == BLOCKING), None)
-    if broken is not None:
-        return _broken(facts, broken)
+    broken = [each for each in facts.expectations if not each.held and each.severity == BLOCKING]
+    if broken:
+        # What breaks a promise also unbalances the account, and says more.
+        return _broken(facts, min(broken, key=lambda each: each.name == ACCOUNT))
     commits = facts.commits
     rejected = [commit for commit in commits if commit.state == "rejected" and not _made_good(commit, commits)]
     return _rejected(rejected[0], len(rejected)) if rejected else None

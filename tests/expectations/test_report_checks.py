@@ -94,6 +94,12 @@ def test_a_blocking_expectation_that_fails_is_the_news(
     assert news.sentence == told
 
 
+def test_a_broken_promise_is_told_before_the_account_that_it_unbalances(checked: ReportFacts) -> None:
+    account = dataclasses.replace(fails(checked), name="account_holds", sentence="Every row is somewhere")
+    news = verdict(dataclasses.replace(checked, expectations=(account, fails(checked))))
+    assert "“No event is late” in punctual, and 1 more expectation fails." in news.sentence
+
+
 def test_a_warning_that_fails_is_told_and_does_not_turn_the_page_red(checked: ReportFacts) -> None:
     news = verdict(dataclasses.replace(checked, expectations=(HOLDS, fails(checked, severity="warning"))))
     assert news.tone is Tone.GOOD
