@@ -210,6 +210,8 @@ def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, com
         return _one(known.state, commit)
     first = None if start is None else cut_at(flow, start, "start")
     last = None if end is None else cut_at(flow, end, "end")
+    if first is not None and last is not None and last <= first:
+        raise WrongUse(f"a span ends after it starts; --start is {start} and --end is {end}")
     if not known.state.published:
         raise WrongUse(known.nothing_yet())
     return _published(known.state, first, last)

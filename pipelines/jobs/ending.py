@@ -165,6 +165,9 @@ def _files(error: BaseException) -> str | None:
         return (
             f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
         )
+    made = isinstance(error, FileNotFoundError | NotADirectoryError) and str(error.filename).startswith(_home())
+    if made and not Path(_home()).is_dir():
+        return f"the folder {_home()} cannot be made: set PULSELINE_HOME to a folder that can"
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         return f"{error.filename or error} is on a read-only disk: set PULSELINE_HOME to a folder that can be written"
     return None
