@@ -99,7 +99,7 @@ class Figures:
     def line(self, reading: int | None) -> str:
         """Say what the stream does now, in one line."""
         if not self.commits:
-            return "starting: the first reading, then the first epoch; nothing is published yet"
+            return "starting: the first reading, then the first epoch"
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
