@@ -34,6 +34,7 @@ from pipelines.engine.keys import KeyIndex, canonical_keys
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import Per
+from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,8 @@ class Produced:
     """Rows of the inputs; held rows came in earlier."""
     passed: int
     """Rows of the main stream that came in, now or earlier; the others were made by the operator."""
+    broken: int | None
+    """Rows of the main stream that break what the operator promised; None where it promises nothing."""
 
 
 class Delta(NamedTuple):
@@ -161,6 +164,7 @@ class Link:
         """
         fresh = self._joined(inputs)
         table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
+        bound = bounds(self.stream.operator, self.operator.records)
         rows = self._rows(table, reading, final)
         buffers = [out.copy() for out in self.operator.feed(rows, self._held.num_rows)]
         out = np.concatenate(buffers) if buffers else np.zeros(0, dtype=OUT)
@@ -172,7 +176,14 @@ class Link:
             self._ledger(out[out["reason"] != Reason.NONE], table),
             fresh.num_rows,
             int((main["src"] >= 0).sum()),
+            self._broken(main, bound),
         )
+
+    def _broken(self, main: Records, bound: Longs | None) -> int | None:
+        """Count the rows that break what the operator promised; None where it promises nothing."""
+        if bound is None:
+            return None
+        return breaks(self.stream.operator, main, bound, self.keys.count)
 
     def hear(self, reading: int) -> None:
         """Tell a fresh operator without inputs from which reading on it hears the clock; nothing leaves by it.

@@ -250,6 +250,8 @@ class _Work:
         name = link.stream.name
         made = link.feed([tables[given] for given in link.stream.inputs], reading, final)
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
+        if made.broken is not None:
+            self.counts[name].update({"broken": made.broken})
         if link.stream.operator in TIMED and self.task.writes is not Writes.BASE:
             self.due.append(ticks(made.main.filter(pc.equal(made.main["kind"], "timer"))["due_at"]))
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]

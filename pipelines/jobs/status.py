@@ -64,6 +64,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         return [*head[:1], f"nothing was run yet; next: {facts['next']}"]
     labelled = [
         ("published", _published_text(known, facts)),
+        *([("broken", facts["broken"])] if facts["broken"] else []),
         ("pending", _pending_text(known, facts)),
         ("stale", _stale_text(known, facts)),
         ("lease", _lease_text(facts["lease"], facts["now_at"])),

@@ -11,7 +11,7 @@ from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
 from pipelines.engine.quality import read_quality
 from pipelines.jobs.awaited import held_rows
-from pipelines.jobs.counts import ledger_counts, stream_counts
+from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
 from pipelines.jobs.live_facts import clock_of, epochs_folded, live_of
 from pipelines.jobs.paging import newest_row
@@ -52,6 +52,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "ledger": _ledger(known),
         "lease": _lease(known, now),
         "pending": _pending(known),
+        "broken": _broken(known),
         "stale": _stale(known),
         "live": live_of(known, now),
         "commits": [_commit(known, rows) for rows in _shown(known)],
@@ -148,6 +149,23 @@ def _pending(known: KnownRun) -> Facts | None:
         "failed": bool(blocking(judged)),
         "abandon": known.command("abandon", "--commit", str(row.commit)) if row.state is State.INTENT else None,
     }
+
+
+def _broken(known: KnownRun) -> str | None:
+    """Say in which published commits a scan let something out that breaks a promise; None where in none."""
+    found = [
+        (row, name, broken)
+        for row in known.state.published
+        for name in row.counts
+        if (broken := counted(row, name).get("broken", 0))
+    ]
+    if not found:
+        return None
+    first, name, broken = found[0]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    noun = "row breaks" if broken == 1 else "rows break"
+    told = f"{broken:,} {noun} what {name} promised in commit {first.commit}{more}"
+    return f"{told}: {known.command('check', '--commit', str(first.commit))}"
 
 
 def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[Judged]) -> str:

@@ -11,7 +11,8 @@ from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Lat
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
 from pipelines.operators.merge import Merge, MergePolicy
 from pipelines.operators.metronome import Metronome, MetronomePolicy
-from pipelines.operators.rows import Kind, Rows, Shape
+from pipelines.operators.rows import OUT, Kind, Rows, Shape
+from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,5 +36,8 @@ def warm_up() -> None:
     )
     for operator in shortest:
         operator.grow(1, 1)
+        bound = bounds(operator.name, operator.records)
         list(operator.feed(rows, 0))
         operator.next_due()
+        if bound is not None:
+            breaks(operator.name, np.zeros(0, dtype=OUT), bound, 1)

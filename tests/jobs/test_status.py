@@ -88,7 +88,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
     show_status("tiny", "main", as_json=True, tell=ran.tell)
     assert len(ran.printed) == 1
     assert "\n" not in ran.printed[0]
-    expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger"}
+    expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger", "broken"}
     assert set(json.loads(ran.text)) == expected | {"lease", "pending", "stale", "live", "sources", "commits", "next"}
 
 

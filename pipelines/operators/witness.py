@@ -1,0 +1,80 @@
+"""The witness: counts, of what an operator lets out, the rows that break its own promise.
+
+A scan that works lets none out, and Great Expectations judge the tables afterwards. This count costs a pass over the
+rows as they leave, so a stream, which publishes at once, says of every commit whether both invariants held in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import NULL, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipelines.operators.rows import Longs, Records
+
+DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
+BOUNDS = {"heartbeat": "sent", "advance_time": "cti"}
+"""By operator that makes a promise: the field of its state that says what was promised last."""
+
+
+def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
+    """Give what each key was promised before the rows that come, in ticks; None where an operator promises nothing.
+
+    Args:
+        operator: its name.
+        records: its carry, before the rows are fed.
+    """
+    field = BOUNDS.get(operator)
+    return None if field is None else records["state"][field].copy()
+
+
+def breaks(operator: str, main: Records, bound: Longs, keys: int) -> int:
+    """Count the rows of the main stream that break a promise, in the order in which they leave.
+
+    A timer must lie beyond the timer before it of its key; an event must not start, an end edge not end, before a CTI
+    that was sent before it.
+
+    Args:
+        operator: `heartbeat` or `advance_time`.
+        main: rows that leave, in order.
+        bound: from `bounds`; keys that came since were promised nothing.
+        keys: how many keys there are now.
+    """
+    known = np.full(max(keys, len(bound)), NULL, dtype=np.int64)
+    known[: len(bound)] = bound
+    return int(backward_timers(main, known) if operator == "heartbeat" else broken_promises(main, known))
+
+
+@compiled
+def backward_timers(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Count the timers of this operator that do not move their key's time forward."""
+    count = 0
+    for row in main:
+        if row["kind"] == TIMER and row["src"] < 0:
+            if row["event_time"] <= bound[row["key"]]:
+                count += 1
+            else:
+                bound[row["key"]] = row["event_time"]
+    return count
+
+
+@compiled
+def broken_promises(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Count the events behind a CTI."""
+    count = 0
+    for row in main:
+        newest = bound[row["key"]]
+        kind = row["kind"]
+        if kind == CTI:
+            bound[row["key"]] = max(newest, row["event_time"])
+        elif kind == DATA or kind == START or kind == END:
+            at = row["event_end"] if kind == END else row["event_time"]
+            if at != NULL and at < newest:
+                count += 1
+    return count

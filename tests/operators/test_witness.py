@@ -1,0 +1,61 @@
+"""The witness counts what breaks a promise, whatever operator let it out, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.operators.rows import NULL, OUT, Kind
+from pipelines.operators.witness import bounds, breaks
+
+Leaving = tuple[Kind, int, int | None, int | None]
+"""Kind, key, event time, event end."""
+
+
+def rows(*leaving: Leaving, src: int = -1) -> np.ndarray:
+    out = np.zeros(len(leaving), dtype=OUT)
+    out["src"] = src
+    for row, (kind, key, time, end) in zip(out, leaving, strict=True):
+        row["kind"], row["key"] = kind, key
+        row["event_time"], row["event_end"] = (NULL if at is None else at for at in (time, end))
+    return out
+
+
+def timers(*of: tuple[int, int]) -> list[Leaving]:
+    return [(Kind.TIMER, key, at, None) for key, at in of]
+
+
+@pytest.mark.parametrize(
+    ("leaving", "count"),
+    [
+        (timers((0, 11), (1, 5), (0, 12), (1, 6)), 0),
+        (timers((0, 10), (0, 11)), 1),
+        (timers((0, 12), (0, 11), (0, 12), (0, 13)), 2),
+        (timers((2, 1), (2, 1)), 1),
+        ([(Kind.DATA, 0, 3, None)], 0),
+    ],
+)
+def test_timers_that_do_not_increase_per_key(leaving: list[Leaving], count: int) -> None:
+    bound = np.array([10, NULL], dtype=np.int64)
+    assert breaks("heartbeat", rows(*leaving), bound, 3) == count
+
+
+def test_timers_of_another_heartbeat_are_not_this_ones() -> None:
+    assert breaks("heartbeat", rows(*timers((0, 3)), src=7), np.array([10], dtype=np.int64), 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("leaving", "count"),
+    [
+        ([(Kind.DATA, 0, 10, None), (Kind.CTI, 0, 12, None), (Kind.DATA, 0, 12, None)], 0),
+        ([(Kind.DATA, 0, 9, None), (Kind.CTI, 0, 12, None), (Kind.START, 0, 11, None)], 2),
+        ([(Kind.END, 0, 3, 10), (Kind.END, 0, 11, 9)], 1),
+        ([(Kind.DATA, 0, None, None), (Kind.TIMER, 0, 3, None), (Kind.DATA, 1, 3, None)], 0),
+    ],
+)
+def test_events_behind_a_cti(leaving: list[Leaving], count: int) -> None:
+    assert breaks("advance_time", rows(*leaving), np.array([10], dtype=np.int64), 2) == count
+
+
+def test_a_merge_promises_nothing() -> None:
+    assert bounds("merge", {}) is None
