@@ -21,6 +21,7 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
+AIRFLOW := tests/dags
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench pictures clean
 
@@ -64,8 +65,14 @@ up: setup ## start Airflow on this machine, with a database of its own; ends wit
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-test: setup ## run every test, fast tiers first; pytest's closing line comes last
-	@$(BIN)/python -m pytest $(TESTS)
+# Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
+test: setup ## run every test, fast tiers first, Airflow's beside them; pytest's closing line comes last
+	@said=$$(mktemp -d); code=0; \
+	$(BIN)/python -m tests.beside $(AIRFLOW) > "$$said/airflow" 2>&1 & beside=$$!; \
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
+	$(BIN)/python -m pytest $(filter-out $(AIRFLOW),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	wait $$beside || code=$$?; \
+	cat "$$said/airflow"; tail -n 1 "$$said/rest"; exit $$code
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
