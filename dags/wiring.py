@@ -21,6 +21,12 @@ def date(title: str, description: str) -> Param:
     return Param(None, type=["null", "string"], format="date", title=title, description=description)
 
 
+def run_name(usual: str) -> Param:
+    """Make a field for the name of a run, which has tables of its own."""
+    told = "Name of the run, which has tables of its own."
+    return Param(usual, type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=told)
+
+
 def backfill_form() -> dict[str, Param]:
     """Give the form of a backfill."""
     return {
@@ -46,7 +52,7 @@ def backfill_form() -> dict[str, Param]:
 def stream_form() -> dict[str, Param]:
     """Give the form of a stream."""
     return {
-        "run": Param("live", type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=RUN),
+        "run": run_name("live"),
         "start": date("First day", "Recorded feed: where the range to play begins. Empty: go on where the run stands."),
         "end": date("Up to", "Recorded feed: the day after the last one of the range."),
         "speed": Param(
@@ -76,13 +82,10 @@ def stream_form() -> dict[str, Param]:
 def quality_form() -> dict[str, Param]:
     """Give the form of a check."""
     return {
-        "run": Param("main", type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=RUN),
+        "run": run_name("main"),
         "start": date("First day", "Empty: all that is published."),
         "end": date("Up to", "The day after the last one."),
     }
-
-
-RUN = "Name of the run, which has tables of its own."
 
 
 def days_of(flow: Offered) -> RecordedDays | None:

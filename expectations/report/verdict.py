@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from expectations.laws import ACCOUNT_HOLDS, BLOCKING
 from expectations.report.words import counted, listed
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
-BLOCKING, ACCOUNT = "blocking", "account_holds"
 
 
 class Tone(Enum):
@@ -63,7 +63,7 @@ def _wrong(facts: ReportFacts) -> str | None:
     broken = [each for each in facts.expectations if not each.held and each.severity == BLOCKING]
     if broken:
         # What breaks a promise also unbalances the account, and says more.
-        return _broken(facts, min(broken, key=lambda each: each.name == ACCOUNT))
+        return _broken(facts, min(broken, key=lambda each: each.name == ACCOUNT_HOLDS))
     commits = facts.commits
     rejected = [commit for commit in commits if commit.state == "rejected" and not _made_good(commit, commits)]
     return _rejected(rejected[0], len(rejected)) if rejected else None

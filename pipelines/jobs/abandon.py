@@ -43,9 +43,9 @@ def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
     """
     known = open_run(called, run)
-    _allowed(known, number)
+    _allowed(known, known.commit(number))
     with open_driver(known.root, flow=known.name) as driver:
-        entry = _allowed(known, number, driver.state().commits.get(number))
+        entry = _allowed(known, driver.state().commits[number])
         if entry.state is not State.ABANDONED:
             entry = driver.abandon(number, why=WHY)
     next_command = command_for(known, entry)
@@ -56,12 +56,9 @@ def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Call
     echo(f"next, under the flow as it is now: {next_command}")
 
 
-def _allowed(known: KnownRun, number: int, entry: Entry | None = None) -> Entry:
+def _allowed(known: KnownRun, entry: Entry) -> Entry:
     """Give a commit that may be given up, as the log has it."""
-    status = known.command("status")
-    entry = entry or known.state.commits.get(number)
-    if entry is None:
-        raise WrongUse(f"--commit must be a commit of run `{known.run}`; there is no commit {number}: see {status}")
+    number, status = entry.commit, known.command("status")
     if entry.state is State.REJECTED:
         raise WrongUse(f"commit {number} was rejected and is nothing to give up: nobody sees it; {status}")
     if entry.state is State.PUBLISHED:

@@ -27,7 +27,7 @@ from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError, WrongUse
 from pipelines.jobs.fitting import fitting_payloads
-from pipelines.jobs.gate import Gate, blocking, broken_words, hold, publish_at_once
+from pipelines.jobs.gate import Gate, blocking, hold, publish_at_once, reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +152,7 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
     """
     broken = blocking(read_quality(wanted.root, commit=written.commit))
     if broken:
-        driver.reject(written.commit, verdict="; ".join(broken_words(each) for each in broken))
+        reject(driver, written, broken)
         return None
     span = (written.span.start, written.span.end)
     if span not in intervals or written.kind is not CommitKind.INTERVAL:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from expectations.laws import BLOCKING
 from pipelines.engine.commits import Driver
 from pipelines.engine.history import Entry, LogState
 from pipelines.jobs.failures import Exit, JobError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-BLOCKING = "blocking"
 
 Gate = Callable[[Driver, Entry], Entry]
 """Takes a commit at written, and gives it as it stands afterwards."""
@@ -49,6 +48,9 @@ class Judged(Protocol):
     @property
     def unexpected(self) -> int:
         """Rows that break it."""
+
+
+J = TypeVar("J", bound=Judged)
 
 
 class RejectedError(JobError):
@@ -105,12 +107,16 @@ def settle(driver: Driver, entry: Entry, judged: Sequence[Judged]) -> Entry:
     broken = blocking(judged)
     if not broken:
         return driver.publish(entry.commit, verdict=kept_words(judged))
-    verdict = "; ".join(broken_words(each) for each in broken)
-    driver.reject(entry.commit, verdict=verdict)
+    verdict = str(reject(driver, entry, broken).verdict)
     raise RejectedError(entry.commit, verdict, broken[0].remedy)
 
 
-def blocking(judged: Sequence[Judged]) -> list[Judged]:
+def reject(driver: Driver, entry: Entry, broken: Sequence[Judged]) -> Entry:
+    """Keep a commit at written from readers, and say in the log what does not hold."""
+    return driver.reject(entry.commit, verdict="; ".join(broken_words(each) for each in broken))
+
+
+def blocking(judged: Sequence[J]) -> list[J]:
     """Give the blocking expectations that do not hold."""
     return [each for each in judged if not each.held and each.severity == BLOCKING]
 

@@ -24,7 +24,7 @@ from pipelines.jobs.settings import MAIN_RUN, flow_files, load_flow, read_settin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipelines.engine.history import LogState
+    from pipelines.engine.history import Entry, LogState
     from pipelines.jobs.settings import Settings
 
 Definition = dict[str, Any]
@@ -115,6 +115,18 @@ class KnownRun:
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""
         return self.command("run", "--start", self.moments.argument(start), "--end", self.moments.argument(end))
+
+    def commit(self, number: int) -> Entry:
+        """Give a commit that a user names.
+
+        Raises:
+            WrongUse: the run has none of that number.
+        """
+        entry = self.state.commits.get(number)
+        if entry is None:
+            status = self.command("status")
+            raise WrongUse(f"--commit must be a commit of run `{self.run}`; there is no commit {number}: see {status}")
+        return entry
 
     def first_command(self) -> str:
         """Spell a command with which this run can begin."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.carrying import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.columns import NOT_HASHED
 from pipelines.engine.content import ContentHash, content_hash
+from pipelines.engine.entries import LEDGER
 from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.tasks import carry_key, carry_parts
 from pipelines.flows.grid import intervals
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pipelines.jobs.backfill import Interval
     from pipelines.jobs.settings import Settings
 
-LEDGER, CARRY = "ledger", "carry"
+CARRY = "carry"
 BUCKETS = (1, 7, 16)
 
 

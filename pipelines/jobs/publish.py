@@ -35,9 +35,7 @@ def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         RejectedError: a blocking expectation failed; the commit is rejected.
     """
     known = open_run(called, run)
-    entry = known.state.commits.get(number)
-    if entry is None:
-        raise WrongUse(f"--commit must be a commit of run `{run}`; there is no commit {number}: {_status(known)}")
+    entry = known.commit(number)
     if entry.state is State.REJECTED:
         raise RejectedError(number, str(entry.verdict))
     later = known.state.successors.get(number)

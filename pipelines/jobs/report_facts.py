@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from expectations import report
-from pipelines.engine.history import CommitKind, State
+from pipelines.engine.entries import LEDGER, CommitKind, State
 from pipelines.engine.lease import wall_ticks
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.quality import read_quality
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Stream
 
 PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
-KINDS = frozenset({"data", "start", "end", "timer", "cti"})
 Span = tuple[int, int]
 
 
@@ -82,7 +81,7 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
     flow, root, state = about.flow, about.root, about.state
     start, end = about.span or (None, None)
     tables = {name: read_stream(root, name, start, end, key=flow.key_of(name), state=state) for name in flow.tables()}
-    checks = [each for each in read_quality(root) if is_current(about, each)]
+    checks = [each for each in read_quality(root, start=start, end=end) if is_current(about, each)]
     first, last = about.bounds
     return report.ReportFacts(
         flow=flow.name,
@@ -114,8 +113,6 @@ def is_current(about: Reported, check: Quality) -> bool:
 
     A check of a span is out of date once something was published in it.
     """
-    if about.span is not None and not (check.start < about.span[1] and about.span[0] < check.end):
-        return False
     if check.commit:
         entry = about.state.commits.get(check.commit)
         return entry is not None and check.commit not in about.state.successors and not _made_good(about, entry)
@@ -222,7 +219,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
     note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
     if entry.state is State.REJECTED:
         note = entry.verdict or ""
-    counts = [counted(entry, name) for name in entry.counts if name not in {"landed", "ledger"}]
+    streams = [name for name in entry.counts if name not in {"landed", LEDGER}]
     durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
     content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None
     return report.CommitFacts(
@@ -231,7 +228,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
         state="superseded" if later else entry.state.value,
         start=entry.span.start,
         end=entry.span.end,
-        rows=sum(_rows(count) for count in counts) if entry.state is not State.INTENT else None,
+        rows=sum(map(entry.rows_of, streams)) if entry.state is not State.INTENT else None,
         seconds=sum(durations) / 1000 if durations else None,
         hash=content,
         note=note,
@@ -251,10 +248,6 @@ def _epoch(entry: Entry) -> report.EpochFacts:
     )
 
 
-def _rows(count: Mapping[str, int]) -> int:
-    return sum(rows for kind, rows in count.items() if kind in KINDS)
-
-
 def _account(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
     before = counted(about.before, stream.name).get("held", 0) if about.before else 0
@@ -264,8 +257,8 @@ def _account(stream: Stream, about: Reported) -> report.Account:
         count = counted(entry, stream.name)
         rows_in += count.get("in", 0)
         main += count.get("passed", 0)
-        side += sum(_rows(counted(entry, name)) for name in stream.sides)
-        lines = counted(entry, "ledger").items()
+        side += sum(map(entry.rows_of, stream.sides))
+        lines = counted(entry, LEDGER).items()
         dropped += sum(
             rows for words, rows in lines if words.split()[0] == stream.name and words.split()[2] == "dropped"
         )

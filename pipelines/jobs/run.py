@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.batch import SparkEngine
 from pipelines.engine.columns import instant_text
-from pipelines.engine.history import State
+from pipelines.engine.entries import LEDGER, State
 from pipelines.engine.lease import Claim
 from pipelines.engine.readers import log_state
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Flow
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
+from pipelines.jobs.counts import counted as rows_of_commit
 from pipelines.jobs.ending import java_problem
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
@@ -213,12 +214,6 @@ def span_text(flow: Flow, entry: Entry) -> str:
 
 def rows_text(entry: Entry) -> str:
     """Spell what a commit landed, and the rows of each of its streams."""
-    counts = {name: count for name, count in entry.counts.items() if isinstance(count, dict)}
-    landed = sum(counts.get("landed", {}).values())
-    kinds = ("data", "start", "end", "timer", "cti")
-    streams = [
-        f"{name} {sum(count.get(kind, 0) for kind in kinds):,}"
-        for name, count in counts.items()
-        if name not in {"landed", "ledger"}
-    ]
-    return f"landed {landed:,}  " + "  ".join([*streams, f"ledger {sum(counts.get('ledger', {}).values()):,}"])
+    landed = sum(rows_of_commit(entry, "landed").values())
+    names = [name for name in entry.counts if name not in {"landed", LEDGER}]
+    return f"landed {landed:,}  " + "  ".join(f"{name} {entry.rows_of(name):,}" for name in [*names, LEDGER])

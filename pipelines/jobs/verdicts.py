@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from expectations.laws import BLOCKING
 from pipelines.engine.columns import instant_text
 from pipelines.engine.entries import State
+from pipelines.jobs.gate import blocking
 from pipelines.jobs.moments import counted
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Verdict:
     @property
     def blocking_failed(self) -> tuple[Outcome, ...]:
         """Name what keeps the rows from being published."""
-        return tuple(each for each in self.found if not each.held and each.severity == BLOCKING)
+        return tuple(blocking(self.found))
 
     @property
     def held(self) -> bool:
