@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 
 from dags.local.database import start_database, stop_database
@@ -114,8 +116,6 @@ class Stack:
     """What `make up` started, and what a person would do with it."""
 
     ground: Ground
-    seconds: float
-    """What the start took."""
     said: str
     doorway: Doorway = field(init=False)
 
@@ -139,8 +139,7 @@ class Stack:
 
     def processes(self, *words: str) -> list[int]:
         """List its processes whose command line has all the words."""
-        found = [(process.pid, " ".join(process.cmdline())) for process in members(self.session)]
-        return [pid for pid, line in found if all(word in line for word in words)]
+        return [pid for pid, line in command_lines(self.session) if all(word in line for word in words)]
 
     def trigger(self, dag: str, conf: dict[str, object]) -> str:
         """Trigger a run by hand, as the form does."""
@@ -195,6 +194,15 @@ def until(found: Callable[[], Any], seconds: float = PATIENCE, told: Callable[[]
     pytest.fail(f"nothing after {seconds:.0f} s: {told()}")
 
 
+def command_lines(session: int) -> list[tuple[int, str]]:
+    """List the living processes of a session with their command lines."""
+    found = []
+    for process in members(session):
+        with suppress(psutil.NoSuchProcess):
+            found.append((process.pid, " ".join(process.cmdline())))
+    return found
+
+
 def _path(dag: str, run: str) -> str:
     return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
 
@@ -228,15 +236,14 @@ def database(ground: Ground) -> Iterator[Ground]:
 @pytest.fixture(scope="session")
 def stack(database: Ground) -> Iterator[Stack]:
     """Start what `make up` starts, and see at the end that nothing of it is left."""
-    begun = time.monotonic()
     up = database.call("dags.local", "up")
     assert up.returncode == 0, up.stdout + up.stderr
-    started = Stack(database, time.monotonic() - begun, up.stdout)
+    started = Stack(database, up.stdout)
     session = started.session
     try:
         yield started
     finally:
         down = database.call("dags.local", "down")
-        left = [process.cmdline() for process in members(session)]
+        left = command_lines(session)
         assert (down.returncode, left) == (0, []), down.stdout + down.stderr
         assert not (database.place.database / "postmaster.pid").exists()

@@ -132,12 +132,10 @@ def test_a_command_that_does_not_stop_is_killed_with_all_that_it_started() -> No
     running = Running(python(DEAF + FAMILY + STAY), grace=0.5)
     lines = running.lines()
     left = int(next(lines))
-    begun = time.monotonic()
     running.stop()
     assert list(lines) == []
     assert running.wait() == 128 + signal.SIGKILL
     assert gone(left)
-    assert time.monotonic() - begun < SOON
 
 
 @pytest.mark.parametrize("victim", ["parent", "task", "guard"])

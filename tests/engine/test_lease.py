@@ -157,14 +157,12 @@ def test_a_driver_beside_a_living_one_is_refused_with_who_and_since_when(
 
 def test_a_killed_driver_is_succeeded_at_once(tmp_path: Path, held: subprocess.Popen[str]) -> None:
     held.send_signal(signal.SIGKILL)
-    began = time.monotonic()
-    time.sleep(0.05)
+    held.wait()
     with open_driver(tmp_path, flow="numbers") as driver:
         pending = driver.pending()
         assert pending
         assert pending.state is State.WRITTEN
         driver.publish(pending.commit)
-    assert time.monotonic() - began < 5
 
 
 def test_a_stopped_driver_is_overtaken_and_cannot_publish_when_it_wakes(

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import times
 from pipelines.engine.core import CoreEngine
+from pipelines.engine.entries import LEDGER
 from pipelines.engine.readers import read_ledger, read_stream
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.parity import LEDGER, table_hashes
+from pipelines.jobs.parity import table_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
