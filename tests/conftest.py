@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from pipelines.engine.batch import SparkEngine
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
     from pipelines.engine.stages import Engine
     from pipelines.engine.tasks import Done, Task
+
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 class LentSpark(SparkEngine):

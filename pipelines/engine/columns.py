@@ -92,8 +92,10 @@ def longs(column: pa.Array) -> Longs:
 
 def times(values: Longs) -> pa.Array:
     """Turn int64 ticks into `timestamp[us, UTC]`: NULL into null, INFINITY into the table's infinity."""
-    values = np.where(values == INFINITY, TABLE_INFINITY, values)
-    return pa.array(values, mask=values == NULL).cast(TIME)
+    if (values == INFINITY).any():
+        values = np.where(values == INFINITY, TABLE_INFINITY, values)
+    absent = values == NULL
+    return pa.array(values, mask=absent if absent.any() else None).view(TIME)
 
 
 def kind_names(kinds: Bytes) -> pa.Array:

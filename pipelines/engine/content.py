@@ -28,6 +28,8 @@ LANE = 1 << 64
 ROW = np.uint64(0xA0761D6478BD642F)
 NULL_MARK = np.uint64(0xE7037ED1A0B428DB)
 ONE_NAN = np.uint64(0x7FF8000000000000)
+FEW = 512
+"""Rows of text that are looked at first: where they hold few values, values are told apart before they are hashed."""
 GIVE = np.uint64(0x8EBC6AF09C88C6E3)
 
 
@@ -135,10 +137,21 @@ def _rows(block: pa.RecordBatch | pa.StructArray, names: list[str], seeds: list[
     high, low = np.full(count, ROW, dtype=np.uint64), np.full(count, ROW, dtype=np.uint64)
     columns = block.flatten() if isinstance(block, pa.StructArray) else block.columns
     for name, seed, column in zip(names, seeds, columns, strict=True):
-        column_high, column_low = _column(column, seed, name)
-        high += column_high
-        low += column_low
+        _add((high, low), column, seed, name)
     return _mix(high, low)
+
+
+def _add(lanes: Lanes, column: pa.Array, seed: np.uint64, name: str) -> None:
+    """Add one column to the lanes of its rows."""
+    from pipelines.engine.lanes import stir
+
+    if not _is_word(column.type) or column.null_count == len(column):
+        for lane, said in zip(lanes, _column(column, seed, name), strict=True):
+            np.add(lane, said, out=lane)
+        return
+    family, words = _words(column, name)
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    stir(lanes, words, missing, seed ^ _TAGS[family], _null_of(seed))
 
 
 def _mix(high: Lane, low: Lane) -> Lanes:
@@ -148,12 +161,24 @@ def _mix(high: Lane, low: Lane) -> Lanes:
 
 
 def _column(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
-    lanes = _values(column, seed, name)
     if column.null_count == 0:
-        return lanes
-    null = spread(np.full(1, seed ^ NULL_MARK, dtype=np.uint64))
+        return _values(column, seed, name)
+    null = np.full(1, _null_of(seed))
+    if column.null_count == len(column) and not pa.types.is_nested(column.type):
+        return null, fold(null)
+    lanes = _values(column, seed, name)
     missing = np.asarray(column.is_null())
     return np.where(missing, null, lanes[0]), np.where(missing, fold(null), lanes[1])
+
+
+def _null_of(seed: np.uint64) -> np.uint64:
+    return np.uint64(spread(np.full(1, seed ^ NULL_MARK, dtype=np.uint64))[0])
+
+
+def _is_word(kind: pa.DataType) -> bool:
+    """Say whether each value is one machine word."""
+    nested = pa.types.is_nested(kind) or pa.types.is_dictionary(kind)
+    return not (nested or pa.types.is_decimal(kind) or _is_bytes(kind))
 
 
 def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
@@ -169,11 +194,20 @@ def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
         return _decimals(column, seed)
     if _is_bytes(kind):
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        tag = seed ^ _TAGS["text" if is_text else "binary"]
-        return hash_bytes(column, tag)
+        return _texts(column, seed ^ _TAGS["text" if is_text else "binary"])
     family, words = _words(column, name)
     high = spread(words ^ (seed ^ _TAGS[family]))
     return high, fold(high)
+
+
+def _texts(column: pa.Array, tag: np.uint64) -> Lanes:
+    """Hash text: where few values stand in many rows, each value once."""
+    if len(column) < FEW or len(column.slice(0, FEW).unique()) > FEW // 8:
+        return hash_bytes(column, tag)
+    encoded = _filled(column, b"" if pa.types.is_binary(column.type) else "").dictionary_encode()
+    high, low = hash_bytes(encoded.dictionary, tag)
+    rows = np.asarray(encoded.indices)
+    return high[rows], low[rows]
 
 
 def _tagged(lanes: Lanes, seed: np.uint64) -> Lanes:
@@ -210,12 +244,16 @@ def _words(column: pa.Array, name: str) -> tuple[str, Lane]:
 def _integers(column: pa.Array) -> Lane:
     if column.type == pa.uint64():
         return np.asarray(pc.fill_null(column, 0), dtype=np.uint64)
-    whole = pc.fill_null(column.cast(pa.int64()), 0)
+    whole = _filled(column.view(pa.int64()) if column.type.bit_width == 64 else column.cast(pa.int64()), 0)  # noqa: PLR2004
     return np.asarray(whole, dtype=np.int64).view(np.uint64)
 
 
+def _filled(column: pa.Array, value: object) -> pa.Array:
+    return pc.fill_null(column, value) if column.null_count else column
+
+
 def _float_bits(column: pa.Array) -> Lane:
-    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0), dtype=np.float64)
+    values = np.asarray(_filled(column.cast(pa.float64()), 0.0), dtype=np.float64)
     bits = values.view(np.uint64)
     nan = np.isnan(values)
     return np.where(nan, ONE_NAN, bits) if nan.any() else bits

@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.engine.columns import ticks
 from pipelines.engine.keys import canonical_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pipelines.operators.rows import Longs
 
 BLOCK = 262_144
 
 
-def order_of(arrival: Longs, *rest: Longs) -> Longs | None:
+def order_of(arrival: Longs, rest: Callable[[Longs], tuple[Longs, ...]] = lambda _: ()) -> Longs | None:
     """Give the order of rows by arrival and then `rest`, or None where they stand in it already.
 
     Safe for ties: rows equal in all columns keep their order.
 
     Args:
         arrival: one instant a row.
-        rest: further columns, the most important first.
+        rest: gives, for row numbers, further columns of those rows, the most important first; asked of ties alone.
 
     Returns:
         Row numbers in order.
@@ -39,11 +40,11 @@ def order_of(arrival: Longs, *rest: Longs) -> Longs | None:
     in_order = bool((steps >= 0).all())
     order = np.arange(len(arrival)) if in_order else np.argsort(arrival, kind="stable")
     same = steps == 0 if in_order else np.diff(arrival[order]) == 0
-    if not same.any() or not rest:
+    if not same.any():
         return None if in_order else order
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
-    within = np.lexsort([column[rows] for column in reversed(rest)] + [arrival[rows]])
+    within = np.lexsort([*reversed(rest(rows)), arrival[rows]])
     if in_order and (np.diff(within) == 1).all():
         return None
     order[tied] = rows[within]
@@ -56,7 +57,7 @@ def key_ranks(table: pa.Table, key: Sequence[str]) -> Longs:
         return np.zeros(table.num_rows, dtype=np.int64)
     encoded = canonical_keys([table[name].combine_chunks() for name in key]).dictionary_encode()
     ranks = np.empty(len(encoded.dictionary), dtype=np.int64)
-    ranks[np.argsort(np.array(encoded.dictionary.to_pylist(), dtype=object))] = np.arange(len(ranks))
+    ranks[np.asarray(pc.array_sort_indices(encoded.dictionary))] = np.arange(len(ranks))
     found: Longs = ranks[np.asarray(encoded.indices)]
     return found
 
@@ -66,8 +67,12 @@ def in_order(table: pa.Table, key: Sequence[str]) -> pa.Table:
     arrival = ticks(table["arrival"])
     if len(arrival) > 1 and (np.diff(arrival) > 0).all():
         return table
-    order = order_of(arrival, key_ranks(table, key), ticks(table["place"]))
+    order = order_of(arrival, lambda tied: _places(table.take(pa.array(tied)), key))
     return table if order is None else table.take(pa.array(order))
+
+
+def _places(table: pa.Table, key: Sequence[str]) -> tuple[Longs, Longs]:
+    return key_ranks(table, key), ticks(table["place"])
 
 
 def row_groups(path: str, groups: Sequence[int]) -> Iterator[pa.Table]:

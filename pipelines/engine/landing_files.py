@@ -13,6 +13,7 @@ from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.manifests import LEDGER_FILE, close_sequence, file_digest, new_folder, sync_folder
 from pipelines.engine.sequence import NO_FILE, LandedFile, LandedSource, RowGroup, Sequence, spelled_schema
 from pipelines.engine.stamping import LANDED_LEDGER, bucketed, landed_row_schema
+from pipelines.engine.writing import open_writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,7 +101,7 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: 
 
 def _write_rows(path: Path, flow: Flow, name: str, arrived: Arrived) -> tuple[RowGroup, ...]:
     groups = []
-    with pq.ParquetWriter(path, landed_row_schema(arrived.schema), compression="zstd") as writer:
+    with open_writer(path, landed_row_schema(arrived.schema), store_schema=True) as writer:
         for bucket, rows in bucketed(arrived.rows, flow.sources[name].key, flow.buckets):
             for part in _parts(rows):
                 writer.write_table(part, row_group_size=GROUP_ROWS)

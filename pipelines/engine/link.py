@@ -29,10 +29,10 @@ from pipelines.engine.columns import (
     times,
 )
 from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.inputs import in_order, order_of
+from pipelines.engine.inputs import key_ranks, order_of
 from pipelines.engine.keys import KeyIndex, canonical_keys
 from pipelines.operators.registry import OPERATORS
-from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
+from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows, joined, leaving
 from pipelines.operators.scan import Per
 from pipelines.operators.witness import bounds, breaks
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipelines.flows.model import Stream
-    from pipelines.operators.rows import Longs, Records
+    from pipelines.operators.rows import Leaving, Longs, Records
     from pipelines.operators.scan import Blind, Part
 
 NO_CONTENT = ContentHash(0, 0, 0)
@@ -100,6 +100,12 @@ class Keys:
             self._values.append(columns.take(pa.array(first[fresh >= self.count])).cast(self.schema))
             self.count = len(self._index)
         return ids
+
+    def ranks(self, ids: Longs) -> Longs:
+        """Number the keys of some rows so that numbers compare as keys do, by value."""
+        if not len(ids):
+            return ids
+        return key_ranks(self.table().take(pa.array(ids)), self.schema.names)
 
     def table(self) -> pa.Table:
         """Give the key columns, one row an id."""
@@ -166,20 +172,23 @@ class Link:
         table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
         bound = bounds(self.stream.operator, self.operator.records)
         rows = self._rows(table, reading, final)
-        buffers = [out.copy() for out in self.operator.feed(rows, self._held.num_rows)]
-        out = np.concatenate(buffers) if buffers else np.zeros(0, dtype=OUT)
+        mains, sides, lines = [], [], [np.zeros(0, dtype=OUT)]
+        for out in self.operator.feed(rows, self._held.num_rows):
+            mains.append(leaving(out, Fate.MAIN))
+            sides.append(leaving(out, Fate.SIDE))
+            lines.append(out[out["reason"] != Reason.NONE])
         self._hold(table)
-        main = out[out["fate"] == Fate.MAIN]
+        main = joined(mains)
         return Produced(
             self._stream(main, table),
-            self._stream(out[out["fate"] == Fate.SIDE], table),
-            self._ledger(out[out["reason"] != Reason.NONE], table),
+            self._stream(joined(sides), table),
+            self._ledger(np.concatenate(lines), table),
             fresh.num_rows,
-            int((main["src"] >= 0).sum()),
+            int((main.src >= 0).sum()),
             self._broken(main, bound),
         )
 
-    def _broken(self, main: Records, bound: Longs | None) -> int | None:
+    def _broken(self, main: Leaving, bound: Longs | None) -> int | None:
         """Count the rows that break what the operator promised; None where it promises nothing."""
         if bound is None:
             return None
@@ -306,7 +315,7 @@ class Link:
         table = table.select(self.schema.names)
         if self.stream.ports is None:
             return table
-        order = order_of(ticks(table["arrival"]), self._ports(table))
+        order = order_of(ticks(table["arrival"]), lambda tied: (self._ports(table)[tied],))
         return table if order is None else table.take(pa.array(order))
 
     def _with_port(self, table: pa.Table, port: int) -> pa.Table:
@@ -352,28 +361,33 @@ class Link:
             column.setflags(write=False)
         return Rows(*laid)
 
-    def _stream(self, out: Records, table: pa.Table) -> pa.Table:
+    def _stream(self, out: Leaving, table: pa.Table) -> pa.Table:
         """Build rows of a stream: order columns from the scan, the rest by index, null for timers and CTIs."""
-        if not len(out):
+        if not len(out.src):
             return self.schema.empty_table()
-        src = np.ascontiguousarray(out["src"])
-        carried = [*self._payload, "landed_at", "landed_place"]
-        taken = self._taken(table.select(carried), src)
+        out = self._in_order(out)
+        taken = self._taken(table.select([*self._payload, "landed_at", "landed_place"]), out.src)
         due = np.append(ticks(table["due_at"]), NULL)
         built = {
-            "kind": kind_names(np.ascontiguousarray(out["kind"])),
-            "due_at": times(np.where(src >= 0, due[src], out["due_at"])),
-            "place": pa.array(np.ascontiguousarray(out["place"])),
-            "commit": pa.array(np.full(len(out), self._commit)),
+            "kind": kind_names(out.kind),
+            "due_at": times(np.where(out.src >= 0, due[out.src], out.due_at)),
+            "place": pa.array(out.place),
+            "commit": pa.array(np.full(len(out.src), self._commit)),
         }
         for name in ("arrival", "event_time", "event_end"):
-            built[name] = times(np.ascontiguousarray(out[name]))
+            built[name] = times(getattr(out, name))
         if self.stream.by:
-            keys = self.keys.table().take(pa.array(np.ascontiguousarray(out["key"])))
+            keys = self.keys.table().take(pa.array(out.key))
             built |= dict(zip(keys.column_names, keys.columns, strict=True))
         columns = [built[name] if name in built else taken[name] for name in self.schema.names]
-        rows = pa.Table.from_arrays(columns, schema=self.schema)
-        return in_order(rows, self.stream.by) if self.stream.by else rows
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _in_order(self, out: Leaving) -> Leaving:
+        """Put rows in the order of their stream: (arrival, key, place)."""
+        if not self.stream.by:
+            return out
+        order = order_of(out.arrival, lambda tied: (self.keys.ranks(out.key[tied]), out.place[tied]))
+        return out if order is None else out.take(order)
 
     def _taken(self, table: pa.Table, src: Longs) -> pa.Table:
         if len(src) == table.num_rows and (src == np.arange(len(src))).all():

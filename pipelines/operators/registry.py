@@ -11,7 +11,7 @@ from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Lat
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
 from pipelines.operators.merge import Merge, MergePolicy
 from pipelines.operators.metronome import Metronome, MetronomePolicy
-from pipelines.operators.rows import OUT, Kind, Rows, Shape
+from pipelines.operators.rows import Kind, Rows, Shape, joined
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
@@ -40,4 +40,4 @@ def warm_up() -> None:
         list(operator.feed(rows, 0))
         operator.next_due()
         if bound is not None:
-            breaks(operator.name, np.zeros(0, dtype=OUT), bound, 1)
+            breaks(operator.name, joined([]), bound, 1)

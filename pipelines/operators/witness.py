@@ -16,7 +16,7 @@ from pipelines.operators.rows import NULL, Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.operators.rows import Longs, Records
+    from pipelines.operators.rows import Leaving, Longs, Records
 
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
 BOUNDS = {"heartbeat": "sent", "advance_time": "cti"}
@@ -34,7 +34,7 @@ def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
     return None if field is None else records["state"][field].copy()
 
 
-def breaks(operator: str, main: Records, bound: Longs, keys: int) -> int:
+def breaks(operator: str, main: Leaving, bound: Longs, keys: int) -> int:
     """Count the rows of the main stream that break a promise, in the order in which they leave.
 
     A timer must lie beyond the timer before it of its key; an event must not start, an end edge not end, before a CTI
@@ -55,12 +55,12 @@ def breaks(operator: str, main: Records, bound: Longs, keys: int) -> int:
 def backward_timers(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Count the timers of this operator that do not move their key's time forward."""
     count = 0
-    for row in main:
-        if row["kind"] == TIMER and row["src"] < 0:
-            if row["event_time"] <= bound[row["key"]]:
+    for i in range(len(main.kind)):
+        if main.kind[i] == TIMER and main.src[i] < 0:
+            if main.event_time[i] <= bound[main.key[i]]:
                 count += 1
             else:
-                bound[row["key"]] = row["event_time"]
+                bound[main.key[i]] = main.event_time[i]
     return count
 
 
@@ -68,13 +68,12 @@ def backward_timers(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN00
 def broken_promises(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Count the events behind a CTI."""
     count = 0
-    for row in main:
-        newest = bound[row["key"]]
-        kind = row["kind"]
+    for i in range(len(main.kind)):
+        newest, kind, time = bound[main.key[i]], main.kind[i], main.event_time[i]
         if kind == CTI:
-            bound[row["key"]] = max(newest, row["event_time"])
+            bound[main.key[i]] = max(newest, time)
         elif kind == DATA or kind == START or kind == END:
-            at = row["event_end"] if kind == END else row["event_time"]
+            at = main.event_end[i] if kind == END else time
             if at != NULL and at < newest:
                 count += 1
     return count

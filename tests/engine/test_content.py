@@ -6,6 +6,7 @@ import datetime as dt
 import pickle
 from decimal import Decimal
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -113,6 +114,25 @@ def test_text_of_any_length_is_seen_to_its_last_byte(size: int) -> None:
     }
     assert len(seen) == 5
     assert hash_of([text], pa.string()) == hash_of([text], pa.large_string())
+
+
+@given(rows=st.lists(st.sampled_from(range(4)), max_size=60))
+def test_the_compiled_pass_says_what_the_plain_one_says(rows: list[int]) -> None:
+    table = TABLE.take(pa.array(rows, pa.int64()))
+    compiled = content_hash(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(vars(numba.config), "DISABLE_JIT", 1)
+        assert content_hash(table) == compiled
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_text_that_repeats_counts_as_text_that_does_not(kind: pa.DataType) -> None:
+    few = pa.table(
+        {"v": pa.array(["", "a", None, "a longer text, of more than sixteen bytes"], pa.string()).cast(kind)}
+    )
+    often = pa.concat_tables([few] * 300).combine_chunks()
+    single = content_hash(few)
+    assert content_hash(often) == sum([single] * 300, ContentHash())
 
 
 def test_slices_dictionaries_and_batches_say_the_same() -> None:

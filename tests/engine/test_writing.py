@@ -55,6 +55,20 @@ def test_two_attempts_never_share_a_name(tmp_path: Path) -> None:
     assert len(names) == 20
 
 
+def test_every_leaf_is_packed_or_compressed_and_reads_back(tmp_path: Path) -> None:
+    nested = pa.array([{"x": 1, "y": ["a", None]}, None] * 20)
+    table = ROWS.append_column("n", nested).append_column("d", pa.array(range(40), pa.date32()))
+    _, made = written(tmp_path, Layout(), table)
+    assert made is not None
+    path = tmp_path / made.table / made.name
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    leaves = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    packed = {name for name, leaf in leaves.items() if "DELTA_BINARY_PACKED" in leaf.encodings}
+    assert packed == {"line", "number", "d"}
+    assert {name for name, leaf in leaves.items() if leaf.compression == "UNCOMPRESSED"} == packed
+    assert pq.read_table(path).equals(table)
+
+
 @pytest.mark.parametrize("buckets", [1, 3, 16])
 def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(tmp_path: Path, buckets: int) -> None:
     file, made = written(tmp_path, Layout(key=KEY, buckets=buckets), ROWS.slice(0, 25), ROWS.slice(25))

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
-from pipelines.operators.rows import NULL, OUT, Kind
+from pipelines.operators.rows import NULL, OUT, Fate, Kind, leaving
 from pipelines.operators.witness import bounds, breaks
 
-Leaving = tuple[Kind, int, int | None, int | None]
+if TYPE_CHECKING:
+    from pipelines.operators.rows import Leaving
+
+Left = tuple[Kind, int, int | None, int | None]
 """Kind, key, event time, event end."""
 
 
-def rows(*leaving: Leaving, src: int = -1) -> np.ndarray:
-    out = np.zeros(len(leaving), dtype=OUT)
+def rows(*left: Left, src: int = -1) -> Leaving:
+    out = np.zeros(len(left), dtype=OUT)
     out["src"] = src
-    for row, (kind, key, time, end) in zip(out, leaving, strict=True):
+    for row, (kind, key, time, end) in zip(out, left, strict=True):
         row["kind"], row["key"] = kind, key
         row["event_time"], row["event_end"] = (NULL if at is None else at for at in (time, end))
-    return out
+    return leaving(out, Fate.MAIN)
 
 
-def timers(*of: tuple[int, int]) -> list[Leaving]:
+def timers(*of: tuple[int, int]) -> list[Left]:
     return [(Kind.TIMER, key, at, None) for key, at in of]
 
 
 @pytest.mark.parametrize(
-    ("leaving", "count"),
+    ("left", "count"),
     [
         (timers((0, 11), (1, 5), (0, 12), (1, 6)), 0),
         (timers((0, 10), (0, 11)), 1),
@@ -35,9 +40,9 @@ def timers(*of: tuple[int, int]) -> list[Leaving]:
         ([(Kind.DATA, 0, 3, None)], 0),
     ],
 )
-def test_timers_that_do_not_increase_per_key(leaving: list[Leaving], count: int) -> None:
+def test_timers_that_do_not_increase_per_key(left: list[Left], count: int) -> None:
     bound = np.array([10, NULL], dtype=np.int64)
-    assert breaks("heartbeat", rows(*leaving), bound, 3) == count
+    assert breaks("heartbeat", rows(*left), bound, 3) == count
 
 
 def test_timers_of_another_heartbeat_are_not_this_ones() -> None:
@@ -45,7 +50,7 @@ def test_timers_of_another_heartbeat_are_not_this_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leaving", "count"),
+    ("left", "count"),
     [
         ([(Kind.DATA, 0, 10, None), (Kind.CTI, 0, 12, None), (Kind.DATA, 0, 12, None)], 0),
         ([(Kind.DATA, 0, 9, None), (Kind.CTI, 0, 12, None), (Kind.START, 0, 11, None)], 2),
@@ -53,8 +58,8 @@ def test_timers_of_another_heartbeat_are_not_this_ones() -> None:
         ([(Kind.DATA, 0, None, None), (Kind.TIMER, 0, 3, None), (Kind.DATA, 1, 3, None)], 0),
     ],
 )
-def test_events_behind_a_cti(leaving: list[Leaving], count: int) -> None:
-    assert breaks("advance_time", rows(*leaving), np.array([10], dtype=np.int64), 2) == count
+def test_events_behind_a_cti(left: list[Left], count: int) -> None:
+    assert breaks("advance_time", rows(*left), np.array([10], dtype=np.int64), 2) == count
 
 
 def test_a_merge_promises_nothing() -> None:
