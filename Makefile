@@ -23,7 +23,7 @@ REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard te
 TESTS := $(FAST) $(REST) $(LAST)
 AIRFLOW := tests/dags
 
-.PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench pictures clean
+.PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -93,8 +93,11 @@ check-all: lint types contracts ## check with the exhaustive tests, then the cov
 parity-flows: setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
 
-bench: setup ## what the live stream costs, each figure beside what it is compared with
-	@$(BIN)/pulseline bench stream
+bench: setup ## what streams and operators cost, each figure beside what it is compared with (20 minutes, a quiet machine)
+	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; exit $$code
+
+diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages
+	@$(BIN)/python -m docs.diagrams
 
 pictures: setup ## take the pictures of the docs anew (needs chromium)
 	@bash docs/pictures.sh

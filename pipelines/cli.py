@@ -53,6 +53,16 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
+class BenchPart(StrEnum):
+    """What `bench heartbeat` measures."""
+
+    BATCH = "batch"
+    KEYS = "keys"
+    GROWTH = "growth"
+    STREAM = "stream"
+    MERGE = "merge"
+
+
 FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
@@ -273,9 +283,25 @@ def bench_stream(
     seconds: Annotated[float, typer.Option(help="How long the silent sources are listened to.")] = 60.0,
 ) -> int:
     """Measure the live stream: cost of a commit, early and late in a run, and how late timers are in silence."""
-    from pipelines.jobs.bench import bench_stream as measure
+    from pipelines.jobs.bench.stream import bench_stream as measure
 
     return measure(as_json, commits, seconds, typer.echo)
+
+
+@bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
+@guarded
+def bench_heartbeat(
+    rows: Annotated[int, typer.Option(min=100_000, help="Rows to generate.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Keys that the rows have.")] = 1_000,
+    grow: Annotated[int, typer.Option(min=2, help="Part `growth`: so many intervals of as many rows.")] = 10,
+    part: Annotated[list[BenchPart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure heartbeat and merge, batch and stream, beside Spark's shuffle and sort of the same rows (10 minutes)."""
+    from pipelines.jobs.bench.heartbeat import bench_heartbeat as measure
+
+    parts = tuple(each.value for each in part or BenchPart)
+    return measure(rows, keys, grow, parts, as_json, typer.echo)
 
 
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")

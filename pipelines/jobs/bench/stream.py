@@ -1,13 +1,9 @@
-"""`pulseline bench`: what things cost, each figure beside what it is compared with in the same run."""
+"""`pulseline bench stream`: what a commit of a live stream costs, and how late timers are while all is silent."""
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 import time
-from dataclasses import dataclass
-from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +20,7 @@ from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.readers import log_state
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.failures import Exit
+from pipelines.jobs.bench.figures import Figure, tell_figures
 from pipelines.jobs.readings import land_readings
 from pipelines.jobs.stream import HOUSE_EVERY, SMALL_EPOCH, Live, run_live
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -43,7 +39,6 @@ OUT_OF_ORDER = 0.01
 WARM_UP = (1_000, SMALL_EPOCH + 1, SMALL_EPOCH + 1)
 """Rows of commits that are not counted: they start Spark, load the compiled scans, and meet every key."""
 BEGIN = 1_700_000_000 * TICKS_PER_SECOND
-PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy")
 RECORDED = """\
 flow: bench
 buckets: 4
@@ -62,41 +57,6 @@ streams:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One measured value and what it is held against."""
-
-    bench: str
-    name: str
-    value: float
-    unit: str
-    against: str = ""
-    ratio: float | None = None
-    target: float | None = None
-    """What the value, or the ratio where there is one, is to stay under."""
-    rows: int = 0
-    keys: int = 0
-
-    @property
-    def held(self) -> bool | None:
-        """Say whether the target is held; None where there is none."""
-        if self.target is None:
-            return None
-        return (self.value if self.ratio is None else self.ratio) <= self.target
-
-    def as_json(self) -> str:
-        """Spell it as one JSON object, with the versions it was measured with."""
-        versions = {name: metadata.version(name) for name in PACKAGES}
-        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions})
-
-    def as_text(self) -> str:
-        """Spell it for people."""
-        against = f", {self.ratio:.2f} times {self.against}" if self.ratio is not None else ""
-        judged = "" if self.target is None else f" (at most {self.target:g}: {'held' if self.held else 'NOT held'})"
-        return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
-
-
 def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[str], None]) -> int:  # noqa: FBT001
     """Measure the stream in its shipped configuration: durable, with ledger, carry and commits.
 
@@ -109,7 +69,6 @@ def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[st
     Returns:
         0, or 1 where a target is not held.
     """
-    figures = []
     spark = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -118,11 +77,9 @@ def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[st
             many_commits(base / "many", commits),
             silent_sources(base / "silent", spark, seconds),
         )
-        for figure in measured:
-            figures.append(figure)
-            echo(figure.as_json() if as_json else figure.as_text())
+        missed = tell_figures(measured, as_json=as_json, echo=echo)
     spark.close()
-    return Exit.CHECK_FAILED if any(figure.held is False for figure in figures) else Exit.FINE
+    return missed
 
 
 def _flow(base: Path, text: str) -> Flow:
@@ -157,7 +114,7 @@ def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[Figure]:
     _feed(base, np.concatenate(spans))
     readings = [BEGIN + (i + 1) * second for i in range(len(spans))]
     wanted = Backfill(flow=flow, root=base / "live", base=base, engine=spark)
-    took = _epochs(wanted, readings, lambda rows: CoreEngine() if rows <= SMALL_EPOCH else spark)[len(WARM_UP) :]
+    took = epochs(wanted, BEGIN, readings, lambda rows: CoreEngine() if rows <= SMALL_EPOCH else spark)[len(WARM_UP) :]
     medians = [float(np.median(took[i : i + REPEATS])) for i in range(0, len(took), REPEATS)]
     per_row, fixed = (float(part) for part in np.polyfit(np.array(SIZES, dtype=float), np.array(medians), 1))
     whole = Backfill(flow=flow, root=base / "batch", base=base, engine=spark)
@@ -183,11 +140,11 @@ def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[Figure]:
     )
 
 
-def _epochs(wanted: Backfill, readings: Sequence[int], engine: Callable[[int], Engine]) -> list[float]:
+def epochs(wanted: Backfill, begin: int, readings: Sequence[int], engine: Callable[[int], Engine]) -> list[float]:
     """Land readings, then run an epoch each; give seconds by epoch."""
     took = []
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        land_readings(wanted, BEGIN, readings)
+        land_readings(wanted, begin, readings)
         runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=engine)
         for number in range(1, len(readings) + 1):
             begun = time.perf_counter()
@@ -204,7 +161,7 @@ def many_commits(base: Path, commits: int) -> Iterator[Figure]:
     readings = [BEGIN + (i + 1) * TICKS_PER_SECOND for i in range(commits)]
     wanted = Backfill(flow=flow, root=base / "live", base=base, engine=CoreEngine())
     core = CoreEngine()
-    took = _epochs(wanted, readings, lambda _: core)
+    took = epochs(wanted, BEGIN, readings, lambda _: core)
     early, late = float(np.median(took[50:150])), float(np.median(took[-100:]))
     yield Figure(
         bench="stream",

@@ -1,0 +1,1 @@
+"""`python -m docs.diagrams`: run the cases of docs/operators, and draw and tell in the pages what came out of them."""

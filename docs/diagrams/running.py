@@ -1,0 +1,159 @@
+"""Runs a case as a stream, reading by reading, and reads back what readers of its tables see.
+
+The flow is read, landed, run and published as any other; the engine is this process. Blind spans are recorded as the
+landing of a live source records them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import ticks
+from pipelines.engine.commits import open_driver
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.landing import Landing
+from pipelines.engine.manifests import sequence_folder
+from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
+from pipelines.engine.recording import open_recordings
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.backfill import Backfill
+from pipelines.jobs.readings import runner_of
+from pipelines.operators.rows import NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from docs.diagrams.cases import Case, Span
+    from pipelines.flows.model import Flow
+
+FLOW_FILE = "flow.yaml"
+Row = dict[str, Any]
+"""A row of a table; instants are ticks, None where there is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What a case came to."""
+
+    case: Case
+    flow: Flow
+    landed: list[Row]
+    """What came in, in order of arrival."""
+    streams: Mapping[str, list[Row]]
+    held: Mapping[str, list[Row]]
+    """By merge: what it still holds at the last reading."""
+    ledger: list[Row]
+
+    @property
+    def key(self) -> str:
+        """Name the key column of the one source."""
+        (source,) = self.flow.sources.values()
+        (column,) = source.key
+        return column
+
+    @property
+    def span(self) -> Span:
+        """Give the first and the last reading."""
+        return self.case.readings[0], self.case.readings[-1]
+
+    def reason(self, stream: str, row: Row) -> str:
+        """Say why a stream, or the landing before it, names a row of data in the ledger; empty where none does."""
+        (source,) = self.flow.sources
+        same = (line for line in self.ledger if line["stream"] in {stream, source})
+        found = (
+            line
+            for line in same
+            if (line["landed_at"], line["landed_place"]) == (row["landed_at"], row["landed_place"])
+        )
+        return next((str(line["reason"]) for line in found), "")
+
+    def rows_into(self, stream: str) -> list[Row]:
+        """Give the rows of what a stream reads."""
+        (name,) = self.flow.streams[stream].inputs
+        return self.landed if name in self.flow.sources else self.streams[name]
+
+
+def identity(row: Row, column: str) -> tuple[object, ...]:
+    """Tell a row from all others, before an operator and behind it.
+
+    Args:
+        row: of data, or a timer.
+        column: says whose timer it is.
+    """
+    timer = row["kind"] == "timer"
+    return ("timer", row[column], row["event_time"]) if timer else ("data", row["landed_at"], row["landed_place"])
+
+
+def run(case: Case) -> Ran:
+    """Run a case in a folder of its own, which is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for name, text in case.files.items():
+            (base / name).write_text(text, encoding="utf-8")
+        (base / FLOW_FILE).write_text(case.flow, encoding="utf-8")
+        flow = read_flow(base / FLOW_FILE)
+        wanted = Backfill(flow=flow, root=base / "run", base=base, engine=CoreEngine())
+        with open_driver(wanted.root, flow=flow.name) as driver:
+            last = _land(case, wanted).last_id
+            runner = runner_of(wanted, driver)
+            while runner.last_sequence() < last:
+                done = runner.last_sequence()
+                runner.advance(done, done + 1)
+        return _read(case, wanted)
+
+
+def _land(case: Case, wanted: Backfill) -> Landing:
+    """Close a sequence at each reading, with the blind spans that fall into it."""
+    landing, feeds = Landing(wanted.landing), open_recordings(wanted.flow, wanted.base)
+    for start, end in pairwise(case.readings):
+        deaf = _within(case.blind, start, end)
+        landing.land(wanted.flow, start, end, feeds, dict.fromkeys(wanted.flow.sources, deaf))
+    return landing
+
+
+def _within(spans: tuple[Span, ...], start: int, end: int) -> tuple[Span, ...]:
+    """Cut spans at the bounds of [start, end); those outside are left out."""
+    cut = [(max(first, start), min(last, end)) for first, last in spans]
+    return tuple((first, last) for first, last in cut if first < last)
+
+
+def _read(case: Case, wanted: Backfill) -> Ran:
+    flow, root = wanted.flow, wanted.root
+    return Ran(
+        case=case,
+        flow=flow,
+        landed=_landed(wanted, len(case.readings) - 1),
+        streams={name: _rows(read_stream(root, name, key=flow.key_of(name))) for name in flow.tables()},
+        held={name: _held(wanted, name) for name, stream in flow.streams.items() if stream.operator == "merge"},
+        ledger=_rows(read_ledger(root)),
+    )
+
+
+def _landed(wanted: Backfill, sequences: int) -> list[Row]:
+    (source,) = wanted.flow.sources
+    files = [sequence_folder(wanted.landing, number) / f"{source}.parquet" for number in range(1, sequences + 1)]
+    rows = [row for file in files if file.exists() for row in _rows(pq.read_table(file))]
+    came = [row | {"landed_at": row["arrival"], "landed_place": row["place"]} for row in rows]
+    return sorted(came, key=lambda row: (row["arrival"], row["place"]))
+
+
+def _held(wanted: Backfill, stream: str) -> list[Row]:
+    tip = log_state(wanted.root).tip
+    return _rows(read_carry(wanted.root, stream, "held", tip.commit if tip else 0, key=("position",)))
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """Give rows with their instants as ticks."""
+    rows: list[Row] = table.to_pylist()
+    for field in table.schema:
+        if pa.types.is_timestamp(field.type):
+            for row, tick in zip(rows, ticks(table[field.name]).tolist(), strict=True):
+                row[field.name] = None if tick == NULL else tick
+    return rows

@@ -1,0 +1,79 @@
+"""A measured value, what it is held against, and how it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.failures import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured value and what it is held against."""
+
+    bench: str
+    name: str
+    value: float
+    unit: str
+    against: str = ""
+    ratio: float | None = None
+    target: float | None = None
+    """What the value, or the ratio where there is one, is to stay under."""
+    at_least: bool = False
+    """The target is what it is to reach."""
+    rows: int = 0
+    keys: int = 0
+
+    @property
+    def held(self) -> bool | None:
+        """Say whether the target is held; None where there is none."""
+        if self.target is None:
+            return None
+        judged = self.value if self.ratio is None else self.ratio
+        return judged >= self.target if self.at_least else judged <= self.target
+
+    def as_json(self) -> str:
+        """Spell it as one JSON object, with the versions it was measured with."""
+        versions = {name: metadata.version(name) for name in PACKAGES}
+        facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions})
+
+    def as_text(self) -> str:
+        """Spell it for people."""
+        against = f", {self.ratio:.2f} times {self.against}" if self.ratio is not None else ""
+        bound = "at least" if self.at_least else "at most"
+        judged = "" if self.target is None else f" ({bound} {self.target:g}: {'held' if self.held else 'NOT held'})"
+        return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
+
+
+def tell_figures(figures: Iterable[Figure], *, as_json: bool, echo: Callable[[str], None]) -> int:
+    """Tell figures as they come.
+
+    Args:
+        figures: measured while they are asked for.
+        as_json: one object a line instead of words.
+        echo: where lines go.
+
+    Returns:
+        0, or 1 where a target is not held.
+    """
+    missed = 0
+    for figure in figures:
+        missed += figure.held is False
+        echo(figure.as_json() if as_json else figure.as_text())
+    return Exit.CHECK_FAILED if missed else Exit.FINE
+
+
+def versions_text() -> str:
+    """Name the machine's cores and the versions that figures were measured with."""
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
+    return f"{os.cpu_count()} cores; {versions}"

@@ -1,0 +1,266 @@
+"""`pulseline bench heartbeat`: heartbeat and merge beside Spark's shuffle and sort of the same rows, in one run."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from pipelines.engine.batch import SparkEngine
+from pipelines.engine.columns import ticks
+from pipelines.engine.landing import land_interval
+from pipelines.engine.recording import open_recordings
+from pipelines.jobs.backfill import Backfill, Ran, run_backfill
+from pipelines.jobs.bench.figures import Figure, tell_figures, versions_text
+from pipelines.jobs.bench.generated import BEGIN, Recorded, chunks, record
+from pipelines.jobs.bench.memory import Peak
+from pipelines.jobs.bench.stream import epochs
+from pipelines.jobs.counts import counted
+from pipelines.operators.heartbeat import Heartbeat
+from pipelines.operators.rows import TICKS_PER_SECOND, Kind, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipelines.flows.model import Flow
+
+REPEATS = 3
+FEW, MANY = 1, 1_000_000
+"""Keys beside those that are asked for."""
+SLACK = 5 * TICKS_PER_SECOND
+COMMIT = 1_000_000
+"""Rows of a commit of the stream."""
+COMMITS = 6
+PORTS = (3, 64)
+
+
+class Took(NamedTuple):
+    """What a backfill took: seconds of landing, of tasks, of commits, and the timers that it made."""
+
+    landing: float
+    tasks: float
+    whole: float
+    timers: int
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and with what is measured."""
+
+    base: Path
+    engine: SparkEngine
+    rows: int
+    keys: int
+    grow: int
+
+    def recorded(self, keys: int) -> Recorded:
+        """Give a feed of rows with so many keys."""
+        return record(self.base / f"keys-{keys}", self.rows, keys)
+
+
+def bench_heartbeat(  # noqa: PLR0913 - as the command has it
+    rows: int,
+    keys: int,
+    grow: int,
+    parts: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001
+    echo: Callable[[str], None],
+) -> int:
+    """Measure heartbeat and merge in batch and stream.
+
+    Args:
+        rows: how many generated rows.
+        keys: how many keys they have.
+        grow: how many times the rows the longest run has.
+        parts: of batch, keys, growth, stream, merge.
+        as_json: one object a line instead of words.
+        echo: where lines go.
+
+    Returns:
+        0, or 1 where a target is not held.
+    """
+    engine = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
+    measures = {"batch": batch, "keys": per_keys, "growth": growth, "stream": stream, "merge": merge}
+    if not as_json:
+        echo(f"{rows:,} rows of 32 bytes, {keys:,} keys; medians of {REPEATS}, warm; {versions_text()}")
+    with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
+        bench = Bench(Path(folder), engine, rows, keys, grow)
+        try:
+            return tell_figures(
+                chain.from_iterable(measures[part](bench) for part in parts), as_json=as_json, echo=echo
+            )
+        finally:
+            engine.close()
+
+
+def batch(bench: Bench) -> Iterator[Figure]:
+    """Hold a backfill of one interval against Spark's shuffle and sort of the same rows."""
+    from pipelines.jobs.bench.peers import spark_sorts
+
+    feed = bench.recorded(bench.keys)
+    named = _namer(feed)
+    with Peak() as theirs:
+        scratch = feed.folder / "sorted"
+        spark = spark_sorts(bench.engine.session(), feed.folder / "rows.parquet", scratch, REPEATS, ("device", "seen"))
+    yield named("Spark's shuffle and sort, to nowhere", spark.noop, "s")
+    yield named("Spark's shuffle and sort, into Parquet", spark.parquet, "s")
+    yield named("compiled heartbeat alone, one process", alone(feed), "s", "Spark's, to nowhere", spark.noop)
+    with Peak() as ours:
+        took = backfilled(bench.engine, feed, feed.beating())
+    against = "Spark's, into Parquet"
+    yield named("batch, from the landing into committed tables", took.whole, "s", against, spark.parquet, 0.5)
+    yield named("  of it tasks on Spark's workers", took.tasks, "s")
+    whole = took.landing + took.whole
+    yield named("batch, from raw files, landing included", whole, "s", against, spark.parquet, 1.5)
+    yield named("  of it landing, in the driver", took.landing, "s")
+    yield named("timers", took.timers, "timers")
+    yield named("peak memory, Python, driver and workers", ours.python, "MB")
+    yield named("peak memory, Spark's JVM, while it sorts", theirs.java, "MB")
+
+
+def per_keys(bench: Bench) -> Iterator[Figure]:
+    """Hold one key and a million against each other."""
+    took = {}
+    for keys in sorted({FEW, bench.keys, MANY}):
+        feed = bench.recorded(keys)
+        took[keys] = backfilled(bench.engine, feed, feed.beating()).whole
+        yield _namer(feed)(f"batch, {keys:,} {'key' if keys == 1 else 'keys'}", took[keys], "s")
+        shutil.rmtree(feed.folder)
+    slowest, fastest = max(took.values()), min(took.values())
+    named = _namer(Recorded(folder=bench.base, rows=bench.rows, keys=MANY))
+    yield named("slowest number of keys", slowest, "s", "the fastest", fastest, 2)
+
+
+def growth(bench: Bench) -> Iterator[Figure]:
+    """Hold many intervals against one: time in proportion, memory flat."""
+    short = bench.recorded(bench.keys)
+    with Peak() as before:
+        one = backfilled(bench.engine, short, short.beating())
+    shutil.rmtree(short.folder)
+    long = record(bench.base / "long", bench.rows * bench.grow, bench.keys)
+    with Peak() as after:
+        many = _backfill(bench.engine, long, long.beating(), long.spans(bench.grow), "run")
+    shutil.rmtree(long.folder)
+    named, against = _namer(long), f"{bench.grow} times one interval of {bench.rows:,}"
+    whole, linear = many.landing + many.whole, (one.landing + one.whole) * bench.grow
+    yield named(f"{bench.grow} intervals, landing included", whole, "s", against, linear, 1.2)
+    yield named("  peak memory, Python", after.python, "MB", "that of one interval", before.python, 1.2)
+
+
+def stream(bench: Bench) -> Iterator[Figure]:
+    """Hold commits of a stream against `transformWithStateInPandas` over the same rows."""
+    from pipelines.jobs.bench.peers import beating, rates
+
+    feed = record(bench.base / "stream", COMMIT * COMMITS, bench.keys)
+    wanted = Backfill(flow=feed.beating(), root=feed.folder / "live", base=feed.folder, engine=bench.engine)
+    took = epochs(wanted, BEGIN, [end for _, end in feed.spans(COMMITS)], lambda _: bench.engine)
+    ours = COMMIT / float(np.median(took[-REPEATS:]))
+    (feed.folder / "files").mkdir()
+    for number, rows in enumerate(chunks(COMMIT * REPEATS, bench.keys)):
+        pq.write_table(rows, feed.folder / "files" / f"{number}.parquet")
+    made = beating(bench.engine.session(), feed.folder / "files", round(feed.interval * TICKS_PER_SECOND), SLACK)
+    theirs = float(np.median(rates(made, feed.folder / "checkpoint")[1:]))
+    shutil.rmtree(feed.folder)
+    named, name = _namer(feed), "transformWithStateInPandas"
+    yield named(f"{name}, commits of about {COMMIT:,} rows", theirs, "rows/s")
+    yield named(f"stream, commits of {COMMIT:,} rows", ours, "rows/s", name, theirs, 20, at_least=True)
+
+
+def merge(bench: Bench) -> Iterator[Figure]:
+    """Hold a merge of one group against Spark's global sort of the same rows."""
+    from pipelines.jobs.bench.peers import spark_sorts
+
+    for ports in PORTS:
+        feed = bench.recorded(ports)
+        spark = spark_sorts(bench.engine.session(), feed.folder / "rows.parquet", feed.folder / "sorted", REPEATS)
+        flow = feed.flow(f"merge: rows, ports_by: {{device: {list(range(ports))}}}", buckets=1)
+        took = backfilled(bench.engine, feed, flow)
+        shutil.rmtree(feed.folder)
+        named, name = _namer(feed), f"merge over {ports} ports, one task, from the landing"
+        yield named(name, took.whole, "s", "Spark's sort by time, into Parquet", spark.parquet, 1.5)
+
+
+def alone(feed: Recorded) -> float:
+    """Run the compiled function over columns in this process; give the median of seconds."""
+    from pipelines.jobs.bench.peers import median_seconds
+
+    table = pq.read_table(feed.folder / "rows.parquet")
+    zero = np.zeros(feed.rows, dtype=np.int64)
+    kind = np.full(feed.rows, Kind.DATA, dtype=np.int8)
+    device, seen, time = (ticks(table[name]) for name in ("device", "seen", "time"))
+    rows = Rows(kind, device, zero, seen, zero, time, zero, zero)
+    for column in rows:
+        column.setflags(write=False)
+    policy = feed.beating().streams["out"].policy
+
+    def work() -> None:
+        operator = Heartbeat(policy)  # type: ignore[arg-type]
+        operator.grow(feed.keys)
+        for _ in operator.feed(rows):
+            pass
+
+    return median_seconds(work, REPEATS)
+
+
+def backfilled(engine: SparkEngine, feed: Recorded, flow: Flow) -> Took:
+    """Backfill a feed as one interval, each time into a run of its own; give medians."""
+    took = []
+    for number in range(REPEATS + 1):
+        took.append(_backfill(engine, feed, flow, feed.spans(1), f"run-{number}"))
+        shutil.rmtree(feed.folder / f"run-{number}")
+    landing, tasks, whole, timers = np.median(np.array(took[1:]), axis=0).tolist()
+    return Took(landing, tasks, whole, round(timers))
+
+
+def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple[int, int]], run: str) -> Took:
+    """Land and run intervals, one after the other."""
+    from pipelines.jobs.bench.peers import seconds
+
+    wanted = Backfill(flow=flow, root=feed.folder / run, base=feed.folder, engine=engine)
+    landing = tasks = whole = 0.0
+    timers = 0
+    feeds = open_recordings(flow, feed.folder)
+    for span in spans:
+        landing += seconds(partial(land_interval, wanted.landing, flow, *span, feeds))
+        ran: list[Ran] = []
+        whole += seconds(partial(run_backfill, wanted, [span], done=ran.append))
+        [done] = ran
+        tasks += float(str(done.entry.durations["tasks_ms"])) / 1_000
+        timers += counted(done.entry, "out").get("timer", 0)
+    return Took(landing, tasks, whole, timers)
+
+
+def _namer(feed: Recorded) -> Callable[..., Figure]:
+    """Give a maker of figures over the rows of a feed."""
+
+    def named(  # noqa: PLR0913 - a figure, as a line
+        name: str,
+        value: float,
+        unit: str,
+        against: str = "",
+        beside: float | None = None,
+        target: float | None = None,
+        *,
+        at_least: bool = False,
+    ) -> Figure:
+        return Figure(
+            bench="heartbeat",
+            name=name,
+            value=value,
+            unit=unit,
+            against=against,
+            ratio=None if beside is None else value / beside,
+            target=target,
+            at_least=at_least,
+            rows=feed.rows,
+            keys=feed.keys,
+        )
+
+    return named
