@@ -31,8 +31,9 @@ from pipelines.engine.columns import (
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.inputs import key_ranks, order_of
 from pipelines.engine.keys import KeyIndex, canonical_keys
+from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS
-from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows, joined, leaving
+from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import Per
 from pipelines.operators.witness import bounds, breaks
 
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipelines.flows.model import Stream
-    from pipelines.operators.rows import Leaving, Longs, Records
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs, Records
     from pipelines.operators.scan import Blind, Part
 
 NO_CONTENT = ContentHash(0, 0, 0)
@@ -172,16 +174,17 @@ class Link:
         table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
         bound = bounds(self.stream.operator, self.operator.records)
         rows = self._rows(table, reading, final)
-        mains, sides, lines = [], [], [np.zeros(0, dtype=OUT)]
+        gathered, aside = Gathering(Fate.MAIN, len(rows.kind)), Gathering(Fate.SIDE, 0)
+        lines = [np.zeros(0, dtype=OUT)]
         for out in self.operator.feed(rows, self._held.num_rows):
-            mains.append(leaving(out, Fate.MAIN))
-            sides.append(leaving(out, Fate.SIDE))
+            gathered.add(out)
+            aside.add(out)
             lines.append(out[out["reason"] != Reason.NONE])
         self._hold(table)
-        main = joined(mains)
+        main = gathered.rows()
         return Produced(
             self._stream(main, table),
-            self._stream(joined(sides), table),
+            self._stream(aside.rows(), table),
             self._ledger(np.concatenate(lines), table),
             fresh.num_rows,
             int((main.src >= 0).sum()),

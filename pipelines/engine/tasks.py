@@ -253,7 +253,7 @@ class _Work:
         if made.broken is not None:
             self.counts[name].update({"broken": made.broken})
         if link.stream.operator in TIMED and self.task.writes is not Writes.BASE:
-            self.due.append(ticks(made.main.filter(pc.equal(made.main["kind"], "timer"))["due_at"]))
+            self.due.append(ticks(made.main["due_at"].filter(pc.equal(made.main["kind"], "timer"))))
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
             tables[output] = rows
@@ -268,7 +268,7 @@ class _Work:
         if rows.num_rows and self.task.writes is not Writes.BASE:
             promised = pc.equal(rows["kind"], "cti")
             for what, chosen in (("cti", promised), ("event", pc.invert(promised))):
-                newest = ticks(rows.filter(chosen)["event_time"]).max(initial=NULL)
+                newest = ticks(rows["event_time"].filter(chosen)).max(initial=NULL)
                 known = self.newest.setdefault(name, {})
                 if newest != NULL:
                     known[what] = max(int(newest), known.get(what, NULL))

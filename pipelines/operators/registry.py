@@ -9,9 +9,10 @@ import numpy as np
 
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
+from pipelines.operators.leaving import Gathering
 from pipelines.operators.merge import Merge, MergePolicy
 from pipelines.operators.metronome import Metronome, MetronomePolicy
-from pipelines.operators.rows import Kind, Rows, Shape, joined
+from pipelines.operators.rows import Fate, Kind, Rows, Shape, out_buffer
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def warm_up() -> None:
     for operator in shortest:
         operator.grow(1, 1)
         bound = bounds(operator.name, operator.records)
+        left = Gathering(Fate.MAIN, 0)
+        left.add(out_buffer(0))
         list(operator.feed(rows, 0))
         operator.next_due()
         if bound is not None:
-            breaks(operator.name, joined([]), bound, 1)
+            breaks(operator.name, left.rows(), bound, 1)

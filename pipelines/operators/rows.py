@@ -7,13 +7,10 @@ instant of a CTI that closes a stream. Readable times are the years 1 to 9999, s
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TICKS_PER_SECOND = 1_000_000
 NULL = -(2**63)
@@ -134,38 +131,6 @@ class Rows(NamedTuple):
     event_end: Longs
     event_id: Longs
     """Dense id of the event that an edge belongs to; 0 where shapes need none."""
-
-
-class Leaving(NamedTuple):
-    """Columns of the rows that leave in one stream, in the order in which they leave; fields as in `OUT`."""
-
-    src: Longs
-    key: Longs
-    kind: Bytes
-    arrival: Longs
-    place: Longs
-    event_time: Longs
-    event_end: Longs
-    due_at: Longs
-
-    def take(self, order: Longs) -> Leaving:
-        """Give rows by number."""
-        return Leaving(*(column[order] for column in self))  # type: ignore[arg-type]
-
-
-def leaving(out: Records, fate: Fate) -> Leaving:
-    """Copy the rows of one fate out of a buffer, which the scan fills again."""
-    chosen = out["fate"] == fate
-    rows = out if chosen.all() else out[chosen]
-    return Leaving(*(np.array(rows[name]) for name in Leaving._fields))
-
-
-def joined(parts: Sequence[Leaving]) -> Leaving:
-    """Put what left one part after another into one."""
-    if len(parts) == 1:
-        return parts[0]
-    whole = [leaving(np.zeros(0, dtype=OUT), Fate.MAIN), *parts]
-    return Leaving(*(np.concatenate(columns) for columns in zip(*whole, strict=True)))
 
 
 OUT_CAPACITY = 65_536

@@ -16,7 +16,8 @@ from pipelines.operators.rows import NULL, Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.operators.rows import Leaving, Longs, Records
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs, Records
 
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
 BOUNDS = {"heartbeat": "sent", "advance_time": "cti"}

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from pipelines.operators.rows import NULL, OUT, Fate, Kind, leaving
+from pipelines.operators.leaving import Gathering
+from pipelines.operators.rows import NULL, OUT, Fate, Kind
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
-    from pipelines.operators.rows import Leaving
+    from pipelines.operators.leaving import Leaving
 
 Left = tuple[Kind, int, int | None, int | None]
 """Kind, key, event time, event end."""
@@ -23,7 +24,9 @@ def rows(*left: Left, src: int = -1) -> Leaving:
     for row, (kind, key, time, end) in zip(out, left, strict=True):
         row["kind"], row["key"] = kind, key
         row["event_time"], row["event_end"] = (NULL if at is None else at for at in (time, end))
-    return leaving(out, Fate.MAIN)
+    gathering = Gathering(Fate.MAIN, 1)
+    gathering.add(out)
+    return gathering.rows()
 
 
 def timers(*of: tuple[int, int]) -> list[Left]:
