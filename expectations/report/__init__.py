@@ -21,6 +21,7 @@ from expectations.report.facts import (
     Way,
 )
 from expectations.report.page import render
+from expectations.report.presence import KeyPresence, KeysPresence, Presence, SourcePresence
 
 __all__ = [
     "Account",
@@ -31,10 +32,14 @@ __all__ = [
     "Difference",
     "EpochFacts",
     "ExpectationFacts",
+    "KeyPresence",
+    "KeysPresence",
     "Picture",
+    "Presence",
     "ReportError",
     "ReportFacts",
     "SourceFacts",
+    "SourcePresence",
     "StreamFacts",
     "Way",
     "render",

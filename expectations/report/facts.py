@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from expectations.report.presence import Presence
+
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
 LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
 
@@ -100,6 +102,7 @@ class EpochFacts:
     p50_ms: float | None = None
     """How late its timers were published, half of them at most; None where there was no timer or no clock."""
     p99_ms: float | None = None
+    max_ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +284,8 @@ class ReportFacts:
     commits: tuple[CommitFacts, ...] = ()
     epochs: tuple[EpochFacts, ...] = ()
     """Of a live run, published, by number."""
+    presence: Presence | None = None
+    """What holds of the sources of a live run; None of a backfill, and of one interval of it."""
     certificate: Certificate | None = None
     accounts: tuple[Account, ...] = ()
     expectations: tuple[ExpectationFacts, ...] = ()

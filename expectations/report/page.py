@@ -59,7 +59,7 @@ def _environment() -> Environment:
 def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
     figures = [Figure(value=words.count(source.rows), label=f"{source.name} landed") for source in facts.sources]
     if facts.streams:
-        last = next((s for s in reversed(facts.streams) if not s.name.endswith(".diverted")), facts.streams[-1])
+        last = facts.stream(facts.picture.stream) if facts.picture else facts.streams[-1]
         told = [(last.counts[kind], f"{name} in {last.name}") for kind, name in _COUNTED]
         figures += [Figure(value=words.count(rows), label=label) for rows, label in told if rows]
         figures.append(Figure(value=words.count(facts.set_aside), label="late, set aside"))

@@ -17,6 +17,7 @@ from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.charts.points import scene
 from expectations.report.checks import checks_view
 from expectations.report.ledger import LedgerView, ledger_view
+from expectations.report.presence import presence_view
 from expectations.report.words import short_hash
 from pipelines.operators.rows import KIND_NAMES
 
@@ -256,6 +257,7 @@ SECTIONS = (
     Section(name="certificate", title="Parity certificate", view=certificate_view),
     Section(name="expectations", title="Expectations", view=checks_view),
     Section(name="streams", title="Streams", view=streams_view),
+    Section(name="presence", title="Sources and keys", view=presence_view),
     Section(name="live", title="Live", view=live_view),
     Section(name="charts", title="Charts", view=charts_view),
     Section(name="ledger", title="Ledger", view=ledger_section),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TAG = "tag:yaml.org,2002:"
 KINDS = frozenset({"str", "int", "float", "bool", "null", "timestamp"})
+BARE_PARAMETER = re.compile(r"[:,\[]\s*(\$\{[^}]*\})")
 DEEPEST = 20
 """Levels of lists and mappings within each other; deeper is an alias that contains itself."""
 
@@ -80,12 +81,13 @@ def load(path: Path) -> Mapping:
         FlowError: no such file, no YAML, two documents, a key that stands twice, or another top than a mapping.
     """
     file = str(path)
+    text = ""
     try:
-        root = YAML(typ="safe", pure=True).compose(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        root = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as problem:
-        raise FlowError(
-            file, _line(problem), f"no YAML ({_one_line(problem.problem)})", "a readable document"
-        ) from None
+        line = _line(problem)
+        raise FlowError(file, line, f"no YAML ({_one_line(problem.problem)})", _expected(text, line)) from None
     except YAMLError as problem:
         raise FlowError(file, 1, f"no YAML ({_one_line(str(problem))})", "a readable document") from None
     except (OSError, UnicodeDecodeError) as problem:
@@ -99,6 +101,12 @@ def load(path: Path) -> Mapping:
 def _line(problem: MarkedYAMLError) -> int:
     mark = problem.problem_mark or problem.context_mark
     return mark.line + 1 if mark else 1
+
+
+def _expected(text: str, line: int) -> str:
+    """Say what to write: a parameter among braces needs quotes, for its own braces are YAML's."""
+    found = BARE_PARAMETER.search("".join(text.splitlines()[line - 1 : line]))
+    return f'a readable document: write "{found[1]}", in quotes' if found else "a readable document"
 
 
 def _one_line(text: str | None) -> str:

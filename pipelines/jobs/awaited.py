@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pipelines.engine.columns import ticks
 from pipelines.engine.readers import read_carry
+from pipelines.flows.model import DIVERTED
 from pipelines.jobs.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipelines.jobs.known import KnownRun
 
     Facts = dict[str, Any]
 
+Group = tuple[object, ...]
+PORT = "port"
+TIMERS = frozenset({"heartbeat", "metronome"})
 MOST_HELD = 200_000
 """Held rows up to which they are looked at to say which port they wait for."""
 
@@ -45,31 +49,79 @@ def _merge(known: KnownRun, name: str) -> Facts | None:
     if not rows:
         return None
     if rows > MOST_HELD:
-        return {"held": rows, "ports": [], "groups": None, "since_at": None}
+        return {"held": rows, "ports": [], "groups": None, "since_at": None, "stuck_at": None}
     stream = known.streams[name]
     held = _carry(known, name, "held", (*stream["by"], "position"))
-    since = pc.min(held["arrival"]).cast(pa.int64()).as_py() if held.num_rows else None
-    ports, groups = _silent(stream, held)
-    return {"held": rows, "ports": ports, "groups": groups, "since_at": since}
+    groups = _groups(stream, held)
+    oldest = {group: min(ports.values()) for group, ports in groups.items()}
+    left = _left(known, name)
+    return {
+        "held": rows,
+        "ports": _silent(known, name, groups),
+        "groups": len(groups),
+        "since_at": min(oldest.values(), default=None),
+        "stuck_at": min((max(came, left.get(group, came)) for group, came in oldest.items()), default=None),
+    }
 
 
-def _silent(stream: Facts, held: pa.Table) -> tuple[list[Facts], int]:
-    """Name the ports that hold nothing while others do, and in how many groups."""
-    ports = stream["ports"] or {}
-    column = ports.get("column")
-    if not column or column not in held.column_names:
-        return [], 0
-    rows = (
-        held.select([*stream["by"], column])
-        .group_by([*dict.fromkeys([*stream["by"], column])])
-        .aggregate([])
-        .to_pylist()
-    )
-    groups: dict[tuple[object, ...], set[object]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[by] for by in stream["by"]), set()).add(row[column])
-    silent = {value: sum(value not in there for there in groups.values()) for value in ports["values"]}
-    return [{"port": value, "groups": count} for value, count in silent.items() if count], len(groups)
+def _groups(stream: Facts, held: pa.Table) -> dict[Group, dict[object, int]]:
+    """Give, by group, the ports that hold something, and when the oldest row of each came."""
+    column = stream["ports"]["column"] or PORT
+    if column not in held.column_names:
+        return {}
+    names = list(dict.fromkeys([*stream["by"], column]))
+    came = held.select(names).append_column("came", pa.array(ticks(held["arrival"])))
+    found: dict[Group, dict[object, int]] = {}
+    for row in came.group_by(names).aggregate([("came", "min")]).to_pylist():
+        found.setdefault(_group(stream, row), {})[row[column]] = row["came_min"]
+    return found
+
+
+def _group(stream: Facts, row: Facts) -> Group:
+    return tuple(row[name] for name in stream["by"])
+
+
+def _left(known: KnownRun, name: str) -> dict[Group, int]:
+    """Give, by group, when a row left last."""
+    stream = known.streams[name]
+    table = _carry(known, name, "state", stream["by"])
+    groups = (_group(stream, row) for row in table.select(stream["by"]).to_pylist()) if stream["by"] else [()]
+    return dict(zip(groups, ticks(table["last_arrival"]).tolist(), strict=False))
+
+
+def _spoke(known: KnownRun, name: str) -> set[tuple[Group, int]]:
+    """Give the groups and ports of which a row left: all others of which nothing is held were never heard."""
+    stream = known.streams[name]
+    rows = _carry(known, name, "ports", (*stream["by"], PORT)).to_pylist()
+    return {(_group(stream, row), row[PORT]) for row in rows if row["left"] is not None}
+
+
+def _silent(known: KnownRun, name: str, groups: dict[Group, dict[object, int]]) -> list[Facts]:
+    """Name the ports that hold nothing while others do: in how many groups, and what would make them speak."""
+    stream = known.streams[name]
+    spoke, told = _spoke(known, name), []
+    for place, port in enumerate(stream["ports"]["values"] or stream["ports"]["streams"]):
+        silent = [group for group, there in groups.items() if port not in there]
+        if silent:
+            never = sum((group, place) not in spoke for group in silent)
+            told.append({"port": port, "groups": len(silent), "never": never} | _beats(known, name, place))
+    return told
+
+
+def _beats(known: KnownRun, name: str, place: int) -> Facts:
+    """Say whether timers come into a port, and whether they may stop."""
+    inputs = known.streams[name]["inputs"]
+    makers = list(_timers(known, inputs[place] if len(inputs) > 1 else inputs[0]))
+    return {"beats": bool(makers), "expires": any(maker["policy"].get("expire") for maker in makers)}
+
+
+def _timers(known: KnownRun, name: str) -> Iterator[Facts]:
+    """Give the operators that bring timers into a stream."""
+    stream = known.streams.get(name.removesuffix(DIVERTED))
+    if stream is not None:
+        yield from [stream] if stream["operator"] in TIMERS else []
+        for read in stream["inputs"]:
+            yield from _timers(known, read)
 
 
 def _advance_time(known: KnownRun, name: str) -> Facts | None:

@@ -72,12 +72,16 @@ def _source_words(source: Source) -> list[str]:
     edges = f", start or end by `{source.edge}`, one event by `{source.event_id}`" if source.edge else ""
     words = [
         f"= {_feed_words(source.feed)}",
-        f"{SHAPES[source.shape.name]} at `{source.time}`{end}{edges}; a row arrives at `{source.arrival}`",
+        f"{SHAPES[source.shape.name]} at `{source.time}`{end}{edges}; a row arrives {_arrives(source)}",
         f"key: {', '.join(source.key)}",
     ]
     if source.rename:
         words.append("renamed: " + ", ".join(f"{old} to {new}" for old, new in source.rename.items()))
     return [*([source.about] if source.about else []), *words]
+
+
+def _arrives(source: Source) -> str:
+    return f"at `{source.arrival}`" if source.arrival else "when its file lands"
 
 
 def _feed_words(feed: FeedSpec) -> str:

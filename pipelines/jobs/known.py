@@ -129,7 +129,9 @@ class KnownRun:
         return entry
 
     def first_command(self) -> str:
-        """Spell a command with which this run can begin."""
+        """Spell a command with which this run can begin: a stream where files arrive by the real clock."""
+        if any(source["feed"]["kind"] == "folder" for source in self.sources.values()):
+            return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
         return self.command("run", "--start", start, "--end", end)

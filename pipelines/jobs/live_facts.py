@@ -6,6 +6,7 @@ published, ids of sequences have no gaps, and of the landing only its end is loo
 
 from __future__ import annotations
 
+import json
 import re
 import stat
 from pathlib import Path
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 READING = "reading"
+RANGE = "range.json"
+"""The recorded range that a stream plays, in the run's folder."""
 LOOKED = 2_000
 """Sequences at the end of the landing whose blind spans are told."""
 RECENT = 200
@@ -131,6 +134,14 @@ def clock_of(known: KnownRun) -> str:
     """Say whose time rows arrive in: `wall` where files arrive in folders, `recorded` where a feed is played."""
     folders = any(source["feed"]["kind"] == "folder" for source in known.sources.values())
     return "wall" if folders else "recorded"
+
+
+def is_played(known: KnownRun, live: Facts) -> bool:
+    """Say whether a recording was played to the end of the range that was asked for."""
+    file = known.root / RANGE
+    if live["clock"] == "wall" or not file.exists():
+        return False
+    return bool(live["readings"]["last_at"] >= json.loads(file.read_text())[1])
 
 
 def _readings(epochs: Sequence[Entry], tail: Tail, newest: Landed) -> Facts:

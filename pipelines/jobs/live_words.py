@@ -75,11 +75,29 @@ def _blind_text(known: KnownRun, name: str, blind: Facts) -> str:
 def _awaited_text(known: KnownRun, name: str, facts: Facts) -> str:
     if "events" in facts:
         return f"{name}: {counted(facts['events'], 'more event')} until it looks at its next CTI"
-    since = f"; the oldest came {known.moments.text(facts['since_at'])}" if facts["since_at"] else ""
-    ports = [_port_text(each, facts["groups"]) for each in facts["ports"][:SPOKEN_PORTS]]
-    ports += ["…"] if len(facts["ports"]) > SPOKEN_PORTS else []
-    silent = f", waiting for {' and '.join(ports)}" if ports else ""
-    return f"{name}: holds {counted(facts['held'], 'row')}{silent}{since}"
+    oldest = f"; the oldest came {known.moments.text(facts['since_at'])}" if facts["since_at"] else ""
+    held = f"{name}: holds {counted(facts['held'], 'row')}"
+    if not facts["ports"]:
+        return held + oldest
+    ports = _spoken([_port_text(each, facts["groups"]) for each in facts["ports"]])
+    since = known.moments.text(second(facts["stuck_at"]))
+    return f"{held}, waiting for {ports} since {since}{oldest}{_release_text(facts['ports'])}"
+
+
+def _release_text(ports: list[Facts]) -> str:
+    """Say what would let the rows leave: a heartbeat where there is none, and that one begins with a first row."""
+    bare = [str(port["port"]) for port in ports if not port["beats"]]
+    unheard = [str(port["port"]) for port in ports if port["never"]]
+    rest = [str(port["port"]) for port in ports if port["beats"] and not port["never"]]
+    told = [f"a heartbeat before {_spoken(bare)} would release them"] if bare else []
+    told += [f"{_spoken(unheard)} never sent a row, and no timer comes before the first"] if unheard else []
+    told += [f"the next row or timer of {_spoken(rest)} releases them"] if rest else []
+    told += ["no timer comes of a retired key"] if any(port["expires"] for port in ports if port["beats"]) else []
+    return "".join(f"; {each}" for each in told)
+
+
+def _spoken(words: list[str]) -> str:
+    return " and ".join([*words[:SPOKEN_PORTS], *(["…"] if len(words) > SPOKEN_PORTS else [])])
 
 
 def _port_text(port: Facts, groups: int) -> str:

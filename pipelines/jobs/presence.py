@@ -20,7 +20,7 @@ import numpy as np
 from pipelines.engine.columns import canonical_json, ticks
 from pipelines.engine.lease import Standing
 from pipelines.engine.readers import carry_files, taken_up
-from pipelines.jobs.live_facts import clock_of, closed_at, source_folders
+from pipelines.jobs.live_facts import clock_of, closed_at, is_played, source_folders
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ LATELY = 60 * TICKS_PER_SECOND
 TRIGGER = 2 * TICKS_PER_SECOND
 """Under the real clock a row counts as new so much longer, for it must be landed and published to be seen here."""
 LOOK = "nothing where it has nothing to say; else look at who writes it"
+RETIRED = "nothing: it begins anew with its next row; a longer `expire` keeps such keys"
 LONGEST = 10
-"""Keys that are told one by one, those of the longest silence."""
+"""Keys that are told one by one, those of the longest silence; retired ones, about which nothing is to do, last."""
 MOST_BYTES = 20_000_000
 """Size of a heartbeat's carry up to which it is read: some 300,000 keys."""
 
@@ -63,7 +64,13 @@ class Presence(StrEnum):
     """The final punctuation landed."""
 
 
-def presence_of(known: KnownRun, lease: Facts, live: Facts | None, now: int) -> dict[str, Facts]:
+MISSED = [Presence.SILENT.value, Presence.DISCONNECTED.value, Presence.RETIRED.value]
+"""States in which something is missed of a key."""
+
+
+def presence_of(
+    known: KnownRun, lease: Facts, live: Facts | None, now: int, *, most_bytes: float | None = None
+) -> dict[str, Facts]:
     """Say of each source what holds, since when, why, and what to do.
 
     Args:
@@ -71,23 +78,30 @@ def presence_of(known: KnownRun, lease: Facts, live: Facts | None, now: int) -> 
         lease: what `status` says of the lease.
         live: what `live_of` gave; None where nothing ever ran live.
         now: wall time, in ticks.
+        most_bytes: size of a heartbeat's carry up to which its keys are told; `MOST_BYTES` unless given.
 
     Returns:
         By source: `state`, `since_at` (ticks; None where nothing is known), `why`, `do`, and `keys` where a heartbeat
-        reads the source: their numbers by state, and the longest silent ones.
+        reads the source: their numbers by state, the longest silent ones, and what to do by state; `keys_left_out`
+        says why there are none where its carry is too large.
     """
-    return {name: _source(known, name, lease, live, now) for name in known.sources}
+    found = {name: _source(known, name, lease, live, now) for name in known.sources}
+    if live is None:
+        return found
+    heard, most = _heard_until(live, now), MOST_BYTES if most_bytes is None else most_bytes
+    return {name: facts | _keys_of(known, name, facts, heard, most) for name, facts in found.items()}
 
 
 def _source(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: int) -> Facts:
     found = _unheard(known, name, lease, live, now)
     if live is None:
         return found or _told(Presence.RECORDED, None, "its rows are read from the recording, a day at a time")
-    heard = now if live["clock"] == "wall" else live["readings"]["last_at"]
-    beating = _beating(known, name)
-    found = found or _heard(live, name, heard, _lately(known, beating))
-    keys = None if beating is None else _keys(known, beating, found, heard)
-    return found | ({} if keys is None else {"keys": keys})
+    return found or _heard(live, name, _heard_until(live, now), _lately(known, _beating(known, name)))
+
+
+def _heard_until(live: Facts, now: int) -> int:
+    """Give the instant up to which somebody listened, on the flow's clock."""
+    return int(now if live["clock"] == "wall" else live["readings"]["last_at"])
 
 
 def _told(state: Presence, since: int | None, why: str, do: str | None = None) -> Facts:
@@ -102,15 +116,25 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
         return _told(Presence.DISCONNECTED, None, "nobody has listened to it yet", start) if folder else None
     if live["final_at"] is not None:
         return _told(Presence.ENDED, live["final_at"], "the final punctuation landed")
-    last = live["readings"]["closed_at"]
+    closed = live["readings"]["closed_at"]
+    last = closed if live["clock"] == "wall" else live["readings"]["last_at"]
     if lease["standing"] != Standing.HELD.value:
         if live["clock"] != "wall":
-            return _told(Presence.RECORDED, last, "nobody plays the recording", start)
-        return _told(Presence.DISCONNECTED, last, "no stream runs, so nobody listens", start)
-    if now - last > (allowed := patience(known, live["readings"]["sequence"])):
+            return _unplayed(known, live, start)
+        return _unanswered(known, name, last) or _told(
+            Presence.DISCONNECTED, last, "no stream runs, so nobody listens", start
+        )
+    if now - closed > (allowed := patience(known, live["readings"]["sequence"])):
         why = f"the landing has stopped: no reading for more than {allowed // TICKS_PER_SECOND} s"
         return _told(Presence.DISCONNECTED, last, why, known.command("stream", "--take-over"))
     return _unanswered(known, name, last)
+
+
+def _unplayed(known: KnownRun, live: Facts, start: str) -> Facts:
+    last = live["readings"]["last_at"]
+    if is_played(known, live):
+        return _told(Presence.RECORDED, last, "the recording was played to the end of its range")
+    return _told(Presence.RECORDED, last, "nobody plays the recording", start)
 
 
 def _unanswered(known: KnownRun, name: str, last: int) -> Facts | None:
@@ -156,26 +180,45 @@ def _lately(known: KnownRun, beating: Facts | None) -> int:
     return int((policy["interval"] + policy["slack"]) * below // above) + waits
 
 
-def _keys(known: KnownRun, beating: Facts, source: Facts, heard: int) -> Facts | None:
-    """Count the keys of a heartbeat by what holds, and name those of the longest silence; None where it costs much."""
+def _keys_of(known: KnownRun, name: str, source: Facts, heard: int, most: float) -> Facts:
+    """Tell the keys of a source; nothing where no heartbeat reads it, and why not where its carry is too large."""
+    beating = _beating(known, name)
+    if beating is None:
+        return {}
     tip = known.state.tip
     carry = carry_files(known.root, beating["name"], "state", tip.commit if tip else 0, state=known.state)
-    if sum(Path(file).stat().st_size for part in (carry.base, carry.deltas) for file in part.files) > MOST_BYTES:
-        return None
+    if sum(Path(file).stat().st_size for part in (carry.base, carry.deltas) for file in part.files) > most:
+        return {"keys_left_out": f"they are too many to look at quickly: {known.command('report')}"}
     table = taken_up(carry, beating["by"])
-    if not table.num_rows:
-        return None
+    since = heard - _lately(known, beating)
+    return {"keys": _keys(table, beating, source, since)} if table.num_rows else {}
+
+
+def _keys(table: pa.Table, beating: Facts, source: Facts, since: int) -> Facts:
+    """Count the keys of a heartbeat by what holds, and name those of the longest silence."""
     seen, retired = ticks(table["seen"]), np.asarray(table["retired"]) != 0
-    states = _states(seen, retired, source, heard - _lately(known, beating))
-    silent = np.flatnonzero(states != Presence.FLOWING.value)
-    order = silent[np.argsort(seen[silent], kind="stable")][:LONGEST]
+    states = _states(seen, retired, source, since)
+    silent = np.flatnonzero(np.isin(states, MISSED))
+    order = silent[np.lexsort((seen[silent], retired[silent]))][:LONGEST]
     expire = beating["policy"]["expire"] or 0
+    counts = {state.value: int(count) for state in Presence if (count := (states == state.value).sum())}
     return {
         "stream": beating["name"],
         "count": table.num_rows,
-        "states": {state.value: int(count) for state in Presence if (count := (states == state.value).sum())},
-        "longest": [_key(table, beating, int(i), str(states[i]), int(seen[i]), expire) for i in order],
+        "states": counts,
+        "longest": [
+            {"key": _named(table, beating, int(i))} | _since(str(states[i]), int(seen[i]), expire, source)
+            for i in order
+        ],
+        "do": {state: do for state in counts if (do := _to_do(state, source))},
     }
+
+
+def _to_do(state: str, source: Facts) -> str | None:
+    """Say what to do about keys of a state."""
+    return {Presence.SILENT.value: LOOK, Presence.RETIRED.value: RETIRED}.get(
+        state, source["do"] if state == source["state"] else None
+    )
 
 
 def _states(seen: Longs, retired: np.ndarray, source: Facts, since: int) -> np.ndarray:
@@ -186,7 +229,15 @@ def _states(seen: Longs, retired: np.ndarray, source: Facts, since: int) -> np.n
     return np.where(retired, Presence.RETIRED.value, alive)
 
 
-def _key(table: pa.Table, beating: Facts, i: int, state: str, seen: int, expire: int) -> Facts:  # noqa: PLR0913 - one row
-    key = json.loads(canonical_json({name: table[name][i].as_py() for name in beating["by"]}))
-    since = None if seen == NULL else seen + (expire if state == Presence.RETIRED.value else 0)
-    return {"key": key, "state": state, "since_at": since}
+def _named(table: pa.Table, beating: Facts, i: int) -> Facts:
+    """Give a key as JSON has it, its columns in their order."""
+    told = json.loads(canonical_json({name: table[name][i].as_py() for name in beating["by"]}))
+    return {name: told[name] for name in beating["by"]}
+
+
+def _since(state: str, seen: int, expire: int, source: Facts) -> Facts:
+    """Say since when a key's state holds, and when its last row came: nobody is silent where nobody listens."""
+    last = None if seen == NULL else seen
+    if state == Presence.RETIRED.value:
+        return {"state": state, "since_at": seen + expire, "last_at": last}
+    return {"state": state, "since_at": last if state == Presence.SILENT.value else source["since_at"], "last_at": last}

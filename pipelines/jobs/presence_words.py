@@ -39,10 +39,20 @@ def _lines(moments: Moments, name: str, source: Facts, now: int) -> Iterator[tup
         longest = [_key(moments, key) for key in keys["longest"][:SPOKEN_KEYS]]
         rest = ["…"] if len(keys["longest"]) > SPOKEN_KEYS else []
         told = f"; longest: {', '.join([*longest, *rest])}" if longest else ""
-        yield "", f"its keys in {keys['stream']}: {counts}{told}"
+        yield "", f"its keys in {keys['stream']}: {counts}{told}{_key_remedies(keys, source)}"
+    if "keys_left_out" in source:
+        yield "", f"its keys: {source['keys_left_out']}"
+
+
+def _key_remedies(keys: Facts, source: Facts) -> str:
+    """Say what to do about keys whose state is not that of their source."""
+    told = [f"; about {state} ones: {do}" for state, do in keys["do"].items() if state != source["state"]]
+    return "".join(told)
 
 
 def _key(moments: Moments, key: Facts) -> str:
     name = " ".join(plain(value) for value in key["key"].values()) or "the only one"
     since = "" if key["since_at"] is None else f" since {moments.text(second(key['since_at']))}"
-    return f"{name} {key['state']}{since}"
+    last = key["last_at"] if key["last_at"] != key["since_at"] else None
+    came = "" if last is None else f" (last row {moments.text(second(last))})"
+    return f"{name} {key['state']}{since}{came}"

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from expectations import report
 from expectations.report.verdict import verdict
-from pipelines.engine.readers import log_state
 from pipelines.flows.grid import interval_of
-from pipelines.flows.model import Flow
 from pipelines.jobs.certificates import kept_certificate
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.known import open_run
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.flows.model import Flow
     from pipelines.jobs.known import KnownRun
     from pipelines.jobs.report_facts import Span
     from pipelines.jobs.settings import Settings
@@ -44,9 +43,7 @@ def report_flow(called: str, interval: str | None, run: str, as_json: bool, echo
     """
     known = open_run(called, run)
     span = None if interval is None else _span(known, interval)
-    about = Reported(
-        flow=Flow.from_definition(known.definition), root=known.root, run=run, state=known.state, span=span
-    )
+    about = Reported(known=known, span=span)
     facts = read_facts(about, kept_certificate(about))
     page = _write(facts, page_path(about, read_settings().pages(known.name, run)))
     news = verdict(facts)
@@ -112,8 +109,7 @@ def write_page(settings: Settings, flow: Flow, run: str) -> Path:
     Returns:
         The file.
     """
-    root = settings.root(flow.name, run)
-    about = Reported(flow=flow, root=root, run=run, state=log_state(root))
+    about = Reported(known=open_run(flow.name, run))
     return _write(read_facts(about, kept_certificate(about)), page_path(about, settings.pages(flow.name, run)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,10 @@ from pipelines.engine.lease import wall_ticks
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.quality import read_quality
 from pipelines.engine.readers import read_ledger, read_stream
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.counts import counted
 from pipelines.jobs.drawing import stream_words
-from pipelines.jobs.moments import Moments
+from pipelines.jobs.report_live import epoch_facts, read_presence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from pipelines.engine.history import Entry, LogState
     from pipelines.engine.quality import Quality
-    from pipelines.flows.model import Flow, Stream
+    from pipelines.flows.model import Stream
+    from pipelines.jobs.known import KnownRun
 
 PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
 Span = tuple[int, int]
@@ -35,12 +37,29 @@ Span = tuple[int, int]
 class Reported:
     """The run, or the interval of it, that a page is about."""
 
-    flow: Flow
-    root: Path
-    run: str
-    state: LogState
+    known: KnownRun
     span: Span | None = None
     """[start, end) of the interval, in ticks; None for the whole run."""
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Give the flow that made the newest commit."""
+        return Flow.from_definition(self.known.definition)
+
+    @property
+    def root(self) -> Path:
+        """Give the folder of the run's tables."""
+        return self.known.root
+
+    @property
+    def run(self) -> str:
+        """Give the name of the run."""
+        return self.known.run
+
+    @property
+    def state(self) -> LogState:
+        """Give what the log says."""
+        return self.known.state
 
     def has(self, entry: Entry) -> bool:
         """Say whether a commit is of the interval."""
@@ -83,6 +102,7 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
     tables = {name: read_stream(root, name, start, end, key=flow.key_of(name), state=state) for name in flow.tables()}
     checks = [each for each in read_quality(root, start=start, end=end) if is_current(about, each)]
     first, last = about.bounds
+    now = wall_ticks()
     return report.ReportFacts(
         flow=flow.name,
         about=flow.about,
@@ -91,14 +111,15 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         start=first,
         end=last,
         next_step=_next_step(about, checks),
-        made_at=wall_ticks(),
+        made_at=now,
         sources=tuple(_sources(flow, root, about.published)),
         streams=tuple(
             report.StreamFacts(name=name, does=_does(flow, name), rows=rows) for name, rows in tables.items()
         ),
         ledger=read_ledger(root, start, end, state=state),
         commits=tuple(_commit(state, entry) for entry in about.commits),
-        epochs=tuple(_epoch(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
+        epochs=tuple(epoch_facts(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
+        presence=read_presence(about.known, now) if about.span is None else None,
         certificate=certificate,
         accounts=tuple(_account(stream, about) for stream in flow.streams.values()),
         expectations=_expectations(checks),
@@ -172,23 +193,21 @@ def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:
 
 def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
     """Give the command that a person would run next: what was rejected again, what is unchecked, else on."""
-    name, run = about.flow.name, "" if about.run == "main" else f" --run {about.run}"
-    said = Moments(about.flow.timezone).argument
+    known = about.known
     rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
     waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
     missing = unchecked(about, checks)
     if rejected:
-        span = rejected[-1].span
-        return f"pulseline run {name} --start {said(span.start)} --end {said(span.end)}{run}"
+        return known.run_command(*rejected[-1].span)
     if waiting:
-        return f"pulseline check {name} --commit {waiting[-1].commit}{run}"
+        return known.command("check", "--commit", str(waiting[-1].commit))
     if missing:
-        start, end = missing[0].span.start, missing[-1].span.end
-        ends = f" --start {said(start)} --end {said(end)}" if missing[0].kind is CommitKind.INTERVAL else ""
-        return f"pulseline check {name}{ends}{run}"
+        ends = map(known.moments.argument, (missing[0].span.start, missing[-1].span.end))
+        words = [word for pair in zip(("--start", "--end"), ends, strict=True) for word in pair]
+        return known.command("check", *(words if missing[0].kind is CommitKind.INTERVAL else ()))
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
-        return f"pulseline status {name}{run}"
-    return f"pulseline run {name} --start ... --end ...{run}"
+        return known.command("status")
+    return known.first_command()
 
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
@@ -235,19 +254,6 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
     )
 
 
-def _epoch(entry: Entry) -> report.EpochFacts:
-    found = entry.detail.get("lateness")
-    late = found if isinstance(found, dict) else {}
-    return report.EpochFacts(
-        number=entry.commit,
-        at=entry.at,
-        idle=entry.idle,
-        timers=late.get("timers", 0),
-        p50_ms=late.get("p50_ms"),
-        p99_ms=late.get("p99_ms"),
-    )
-
-
 def _account(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
     before = counted(about.before, stream.name).get("held", 0) if about.before else 0
@@ -269,11 +275,12 @@ def _account(stream: Stream, about: Reported) -> report.Account:
 
 
 def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | None:
-    """Choose what the charts draw: the last stream that advances time, else the last stream."""
-    if not flow.streams:
+    """Choose what the charts draw: the last stream that advances time, else the last that has rows of a source."""
+    drawn = [stream for stream in flow.streams.values() if flow.sources_of(stream.name)]
+    if not drawn:
         return None
-    punctual = [stream for stream in flow.streams.values() if stream.operator == "advance_time"]
-    stream = punctual[-1] if punctual else list(flow.streams.values())[-1]
+    punctual = [stream for stream in drawn if stream.operator == "advance_time"]
+    stream = punctual[-1] if punctual else drawn[-1]
     source = flow.sources[flow.sources_of(stream.name)[0]]
     key = next((name for name in source.key if name in tables[stream.name].column_names), None)
     payload = [name for name in ("carrier", "flight", "dest") if name in tables[stream.name].column_names]

@@ -14,7 +14,7 @@ spare_pandas()
 from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.known import KnownRun, open_run
-from pipelines.jobs.live_words import live_lines, moments_span, second, sources_text
+from pipelines.jobs.live_words import live_lines, milliseconds, moments_span, second, sources_text
 from pipelines.jobs.moments import NOTHING, counted, spoken, utc_text
 from pipelines.jobs.presence_words import presence_lines
 from pipelines.jobs.printing import table_text
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Facts = dict[str, Any]
+
+LATE = "timers late: half · 99 % · all"
 
 
 def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object]) -> None:  # noqa: FBT001 - the command's flag
@@ -187,12 +189,22 @@ def _commits_text(known: KnownRun, facts: Facts) -> str:
         "landed": [f"{row['landed']:,}" for row in rows],
         "rows out": [f"{sum(row['rows'].values()):,}" for row in rows],
         "ledger": [f"{row['ledger']:,}" for row in rows],
+        LATE: [_late(row["lateness"]) for row in rows],
         "tasks": [_milliseconds(row, "tasks_ms") for row in rows],
         "tables": [_milliseconds(row, "tables_ms") for row in rows],
         "in all": [f"{row['seconds']:.1f} s" for row in rows],
         "at": [utc_text(row["changed_at"]) for row in rows],
     }
+    if not facts["live"]:
+        del columns[LATE]
     return table_text(columns, ["commit", "landed", "rows out", "ledger", "tasks", "tables", "in all"])
+
+
+def _late(lateness: Facts | None) -> str:
+    """Say how late the timers of a commit were published: half of them, 99 % and all at most."""
+    if not lateness or "max_ms" not in lateness:
+        return NOTHING
+    return " · ".join(milliseconds(lateness[name]) for name in ("p50_ms", "p99_ms", "max_ms"))
 
 
 def _numbers(row: Facts) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ from pipelines.engine.quality import read_quality
 from pipelines.jobs.awaited import held_rows
 from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
-from pipelines.jobs.live_facts import clock_of, epochs_folded, live_of
+from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 LAST = 10
 """Commits that are told one by one; idle epochs in a row count as one."""
-RANGE = "range.json"
-"""The recorded range that a stream plays, in the run's folder."""
 
 
 def status_of(known: KnownRun, now: int) -> Facts:
@@ -50,7 +47,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "landed": _landed(known),
         "streams": {name: _stream(known, name) for name in known.tables},
         "ledger": _ledger(known),
-        "lease": _lease(known, now),
+        "lease": lease_of(known, now),
         "pending": _pending(known),
         "broken": _broken(known),
         "stale": _stale(known),
@@ -116,7 +113,8 @@ def _ledger(known: KnownRun) -> Facts:
     return {"rows": sum(counts.values()), "lines": lines}
 
 
-def _lease(known: KnownRun, now: int) -> Facts:
+def lease_of(known: KnownRun, now: int) -> Facts:
+    """Say who holds the lease of a run, since when, and whether it is kept alive."""
     lease, renewal, here = known.state.lease, read_renewal(known.root), this_process()
     found = standing(lease, renewal, lambda holder: is_gone(holder, seen_from=here), now)
     if lease is None:
@@ -225,6 +223,7 @@ def _commit(known: KnownRun, rows: list[Entry]) -> Facts:
         "rows": made,
         "ledger": sum(_counted(row, "ledger").values()),
         "durations": dict(row.durations),
+        "lateness": row.detail.get("lateness"),
         "seconds": round((row.at - begun) / TICKS_PER_SECOND, 3),
         "begun_at": begun,
         "changed_at": row.at,
@@ -256,9 +255,6 @@ def _next(known: KnownRun, facts: Facts) -> str:
 
 def _next_live(known: KnownRun, live: Facts) -> str:
     """Spell what goes on with a stream, or shows what it made where it has come to its end."""
-    file = known.root / RANGE
-    end = json.loads(file.read_text())[1] if file.exists() and clock_of(known) == "recorded" else None
-    played = end is not None and live["readings"]["last_at"] >= end
-    if not live["backlog"]["sequences"] and (played or live["final_at"] is not None):
+    if not live["backlog"]["sequences"] and (is_played(known, live) or live["final_at"] is not None):
         return known.command("show", list(known.streams)[-1])
     return known.command("stream")

@@ -324,6 +324,8 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
     """Run a flow live from the command line."""
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
+    for warning in flow.warnings:
+        echo(f"warning: {warning}")
     root = settings.root(flow.name, run)
     first, last = played_range(flow, root, start, end)
     spark = engine_named("batch", settings.master, settings.spark_log)

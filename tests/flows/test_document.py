@@ -41,6 +41,7 @@ def test_values_stay_as_written_and_know_their_lines(tmp_path: Path) -> None:
         ("a: !mine 1\n", 1, "the tag !mine"),
         ("[a]: 1\n", 1, "a key that is no word"),
         ("a: \x07\n", 1, "no YAML"),
+        ("a: {b: ${pace}, c: 1}\n", 1, 'a readable document: write "${pace}", in quotes'),
     ],
 )
 def test_what_is_no_plain_document_is_refused_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:

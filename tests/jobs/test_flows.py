@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,8 +11,10 @@ import pytest
 
 from pipelines.engine.landing_errors import ColumnMissingError, FeedMissingError
 from pipelines.flows.errors import FlowError
+from pipelines.jobs import stream
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.flows import list_flows, show_flow, validate_flow
+from tests.jobs.test_status_live import FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,3 +166,18 @@ def test_a_flow_that_is_wrong_is_refused_with_its_line(house: House) -> None:
         validated(house)
     with pytest.raises(WrongUse, match="no flow `tin`"):
         validate_flow("tin", house.tell)
+
+
+def test_the_drawing_says_when_rows_of_a_folder_arrive(house: House) -> None:
+    (house.config / "flows" / "doors.yaml").write_text(FOLDER)
+    show_flow("doors", house.tell)
+    assert "points at `opened`; a row arrives when its file lands" in house.text
+
+
+def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(house, "interval: 6h", "interval: 9ms")
+    monkeypatch.setattr(stream, "engine_named", lambda *_: StringIO())  # something to close
+    monkeypatch.setattr(stream, "run_live", lambda live, _: stream.Figures(live.flow))
+    days = ("2013-01-01", "2013-01-02")
+    stream.stream_flow("tiny", "main", *days, 1.0, "1s", None, False, True, False, False, (), house.tell)  # noqa: FBT003
+    assert "interval is under 10 ms: 9,600,000 timers a day for each key" in house.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from pipelines.engine.commits import open_driver
 from pipelines.engine.manifests import MANIFEST, sequence_folder
 from pipelines.jobs import presence
 from pipelines.jobs.known import open_run
-from pipelines.jobs.live_facts import closed_at
-from pipelines.jobs.presence import patience
+from pipelines.jobs.live_facts import RANGE, closed_at
+from pipelines.jobs.presence import LOOK, RETIRED, patience
+from pipelines.jobs.report_live import read_presence
 from pipelines.jobs.status_facts import status_of
 from tests.jobs.test_status_live import FOLDER, HOUR, START, Stage, hours
 
@@ -65,7 +67,12 @@ def said(stage: Stage, now: int, *, held: bool = True) -> Facts:
 def keys(found: Facts) -> list[tuple[str, str, float]]:
     """Give key, state and hours since the beginning of the longest silences."""
     rows = found["keys"]["longest"]
-    return [(row["key"]["door"], row["state"], round((row["since_at"] - START) / HOUR, 3)) for row in rows]
+    return [(row["key"]["door"], row["state"], since(row["since_at"])) for row in rows]
+
+
+def since(instant: int) -> float:
+    """Give hours since the beginning."""
+    return round((instant - START) / HOUR, 3)
 
 
 def closed(stage: Stage) -> int:
@@ -114,7 +121,9 @@ def test_a_key_that_its_heartbeat_gave_up_is_retired_since_it_expired(doors: Sta
     doors.play(hours(9, 9.2))
     found = said(doors, hours(9)[0])
     assert found["keys"]["states"] == {"silent": 1, "retired": 1}
-    assert keys(found) == [("back", "retired", 8.0), ("front", "silent", 7.1)]
+    assert keys(found) == [("front", "silent", 7.1), ("back", "retired", 8.0)], "retired ones last"
+    assert [since(row["last_at"]) for row in found["keys"]["longest"]] == [7.1, 2.0]
+    assert found["keys"]["do"] == {"silent": LOOK, "retired": RETIRED}
 
 
 def test_a_source_that_gave_no_row_yet_is_silent_since_the_first_reading(doors: Stage) -> None:
@@ -132,7 +141,9 @@ def test_a_landing_that_stopped_ticking_is_no_silence(doors: Stage) -> None:
     assert (found["state"], found["since_at"]) == ("disconnected", last)
     assert found["why"] == "the landing has stopped: no reading for more than 10 s"
     assert found["do"] == "pulseline stream doors --take-over"
-    assert {row[1] for row in keys(found)} == {"disconnected"}
+    rows = found["keys"]["longest"]
+    assert {(row["state"], row["since_at"]) for row in rows} == {("disconnected", last)}, "silence needs a listener"
+    assert {since(row["last_at"]) for row in rows} == {2.0}
 
 
 def test_readings_that_come_seldom_are_waited_for_as_long_as_ten_of_them_take(doors: Stage) -> None:
@@ -154,7 +165,8 @@ def test_without_a_stream_a_folder_is_disconnected_and_retired_keys_stay_so(door
     found = said(doors, hours(9)[0], held=False)
     assert (found["state"], found["why"]) == ("disconnected", "no stream runs, so nobody listens")
     assert found["do"] == "pulseline stream doors"
-    assert [row[:2] for row in keys(found)] == [("back", "retired"), ("front", "disconnected")]
+    assert [row[:2] for row in keys(found)] == [("front", "disconnected"), ("back", "retired")]
+    assert found["keys"]["do"] == {"disconnected": "pulseline stream doors", "retired": RETIRED}
 
 
 def test_a_folder_that_is_gone_does_not_answer(doors: Stage) -> None:
@@ -164,6 +176,7 @@ def test_a_folder_that_is_gone_does_not_answer(doors: Stage) -> None:
     found = said(doors, hours(2)[0])
     assert found["state"] == "disconnected"
     assert found["why"] == f"the folder {inbox} cannot be listed"
+    assert said(doors, hours(2)[0], held=False)["why"] == found["why"], "a stream started now would fail of it"
 
 
 def test_a_stream_that_ended_is_not_waited_for(house: House) -> None:
@@ -180,6 +193,11 @@ def test_a_recording_that_is_played_is_judged_by_its_own_clock(house: House) -> 
     assert said(stage, now)["state"] == "flowing"
     found = said(stage, now, held=False)
     assert (found["state"], found["why"]) == ("recorded", "nobody plays the recording")
+    assert (found["since_at"], found["do"]) == (hours(20)[0], "pulseline stream tiny"), "by the recording's clock"
+    assert (found["keys"]["states"], found["keys"]["longest"]) == ({"recorded": 3}, []), "nothing is missed of them"
+    (stage.house.root / RANGE).write_text(json.dumps([START, hours(20)[0]]))
+    found = said(stage, now, held=False)
+    assert (found["why"], found["do"]) == ("the recording was played to the end of its range", None)
     stage.play(hours(100, 120))
     found = said(stage, now)
     assert (found["state"], found["since_at"]) == ("silent", hours(100)[0])
@@ -188,7 +206,13 @@ def test_a_recording_that_is_played_is_judged_by_its_own_clock(house: House) -> 
 def test_a_large_carry_is_not_read(doors: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     doors.play(hours(1, 2))
     monkeypatch.setattr(presence, "MOST_BYTES", 0)
-    assert "keys" not in said(doors, hours(2)[0])
+    found = said(doors, hours(2)[0])
+    assert "keys" not in found
+    assert found["keys_left_out"] == "they are too many to look at quickly: pulseline report doors"
+    assert "\n           its keys: they are too many to look at quickly" in doors.text()
+    page = read_presence(open_run("doors", "main"), hours(2)[0])
+    assert page is not None
+    assert page.sources[0].keys is not None, "a page takes its time"
 
 
 def test_only_the_longest_silences_are_told_one_by_one(doors: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +231,9 @@ def test_status_says_it_in_words_and_as_json(doors: Stage) -> None:
     text = doors.text()
     assert "\nsource     doors is disconnected since " in text
     assert "no stream runs, so nobody listens; what to do: pulseline stream doors\n" in text
-    told = "its keys in beating: 1 disconnected, 1 retired; longest: back retired since 2013-01-01 12:59:59, front "
-    assert f"\n           {told}" in text
-    longest = doors.facts()["sources"]["doors"]["keys"]["longest"][0]
-    assert longest == {"key": {"door": "back"}, "state": "retired", "since_at": "2013-01-01T12:59:59.999999Z"}
+    assert "\n           its keys in beating: 1 disconnected, 1 retired; longest: front disconnected since " in text
+    assert " (last row 2013-01-01 12:05:59), back retired since 2013-01-01 12:59:59 (last row " in text
+    assert f"; about retired ones: {RETIRED}\n" in text
+    longest = doors.facts()["sources"]["doors"]["keys"]["longest"][-1]
+    told = {"since_at": "2013-01-01T12:59:59.999999Z", "last_at": "2013-01-01T06:59:59.999999Z"}
+    assert longest == {"key": {"door": "back"}, "state": "retired", **told}

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.commits import open_driver
 from pipelines.engine.quality import Quality, write_quality
 from pipelines.engine.readers import log_state
 from pipelines.jobs.certificates import keep_certificate, kept_certificate
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.known import open_run
 from pipelines.jobs.parity import Certificate, Way, table_hashes
 from pipelines.jobs.report import page_name, report_flow
 from pipelines.jobs.report_facts import Reported, read_facts
-from pipelines.jobs.settings import load_flow, read_settings
+from pipelines.jobs.status import show_status
+from tests.jobs.test_status_live import FOLDER, Stage, hours
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.jobs.conftest import House
 
 
 def about(house: House, day: int | None = None) -> Reported:
     """Give the run, or one of its days from 0."""
-    state = log_state(house.root)
-    span = None if day is None else tuple(state.published[day].span)
-    flow = load_flow(read_settings(), "tiny")
-    return Reported(flow=flow, root=house.root, run="main", state=state, span=span)  # type: ignore[arg-type]
+    known = open_run(house.root.parent.name, "main")
+    span = None if day is None else tuple(known.state.published[day].span)
+    return Reported(known=known, span=span)  # type: ignore[arg-type]
 
 
 def quality(house: House, commit: int, *, held: bool = True, at: int | None = None, span: bool = False) -> Quality:
@@ -142,3 +143,76 @@ def test_a_kept_certificate_stays_until_the_rows_are_others(house: House) -> Non
     house.backfill("2013-01-03", "2013-01-04")
     keep_certificate(house.root, replace(certificate(house, of=house.root), end=0))
     assert kept_certificate(about(house)) is None
+
+
+def test_a_page_of_a_backfill_says_nothing_of_who_listens(ran: House) -> None:
+    assert read_facts(about(ran), None).presence is None
+
+
+def test_a_page_of_a_live_run_says_what_status_says_of_sources_and_keys(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(13, 40))
+    facts = read_facts(about(house), None)
+    status = stage.facts()["sources"]["trips"]
+    assert facts.presence is not None
+    (source,) = facts.presence.sources
+    assert (source.name, source.state, source.why, source.do) == (
+        "trips",
+        status["state"],
+        status["why"],
+        status["do"],
+    )
+    assert source.keys is not None
+    assert source.keys.states == status["keys"]["states"]
+    assert (sum(source.keys.states.values()), source.keys.longest) == (3, ()), "nothing is missed of a recording"
+    assert facts.presence.at == hours(40)[0], "a recording is told on its own clock"
+    assert read_facts(about(house, 0), None).presence is None, "an interval is past"
+
+
+def test_keys_of_several_columns_are_named_in_their_order(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(13, 100))
+    with open_driver(house.root, flow="tiny"):
+        facts = read_facts(about(house), None)
+    assert facts.presence is not None
+    keys = facts.presence.sources[0].keys
+    assert keys is not None
+    assert {each.name for each in keys.longest} == {"north 1", "south 1", "west 1"}
+
+
+def test_epochs_have_every_quantile_of_their_heartbeats(house: House) -> None:
+    Stage(house).play(hours(1, 26))
+    last = read_facts(about(house), None).epochs[-1]
+    assert (last.p50_ms, last.p99_ms, last.max_ms) != (None, None, None)
+    assert (last.p50_ms or 0) <= (last.p99_ms or 0) <= (last.max_ms or 0)
+
+
+def test_a_metronome_behind_all_streams_is_not_drawn(house: House) -> None:
+    flow = house.config / "flows" / "tiny.yaml"
+    flow.write_text(flow.read_text() + "  tick: {metronome: 1h}\n")
+    house.backfill("2013-01-01", "2013-01-02")
+    picture = read_facts(about(house), None).picture
+    assert picture is not None
+    assert picture.stream == "punctual"
+    assert "timers in punctual" in page_text(told(house))
+
+
+def test_a_flow_of_metronomes_alone_has_a_page(house: House) -> None:
+    flow = house.config / "flows" / "tiny.yaml"
+    flow.write_text(flow.read_text().partition("streams:")[0] + "streams:\n  tick: {metronome: 1h}\n")
+    house.backfill("2013-01-01", "2013-01-02")
+    assert "24</dd></div>" in page_text(told(house))
+
+
+def page_text(made: dict[str, str]) -> str:
+    """Read the page that a command made."""
+    return Path(made["page"]).read_text()
+
+
+def test_what_never_ran_begins_as_its_clock_wants(house: House) -> None:
+    (house.config / "flows" / "doors.yaml").write_text(FOLDER)
+    for name, first in (("doors", "stream doors"), ("tiny", "run tiny --start YYYY-MM-DD --end YYYY-MM-DD")):
+        report_flow(name, None, "main", False, house.tell)  # noqa: FBT003 - the command's flag
+        assert house.text.endswith(f"next: pulseline {first}")
+        show_status(name, "main", as_json=False, tell=house.tell)
+        assert house.text.endswith(f"nothing was run yet; next: pulseline {first}")

@@ -20,6 +20,7 @@ from pipelines.engine.manifests import MANIFEST
 from pipelines.jobs import live_facts
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_closed, live_of
+from pipelines.jobs.live_words import milliseconds
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.status import show_status
 from pipelines.jobs.stream import open_feeds
@@ -140,7 +141,9 @@ def test_streams_have_their_newest_event_and_cti_and_what_they_wait_for(house: H
     assert "events" in live["awaited"]["punctual"]
     text = stage.text()
     assert f"waits      ordered: holds {waits['held']} row" in text
-    assert ", waiting for north; the oldest came 2013-01-01 " in text
+    assert ", waiting for north since 2013-01-01 " in text
+    assert "; the oldest came 2013-01-01 " in text
+    assert "; the next row or timer of north releases them\n" in text
     assert "newest event" in text
 
 
@@ -163,7 +166,11 @@ def test_heartbeats_say_how_late_they_were(house: House) -> None:
     beats = stage.facts()["live"]["heartbeats"]
     assert beats["timers"] > 0
     assert 0 < beats["p50_ms"] <= beats["p99_ms"] <= beats["max_ms"]
-    assert "heartbeats half at most " in stage.text()
+    text = stage.text()
+    assert "heartbeats half at most " in text
+    last = stage.facts()["commits"][-1]["lateness"]
+    assert {"p50_ms", "p99_ms", "max_ms"} <= set(last)
+    assert f"  {milliseconds(last['p50_ms'])} · {milliseconds(last['p99_ms'])} · {milliseconds(last['max_ms'])}" in text
 
 
 def test_the_end_is_told_and_what_is_to_type_then(house: House) -> None:

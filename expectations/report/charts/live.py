@@ -18,28 +18,33 @@ if TYPE_CHECKING:
 
 MOST_SLOTS = 60
 MILLISECOND = 1_000
+LAYERS = (("max_ms", "timer"), ("p50_ms", "kept"), ("p99_ms", "late"))
+"""What a dot stands for, and its tone; where dots fall together the last one is seen."""
 
 
 def heartbeat_lateness(epochs: tuple[EpochFacts, ...], clock: Clock) -> Chart | None:
-    """Draw, for each epoch that published timers, how late half and nearly all of them were; None without any."""
+    """Draw, for each epoch that published timers, how late half, nearly all and all were; None without any."""
     told = [epoch for epoch in epochs if epoch.p99_ms is not None]
     if not told:
         return None
     timers = sum(epoch.timers for epoch in told)
     worst = max(_ticks(epoch.p99_ms) for epoch in told)
     middle = int(np.median([_ticks(epoch.p50_ms) for epoch in told]))
+    latest = max(_ticks(epoch.max_ms) for epoch in told)
     return Chart(
         name="heartbeats",
         title="How late heartbeats were published",
         lead=f"{counted(timers, 'timer')} in {counted(len(told), 'epoch')}. In the middle epoch half of its timers "
-        f"were at most {seconds(middle / SECOND)} late; in the worst 99 % were at most {seconds(worst / SECOND)} late.",
+        f"were at most {seconds(middle / SECOND)} late; in the worst 99 % were at most {seconds(worst / SECOND)} late; "
+        f"no timer was later than {seconds(latest / SECOND)}.",
         drawings=tuple(_draw_lateness(told, clock, width) for width in Width),
         legend=(
             Legend(style="dots", tone="kept", label="half of an epoch's timers were at most so late"),
             Legend(style="dots", tone="late", label="99 % were"),
+            Legend(style="dots", tone="timer", label="all were"),
         ),
         notes=("Published minus due, on the wall clock. A catch-up after a start looks late, and is.",),
-        head=("epoch", "timers", "half", "99 %"),
+        head=("epoch", "timers", "half", "99 %", "all"),
         table=tuple(_told(epoch) for epoch in sorted(told, key=lambda epoch: -_ticks(epoch.p99_ms))[:20]),
         y_title="late by",
     )
@@ -50,14 +55,14 @@ def _ticks(milliseconds: float | None) -> int:
 
 
 def _told(epoch: EpochFacts) -> tuple[str, ...]:
-    late = (seconds((value or 0.0) / 1000) for value in (epoch.p50_ms, epoch.p99_ms))
+    late = (seconds((value or 0.0) / 1000) for value in (epoch.p50_ms, epoch.p99_ms, epoch.max_ms))
     return (f"commit {epoch.number}", f"{epoch.timers:,}", *late)
 
 
 def _draw_lateness(told: list[EpochFacts], clock: Clock, width: Width) -> Drawing:
     box = frame(width, 240 if width is Width.WIDE else 220)
     x = _wall_scale(told, box)
-    most = max(_ticks(epoch.p99_ms) for epoch in told)
+    most = max(_ticks(epoch.max_ms) for epoch in told)
     y = Scale(
         low=0, high=max(most * 1.1, MILLISECOND), start=box.bottom, end=box.top, curve=Curve.BENT, bend=float(SECOND)
     )
@@ -66,7 +71,7 @@ def _draw_lateness(told: list[EpochFacts], clock: Clock, width: Width) -> Drawin
         label="Lateness of heartbeats by epoch",
         x_ticks=_wall_ticks(clock, x, 110 if width is Width.WIDE else 90),
         y_ticks=tuple(tick for tick in lateness_ticks(y, 26) if tick.label),
-        layers=(_dots(told, x, y, "p50_ms", "kept"), _dots(told, x, y, "p99_ms", "late")),
+        layers=tuple(_dots(told, x, y, what, tone) for what, tone in LAYERS),
     )
 
 

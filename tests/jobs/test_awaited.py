@@ -1,0 +1,68 @@
+"""What `status` says of a merge that waits: for which ports, since when, and what would let its rows leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.jobs.test_status_live import Stage, hours
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.jobs.conftest import House
+
+    Facts = dict[str, Any]
+
+STREAMS = """\
+  beating: {heartbeat: trips, interval: 6h, slack: 90s}
+  tick: {metronome: 1h}
+  ordered: {merge: [trips, %s]}
+"""
+
+
+def waits(house: House, streams: str, *readings: float) -> tuple[Facts, str]:
+    """Run streams live up to some hours, and give what the merge waits for, as facts and in words."""
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().partition("streams:\n")[0] + "streams:\n" + streams)
+    stage = Stage(house)
+    stage.play(hours(*readings))
+    facts = stage.facts()["live"]["awaited"]["ordered"]
+    return dict(facts), next(line for line in stage.text().splitlines() if " ordered: holds " in line)
+
+
+def test_a_port_without_timers_needs_a_heartbeat(house: House) -> None:
+    streams = "  ordered: {merge: trips, ports_by: {station: [north, south, west]}}\n"
+    found, text = waits(house, streams, 17, 17.5)
+    assert found["ports"] == [{"port": "west", "groups": 1, "never": 1, "beats": False, "expires": False}]
+    assert "waiting for west since 2013-01-01 00:01:00; the oldest came 2013-01-01 00:01:00; " in text
+    assert text.endswith(
+        "; a heartbeat before west would release them; west never sent a row, and no timer comes before the first"
+    )
+
+
+def test_the_ports_of_a_merge_of_streams_are_named(house: House) -> None:
+    found, text = waits(house, STREAMS % "tick", 1.5, 3.5)
+    assert found["ports"] == [{"port": "trips", "groups": 1, "never": 0, "beats": False, "expires": False}]
+    assert ", waiting for trips since 2013-01-01 03:00:00; the oldest came 2013-01-01 03:00:00; " in text
+    assert text.endswith("; a heartbeat before trips would release them")
+
+
+def test_a_port_whose_heartbeat_may_give_up_says_so(house: House) -> None:
+    streams = "  beating: {heartbeat: trips, interval: 6h, slack: 90s, expire: 1d}\n"
+    found, text = waits(house, streams + "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n", 13, 13.5)
+    assert [(port["port"], port["beats"], port["expires"]) for port in found["ports"]] == [("north", True, True)]
+    assert text.endswith("; the next row or timer of north releases them; no timer comes of a retired key")
+
+
+def test_groups_are_counted_and_the_one_that_waits_longest_says_since_when(house: House) -> None:
+    streams = "  ordered: {merge: trips, by: [station], ports_by: {line: [1, 2]}}\n"
+    found, text = waits(house, streams, 5)
+    assert found["ports"] == [{"port": 2, "groups": 2, "never": 2, "beats": False, "expires": False}]
+    assert found["stuck_at"] == found["since_at"] == "2013-01-01T05:01:00.000000Z"
+    assert ", waiting for 2 (in 2 of 2 groups) since 2013-01-01 00:01:00; " in text
+
+
+def test_too_many_held_rows_are_only_counted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.jobs.awaited.MOST_HELD", 1)
+    _, text = waits(house, "  ordered: {merge: trips, ports_by: {station: [north, east]}}\n", 9)
+    assert text.endswith("ordered: holds 3 rows")
