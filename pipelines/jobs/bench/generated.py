@@ -52,12 +52,12 @@ class Recorded:
         cuts = [BEGIN + self.rows * i // parts * APART for i in range(parts + 1)]
         return list(pairwise(cuts))
 
-    def flow(self, operator: str, buckets: int = 8) -> Flow:
+    def flow(self, operator: str, buckets: int = 4) -> Flow:
         """Read a flow of one stream `out`, whose operator is spelled in YAML, over this feed.
 
         Args:
             operator: such as `heartbeat: rows, interval: 20s`.
-            buckets: of the landing.
+            buckets: of the landing; 4 unless a flow says otherwise.
         """
         text = (
             f"flow: bench\nbuckets: {buckets}\nsources:\n"
