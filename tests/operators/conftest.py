@@ -1,10 +1,24 @@
-"""How many examples the laws see: few and always the same ones, or as many new ones as `PULSELINE_EXAMPLES` says."""
+"""How many examples the laws see: few and always the same ones, or as many new ones as `PULSELINE_EXAMPLES` says.
+
+And the buffers that scans fill: full of nonsense, so that a field that nobody writes is seen.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from pipelines.operators import advance_time, heartbeat, merge, metronome
+from pipelines.operators.rows import OUT, OUT_CAPACITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipelines.operators.rows import Records
 
 ASKED = os.environ.get("PULSELINE_EXAMPLES")
 BRIEF = "PULSELINE_BRIEF" in os.environ
@@ -20,3 +34,18 @@ settings.register_profile(
     phases=[Phase.generate] if BRIEF else [Phase.generate, Phase.shrink],
 )
 settings.load_profile("laws")
+NONSENSE = 0x55
+
+
+def nonsense(capacity: int = OUT_CAPACITY) -> Records:
+    out = np.zeros(capacity, dtype=OUT)
+    out.view(np.uint8)[:] = NONSENSE
+    return out
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _buffers() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for operator in (advance_time, heartbeat, merge, metronome):
+            patch.setattr(operator, "out_buffer", nonsense)
+        yield

@@ -162,6 +162,8 @@ def _leavings(row: np.void, block: Sequence[Given], keys: list[str]) -> list[Lef
     place, time, end = int(row["place"]), int(row["event_time"]), int(row["event_end"])
     cti, name = (int(row["cti"]), int(row["cti_arrival"]), int(row["cti_place"])), None if given is None else given.id
     found = []
+    assert src >= -1, f"a row that was made stands for none of the input, -1; it says {src}"
+    assert reason is not Reason.NONE or cti == (NULL, NULL, NULL), f"no CTI governed a row without a reason: {cti}"
     if fate in (Fate.MAIN, Fate.SIDE):
         stream = MAIN if fate is Fate.MAIN else SIDE
         found.append(Left(stream, key, kind, name, arrival, place, time, end, int(row["due_at"])))

@@ -1,0 +1,113 @@
+# ruff: noqa: INP001 - a script beside the documents whose figures it makes, no package
+"""Measure what makes a task of many rows cheap: how its files are written, and what Spark's workers keep.
+
+    .venv/bin/python -m docs.measure_tasks [files] [workers]
+
+Each line is one figure, a median of three, warm; compare the figures of one line with each other.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from docs.measure import MILLION, seconds, stream_rows, told
+from pipelines.engine.batch import SETTINGS, SparkEngine
+from pipelines.engine.tasks import run_task
+from pipelines.engine.writing import COMPRESSION, COMPRESSION_LEVEL, open_writer
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.bench.generated import record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.engine.tasks import Done, Task
+
+BLOCK = 262_144
+
+
+class PlainEngine(SparkEngine):
+    """Spark whose workers collect all garbage behind every task, as they do unless told otherwise."""
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks on Spark's workers."""
+        handed_out = self.session().sparkContext.parallelize(list(tasks), len(tasks))
+        return handed_out.map(run_task).collect()
+
+
+def measure_files() -> None:
+    """Compare files of packed differences with files that a compressor alone makes small."""
+    table = stream_rows(2 * MILLION, 1_000)
+    strings = [field.name for field in table.schema if pa.types.is_string(field.type)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+
+        def compressed() -> None:
+            level = {"compression": COMPRESSION, "compression_level": COMPRESSION_LEVEL, "use_dictionary": strings}
+            with pq.ParquetWriter(path, table.schema, **level) as writer:
+                written(writer)
+
+        def packed() -> None:
+            with open_writer(path, table.schema, store_schema=False) as writer:
+                written(writer)
+
+        def written(writer: pq.ParquetWriter) -> None:
+            for at in range(0, table.num_rows, BLOCK):
+                writer.write_table(table.slice(at, BLOCK))
+
+        found = []
+        for work in (packed, compressed):
+            taken = seconds(work)
+            found.append(f"{taken:.2f} s and {path.stat().st_size / table.num_rows:.1f} bytes a row")
+    told(f"files: 2,000,000 rows of a stream: differences packed {found[0]}, {COMPRESSION} alone {found[1]}")
+
+
+def measure_workers() -> None:
+    """Compare workers that keep memory and leave what is loaded out of collection with workers that do neither."""
+    found = []
+    for how in ("kept", "plain"):
+        command = [sys.executable, "-m", "docs.measure_tasks", "run-once", how]
+        ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this very module
+        found.append(f"{float(ran.stdout.split()[-1]):.2f} s")
+    told(f"workers: 4,000,000 rows in 8 tasks on Spark: as shipped {found[0]}, neither {found[1]}")
+
+
+def run_once(how: str) -> None:
+    """Run the same backfill four times, and print the median of the last three."""
+    plain = how == "plain"
+    for name in [name for name in SETTINGS if plain and "MALLOC" in name]:
+        del SETTINGS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        feed = record(Path(folder), 4 * MILLION, 1_000)
+        flow = feed.flow(f"heartbeat: rows, interval: {feed.interval:.6f}, slack: 5s", buckets=8)
+        engine = (PlainEngine if plain else SparkEngine)("local[2]", feed.folder / "spark.log")
+        taken = []
+        for number in range(4):
+            wanted = Backfill(flow=flow, root=feed.folder / f"run-{number}", base=feed.folder, engine=engine)
+            [ran] = run_backfill(wanted, feed.spans(1))
+            taken.append(float(str(ran.entry.durations["tasks_ms"])) / 1_000)
+        engine.close()
+    told(f"{median(taken[1:]):.3f}")
+
+
+MEASURES = {"files": measure_files, "workers": measure_workers}
+
+
+def main(words: list[str]) -> None:
+    """Measure what is named, or all."""
+    if words[:1] == ["run-once"]:
+        run_once(words[1])
+        return
+    for name in words or MEASURES:
+        MEASURES[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
