@@ -1,13 +1,15 @@
 # ruff: noqa: INP001 - a script beside the documents whose figures it makes, no package
 """Measure what makes a task of many rows cheap: how its files are written, and what Spark's workers keep.
 
-    .venv/bin/python -m docs.measure_tasks [files] [workers]
+    .venv/bin/python -m docs.measure_tasks [files] [workers] [shares]
 
 Each line is one figure, a median of three, warm; compare the figures of one line with each other.
 """
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 
 from docs.measure import MILLION, seconds, stream_rows, told
 from pipelines.engine.batch import SETTINGS, SparkEngine
+from pipelines.engine.core import CoreEngine
 from pipelines.engine.tasks import run_task
 from pipelines.engine.writing import COMPRESSION, COMPRESSION_LEVEL, open_writer
 from pipelines.jobs.backfill import Backfill, run_backfill
@@ -31,6 +34,14 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks import Done, Task
 
 BLOCK = 262_144
+SHARES = {
+    "writing Parquet": "core.py:write_table",
+    "content hash": "content.py:content_hash",
+    "reading": "inputs.py:row_groups",
+    "the scan": "scan.py:drain",
+    "columns of rows out of the scan": "link.py:_stream",
+}
+"""Where to look for what costs most: a function, with all that it calls."""
 
 
 class PlainEngine(SparkEngine):
@@ -79,6 +90,35 @@ def measure_workers() -> None:
     told(f"workers: 4,000,000 rows in 8 tasks on Spark: as shipped {found[0]}, neither {found[1]}")
 
 
+def measure_shares() -> None:
+    """Say what a task's time goes into: the shares of what costs most, as the profiler sees one backfill."""
+    with tempfile.TemporaryDirectory() as folder:
+        feed = record(Path(folder), 4 * MILLION, 1_000)
+        for number in range(2):
+            wanted = Backfill(
+                flow=feed.beating(), root=feed.folder / f"run-{number}", base=feed.folder, engine=Watched()
+            )
+            run_backfill(wanted, feed.spans(1))
+    stats = pstats.Stats(Watched.profile)
+    spent = {f"{Path(file).name}:{name}": cumulative for (file, _, name), (*_, cumulative, _) in stats.stats.items()}  # type: ignore[attr-defined]
+    whole = spent["tasks.py:run_task"]
+    told(
+        f"shares of {whole:.1f} s: " + ", ".join(f"{name} {spent[where] / whole:.0%}" for name, where in SHARES.items())
+    )
+
+
+class Watched(CoreEngine):
+    """Tasks in this process, the last commit's under a profiler."""
+
+    profile = cProfile.Profile()
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks one after the other."""
+        type(self).profile = cProfile.Profile()
+        with self.profile:
+            return super().run(tasks)
+
+
 def run_once(how: str) -> None:
     """Run the same backfill four times, and print the median of the last three."""
     plain = how == "plain"
@@ -97,7 +137,7 @@ def run_once(how: str) -> None:
     told(f"{median(taken[1:]):.3f}")
 
 
-MEASURES = {"files": measure_files, "workers": measure_workers}
+MEASURES = {"files": measure_files, "workers": measure_workers, "shares": measure_shares}
 
 
 def main(words: list[str]) -> None:
