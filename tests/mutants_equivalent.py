@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
+    ("heartbeat", "_deadline", "whole > FAR // p.denominator", "(whole >= FAR // p.denominator)"): (
+        "either instant lies beyond all readable time"
+    ),
+    (
+        "heartbeat",
+        "coming",
+        "due != INFINITY and sighted(blind, due) < until",
+        "(due != INFINITY or sighted(blind, due) < until)",
+    ): "an estimate from above: more of it costs windows, never rows",
+    ("heartbeat", "_judge", "1", "2"): "what is not zero is retired",
     ("merge", "_next_port", "head < other", "(head <= other)"): "heads of two ports are two rows, never one",
 }
 """By (module, function, before, after)."""

@@ -94,6 +94,9 @@ class Drive:
             records = self._operator.records[part.name]
             for name in part.instants & set(part.record.names or ()):
                 readable(records[name].tolist())
+            if self._job.operator == "heartbeat":
+                never = records["newest"] == NULL
+                assert not records["retired"][never].any(), "a key that was never heard is not retired"
             if part.per is Per.EVENT:
                 carry[part.name] = self._kept_events(records)
             else:

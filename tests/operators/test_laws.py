@@ -19,7 +19,7 @@ from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
-from pipelines.operators.rows import MAX_TIME, NULL, Kind, Reason, Shape
+from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
 from tests.operators.scenarios import SCENARIOS
 from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
@@ -309,6 +309,12 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 @given(st.data())
+def test_whoever_heard_nothing_awaits_nothing(operator: str, data: st.DataObject) -> None:
+    assert Drive(data.draw(jobs(operator))).next_due == INFINITY
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@given(st.data())
 def test_silence_makes_nothing_leave_before_next_due_and_something_at_it(operator: str, data: st.DataObject) -> None:
     job = data.draw(jobs(operator))
     drive = Drive(job)
@@ -335,6 +341,8 @@ def test_silence_brings_no_more_timers_than_the_operator_estimates(
         return
     step = getattr(job.policy, "interval", 1)
     until = min(last.at + max(1, step * steps // 2), MAX_TIME)
+    if last.at < drive.next_due <= MAX_TIME:
+        until = data.draw(st.sampled_from((until, drive.next_due)))
     estimate = drive.timers(last.at, until)
     came = [row for row in drive.feed([last._replace(at=until)]) if row.kind is Kind.TIMER and row.stream == MAIN]
 
