@@ -12,6 +12,9 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "due != INFINITY and sighted(blind, due) < until",
         "(due != INFINITY or sighted(blind, due) < until)",
     ): "an estimate from above: more of it costs windows, never rows",
+    ("heartbeat", "timers", "until - since", "(until + since)"): (
+        "an estimate from above, of keys that begin: more of it costs windows, never rows"
+    ),
     ("heartbeat", "_judge", "1", "2"): "what is not zero is retired",
     ("merge", "_next_port", "head < other", "(head <= other)"): "heads of two ports are two rows, never one",
 }

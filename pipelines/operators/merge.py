@@ -216,7 +216,6 @@ def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[n
             if n == len(out):
                 return i, n
             n = _write(rows, i, rows.key[i], DROPPED, UNKNOWN_PORT, rows.arrival[i], rows.place[i], out, n)
-            desk.following[i] = i
             i += 1
         else:
             _enqueue(width, rows, i, desk)
