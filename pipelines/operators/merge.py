@@ -67,15 +67,16 @@ class AtEnd(IntEnum):
 class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
     """More rows of a group wait than `max_held` allows; nothing was dropped, reading stops."""
 
-    def __init__(self, held: int, allowed: int) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(held, allowed)
-        self.held, self.allowed = held, allowed
+    def __init__(self, held: int, allowed: int, stream: str = "") -> None:
+        """Keep the facts as attributes; the operator itself does not know the stream it makes."""
+        super().__init__(held, allowed, stream)
+        self.held, self.allowed, self.stream = held, allowed, stream
 
     def __str__(self) -> str:
         """Say what to do."""
+        merge = f"merge `{self.stream}`" if self.stream else "merge"
         return (
-            f"the merge holds {self.held:,} rows and max_held allows {self.allowed:,} for each group: a port is "
+            f"the {merge} holds {self.held:,} rows and max_held allows {self.allowed:,} for each group: a port is "
             "silent; put a heartbeat before it, or raise max_held, then give up the commit that was begun under the "
             "old flow: pulseline abandon FLOW --commit N (pulseline status FLOW names it)"
         )

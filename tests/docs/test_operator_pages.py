@@ -185,4 +185,4 @@ def test_the_reasons_that_a_page_names_are_those_of_the_ledger(name: str) -> Non
 
 
 def test_the_page_of_the_merge_says_what_a_full_one_says() -> None:
-    assert str(MergeFull(4, 3)).partition(" (")[0] in told("merge")
+    assert str(MergeFull(4, 3, "ordered")).partition(" (")[0] in told("merge")
