@@ -12,6 +12,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "due != INFINITY and sighted(blind, due) < until",
         "(due != INFINITY or sighted(blind, due) < until)",
     ): "an estimate from above: more of it costs windows, never rows",
+    (
+        "heartbeat",
+        "coming",
+        "last - due",
+        "(last + due)",
+    ): "an estimate that since 1970 is from above: it costs windows, never rows",
     ("heartbeat", "timers", "until - since", "(until + since)"): (
         "an estimate from above, of keys that begin: more of it costs windows, never rows"
     ),

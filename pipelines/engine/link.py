@@ -332,7 +332,7 @@ class Link:
         if ports is None:
             return np.zeros(table.num_rows, dtype=np.int64)
         column = table[ports.column or PORT]
-        known = pa.array(ports.values or ports.streams).cast(column.type)
+        known = pa.concat_arrays([pa.array([port]).cast(column.type) for port in ports.values or ports.streams])
         return np.asarray(pc.fill_null(pc.index_in(column, known), -1), dtype=np.int64)
 
     def _event_ids(self, table: pa.Table) -> Longs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,11 @@ def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.Parq
         schema: of its rows.
         store_schema: keep what only Arrow knows of the types, for whoever must get them back exactly.
     """
-    stepping = [field.name for field in schema if field.name not in CONSTANT and _is_stepping(field.type)]
-    others = [path for field in schema if field.name not in stepping for path in _leaves(field.name, field.type)]
+    paths = Counter(path for field in schema for path in _leaves(field.name, field.type))
+    # A column may be called what a part of a struct is: to Parquet they are one path, so neither is packed.
+    alone = {path for path, times in paths.items() if times == 1} - CONSTANT
+    stepping = [field.name for field in schema if field.name in alone and _is_stepping(field.type)]
+    others = [path for path in paths if path not in stepping]
     alike = [field.name for field in schema if field.name in CONSTANT or pa.types.is_string(field.type)]
     return pq.ParquetWriter(
         path,

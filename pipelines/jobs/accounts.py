@@ -71,7 +71,7 @@ class Accounts:
         """
         lines = _with_ticks(rows).to_pylist()
         return {
-            "when": [self._moments.text(line["landed_at"]) for line in lines],
+            "when": [self._moments.text(_instant(line)) for line in lines],
             "where": [line["stream"] for line in lines],
             "key": [self._key(line) for line in lines],
             "row": [self._row(line) for line in lines],
@@ -110,6 +110,8 @@ class Accounts:
     def _done(self, line: Line) -> str:
         if line["action"] == "adjusted":
             return f"moved to {self._moments.brief(line['new_time'])}, and passed on"
+        if line["row"] is None and line["raw"] is None:
+            return "a note, which stands for no row"
         return ACTIONS.get(line["action"], str(line["action"])).format(side=f"{line['stream']}.diverted")
 
     def _otherwise(self, line: Line) -> str:
@@ -181,6 +183,12 @@ class Accounts:
 def _object(text: str | None) -> dict[str, Any]:
     value = json.loads(text) if text else {}
     return value if isinstance(value, dict) else {"value": value}
+
+
+def _instant(line: Line) -> int | None:
+    """Give when a row landed; of a note, which stands for none, its own instant."""
+    found: int | None = line["arrival"] if line["landed_at"] is None else line["landed_at"]
+    return found
 
 
 def _with_ticks(rows: pa.Table) -> pa.Table:

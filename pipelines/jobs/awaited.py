@@ -52,7 +52,7 @@ def _merge(known: KnownRun, name: str) -> Facts | None:
         return {"held": rows, "ports": [], "groups": None, "since_at": None, "stuck_at": None}
     stream = known.streams[name]
     held = _carry(known, name, "held", (*stream["by"], "position"))
-    groups = _groups(stream, held)
+    groups = _groups(stream, held, _spelled(stream, held))
     oldest = {group: min(ports.values()) for group, ports in groups.items()}
     left = _left(known, name)
     return {
@@ -64,7 +64,15 @@ def _merge(known: KnownRun, name: str) -> Facts | None:
     }
 
 
-def _groups(stream: Facts, held: pa.Table) -> dict[Group, dict[object, int]]:
+def _spelled(stream: Facts, held: pa.Table) -> dict[object, object]:
+    """Give each port as the flow spells it, by its value in the column."""
+    column, ports = stream["ports"]["column"] or PORT, stream["ports"]["values"] or stream["ports"]["streams"]
+    if column not in held.column_names:
+        return {}
+    return {pa.scalar(port).cast(held.schema.field(column).type).as_py(): port for port in ports}
+
+
+def _groups(stream: Facts, held: pa.Table, spelled: dict[object, object]) -> dict[Group, dict[object, int]]:
     """Give, by group, the ports that hold something, and when the oldest row of each came."""
     column = stream["ports"]["column"] or PORT
     if column not in held.column_names:
@@ -73,7 +81,7 @@ def _groups(stream: Facts, held: pa.Table) -> dict[Group, dict[object, int]]:
     came = held.select(names).append_column("came", pa.array(ticks(held["arrival"])))
     found: dict[Group, dict[object, int]] = {}
     for row in came.group_by(names).aggregate([("came", "min")]).to_pylist():
-        found.setdefault(_group(stream, row), {})[row[column]] = row["came_min"]
+        found.setdefault(_group(stream, row), {})[spelled.get(row[column], row[column])] = row["came_min"]
     return found
 
 

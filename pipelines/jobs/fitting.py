@@ -70,9 +70,13 @@ def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[st
         hint = f"; did you mean `{near}`?" if near else ""
         yield f"`ports_by` must name a column of its input; `{ports.column}` is none of {', '.join(there)}{hint}"
         return
-    kind = there[ports.column].type
+    kind, known = there[ports.column].type, dict[object, object]()
     for value in ports.values:
         try:
-            pa.scalar(value).cast(kind)
+            port = pa.scalar(value).cast(kind).as_py()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             yield f"the values of `ports_by: {ports.column}` must be {kind}; `{value}` is none"
+            continue
+        if port in known:
+            yield f"the values of `ports_by: {ports.column}` must differ; as {kind}, `{known[port]}` is `{value}`"
+        known[port] = value

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
-from pipelines.jobs.awaited import awaited
 from pipelines.jobs.counts import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -61,7 +60,6 @@ def live_of(known: KnownRun, now: int) -> Facts | None:
         "sources": {name: _source(known, name, tail, newest) for name in known.sources},
         "final_at": newest.final,
         "streams": newest_times(epochs, known.tables),
-        "awaited": awaited(known),
         "heartbeats": heartbeats(epochs[-RECENT:]),
         "pace": pace(epochs[-RECENT:], now),
     }

@@ -20,15 +20,13 @@ SECOND_MS = 1_000
 
 
 def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
-    """Give labelled lines: readings, backlog, blind spans, what is awaited, heartbeats, end.
+    """Give labelled lines: readings, backlog, blind spans, heartbeats, end.
 
     Args:
         known: the run.
         live: what `live_of` gave.
         now: wall time, in ticks.
     """
-    awaited = {} if live["final_at"] else live["awaited"]
-    waits = [_awaited_text(known, name, facts) for name, facts in awaited.items()]
     return [
         ("readings", _readings_text(known, live, now)),
         ("backlog", _backlog_text(live["backlog"], now)),
@@ -37,7 +35,6 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
             for name, each in live["sources"].items()
             if live["clock"] == "wall"
         ],
-        *[("waits", text) for text in waits],
         ("heartbeats", _heartbeats_text(live)),
         *(
             [("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")]
@@ -45,6 +42,11 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
             else []
         ),
     ]
+
+
+def waits_lines(known: KnownRun, awaited: Facts) -> list[tuple[str, str]]:
+    """Give a labelled line for each stream that waits for something, as `awaited` has them."""
+    return [("waits", _awaited_text(known, name, facts)) for name, facts in awaited.items()]
 
 
 def _readings_text(known: KnownRun, live: Facts, now: int) -> str:

@@ -112,8 +112,7 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
     """Say why nobody listens to a source; None where somebody does."""
     start = known.command("stream")
     if live is None:
-        folder = clock_of(known) == "wall"
-        return _told(Presence.DISCONNECTED, None, "nobody has listened to it yet", start) if folder else None
+        return _never_heard(lease, start) if clock_of(known) == "wall" else None
     if live["final_at"] is not None:
         return _told(Presence.ENDED, live["final_at"], "the final punctuation landed")
     closed = live["readings"]["closed_at"]
@@ -128,6 +127,12 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
         why = f"the landing has stopped: no reading for more than {allowed // TICKS_PER_SECOND} s"
         return _told(Presence.DISCONNECTED, last, why, known.command("stream", "--take-over"))
     return _unanswered(known, name, last)
+
+
+def _never_heard(lease: Facts, start: str) -> Facts:
+    if lease["standing"] == Standing.HELD.value:
+        return _told(Presence.DISCONNECTED, None, "a stream is starting, and has not listened yet")
+    return _told(Presence.DISCONNECTED, None, "nobody has listened to it yet", start)
 
 
 def _unplayed(known: KnownRun, live: Facts, start: str) -> Facts:

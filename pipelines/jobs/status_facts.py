@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
 from pipelines.engine.quality import read_quality
-from pipelines.jobs.awaited import held_rows
+from pipelines.jobs.awaited import awaited, held_rows
 from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
 from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
@@ -54,6 +54,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "live": live_of(known, now),
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
+    ended = facts["live"] is not None and facts["live"]["final_at"] is not None
+    facts["awaited"] = {} if ended else awaited(known)
     sources = presence_of(known, facts["lease"], facts["live"], now)
     return facts | {"sources": sources, "next": _next(known, facts)}
 

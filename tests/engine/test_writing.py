@@ -69,6 +69,13 @@ def test_every_leaf_is_packed_or_compressed_and_reads_back(tmp_path: Path) -> No
     assert pq.read_table(path).equals(table)
 
 
+def test_a_column_called_like_a_part_of_a_struct_is_written_and_reads_back(tmp_path: Path) -> None:
+    table = pa.table({"st.x": [1, 2], "st": [{"x": "a"}, {"x": "b"}]})
+    _, made = written(tmp_path, Layout(), table)
+    assert made is not None
+    assert pq.ParquetFile(tmp_path / made.table / made.name).read().equals(table)
+
+
 @pytest.mark.parametrize("buckets", [1, 3, 16])
 def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(tmp_path: Path, buckets: int) -> None:
     file, made = written(tmp_path, Layout(key=KEY, buckets=buckets), ROWS.slice(0, 25), ROWS.slice(25))

@@ -26,7 +26,7 @@ def waits(house: House, streams: str, *readings: float) -> tuple[Facts, str]:
     file.write_text(file.read_text().partition("streams:\n")[0] + "streams:\n" + streams)
     stage = Stage(house)
     stage.play(hours(*readings))
-    facts = stage.facts()["live"]["awaited"]["ordered"]
+    facts = stage.facts()["awaited"]["ordered"]
     return dict(facts), next(line for line in stage.text().splitlines() if " ordered: holds " in line)
 
 
@@ -60,6 +60,20 @@ def test_groups_are_counted_and_the_one_that_waits_longest_says_since_when(house
     assert found["ports"] == [{"port": 2, "groups": 2, "never": 2, "beats": False, "expires": False}]
     assert found["stuck_at"] == found["since_at"] == "2013-01-01T05:01:00.000000Z"
     assert ", waiting for 2 (in 2 of 2 groups) since 2013-01-01 00:01:00; " in text
+
+
+def test_ports_spelled_in_another_type_than_their_column_are_told_apart(house: House) -> None:
+    streams = '  ordered: {merge: trips, ports_by: {line: ["1", 2, 3]}}\n'
+    found, _ = waits(house, streams, 5)
+    assert [(port["port"], port["never"]) for port in found["ports"]] == [(2, 1), (3, 1)]
+
+
+def test_a_backfill_says_what_its_merge_waits_for_too(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    merge = "  ordered: {merge: trips, ports_by: {station: [north, south, west]}}\n"
+    file.write_text(file.read_text().partition("streams:\n")[0] + "streams:\n" + merge)
+    house.backfill("2013-01-01", "2013-01-02")
+    assert ", waiting for west since 2013-01-01 " in Stage(house).text()
 
 
 def test_too_many_held_rows_are_only_counted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

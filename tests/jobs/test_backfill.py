@@ -150,6 +150,7 @@ MISFITS = {
     "a column of another type": (OTHERS, {"weight": pa.string()}, "one type"),
     "a column called port": (OTHERS, {"port": pa.string()}, "`port`"),
     "a merge of a merge": (OTHERS + "  more: {merge: [both, parcels]}\n", {}, "all streams at once"),
+    "one port spelled twice": (OTHERS + "  by: {merge: parcels, ports_by: {depot: [1, '1']}}\n", {}, "must differ"),
     "ports by no column": (OTHERS + "  by: {merge: parcels, ports_by: {depo: [east]}}\n", {}, "did you mean `depot`"),
 }
 

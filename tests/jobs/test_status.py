@@ -89,7 +89,16 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
     assert len(ran.printed) == 1
     assert "\n" not in ran.printed[0]
     expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger", "broken"}
-    assert set(json.loads(ran.text)) == expected | {"lease", "pending", "stale", "live", "sources", "commits", "next"}
+    assert set(json.loads(ran.text)) == expected | {
+        "lease",
+        "pending",
+        "stale",
+        "live",
+        "awaited",
+        "sources",
+        "commits",
+        "next",
+    }
 
 
 def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
