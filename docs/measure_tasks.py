@@ -126,7 +126,7 @@ def run_once(how: str) -> None:
         del SETTINGS[name]
     with tempfile.TemporaryDirectory() as folder:
         feed = record(Path(folder), 4 * MILLION, 1_000)
-        flow = feed.flow(f"heartbeat: rows, interval: {feed.interval:.6f}, slack: 5s", buckets=8)
+        flow = feed.beating(buckets=8)
         engine = (PlainEngine if plain else SparkEngine)("local[2]", feed.folder / "spark.log")
         taken = []
         for number in range(4):

@@ -98,6 +98,11 @@ def times(values: Longs) -> pa.Array:
     return pa.array(values, mask=absent if absent.any() else None).view(TIME)
 
 
+def spelled_as(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Give values that a flow spells, each for itself, as the values of a column: `"1"` and 2 among whole numbers."""
+    return pa.concat_arrays([pa.array([value]).cast(kind) for value in values])
+
+
 def kind_names(kinds: Bytes) -> pa.Array:
     """Spell kinds as tables do: data, start, end, timer, cti."""
     return pa.DictionaryArray.from_arrays(pa.array(kinds, pa.int8()), pa.array(KIND_NAMES)).cast(pa.string())

@@ -150,8 +150,8 @@ def _add(lanes: Lanes, column: pa.Array, seed: np.uint64, name: str) -> None:
             np.add(lane, said, out=lane)
         return
     family, words = _words(column, name)
-    missing = np.asarray(column.is_null()) if column.null_count else None
-    stir(lanes, words, missing, seed ^ _TAGS[family], _null_of(seed))
+    missing = (np.asarray(column.is_null()), _null_of(seed)) if column.null_count else None
+    stir(lanes, words, seed ^ _TAGS[family], missing)
 
 
 def _mix(high: Lane, low: Lane) -> Lanes:

@@ -21,24 +21,23 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 
-def stir(lanes: Lanes, words: Lane, missing: Flags | None, tag: np.uint64, null: np.uint64) -> None:
+def stir(lanes: Lanes, words: Lane, tag: np.uint64, missing: tuple[Flags, np.uint64] | None) -> None:
     """Add to each row's two lanes what one of its values says.
 
     Args:
         lanes: one word a row each; changed in place.
         words: the value of each row.
-        missing: rows whose value is null; None where there are none.
         tag: says of which column and type the values are.
-        null: what a null adds to the first lane.
+        missing: rows whose value is null, and what a null adds to the first lane; None where there are none.
     """
     if vars(numba.config)["DISABLE_JIT"]:
-        said = spread(words ^ tag) if missing is None else np.where(missing, null, spread(words ^ tag))
+        said = spread(words ^ tag) if missing is None else np.where(*missing, spread(words ^ tag))
         np.add(lanes[0], said, out=lanes[0])
         np.add(lanes[1], fold(said), out=lanes[1])
     elif missing is None:
         _stir(*lanes, words, tag)
     else:
-        _stir_some(*lanes, words, missing, tag, null)
+        _stir_some(*lanes, words, tag, *missing)
 
 
 @compiled
@@ -62,7 +61,7 @@ def _stir(high, low, words, tag) -> None:  # type: ignore[no-untyped-def]  # noq
 
 
 @compiled
-def _stir_some(high, low, words, missing, tag, null) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0913
+def _stir_some(high, low, words, tag, missing, null) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0913
     for i in range(len(words)):
         said = null if missing[i] else _spread(words[i] ^ tag)  # type: ignore[no-untyped-call]
         high[i] += said

@@ -24,6 +24,7 @@ from pipelines.engine.columns import (
     kind_names,
     kinds,
     longs,
+    spelled_as,
     stream_schema,
     ticks,
     times,
@@ -332,7 +333,7 @@ class Link:
         if ports is None:
             return np.zeros(table.num_rows, dtype=np.int64)
         column = table[ports.column or PORT]
-        known = pa.concat_arrays([pa.array([port]).cast(column.type) for port in ports.values or ports.streams])
+        known = spelled_as(ports.values or ports.streams, column.type)
         return np.asarray(pc.fill_null(pc.index_in(column, known), -1), dtype=np.int64)
 
     def _event_ids(self, table: pa.Table) -> Longs:

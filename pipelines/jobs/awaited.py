@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.engine.columns import ticks
+from pipelines.engine.columns import spelled_as, ticks
 from pipelines.engine.readers import read_carry
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.counts import counted
@@ -69,7 +69,7 @@ def _spelled(stream: Facts, held: pa.Table) -> dict[object, object]:
     column, ports = stream["ports"]["column"] or PORT, stream["ports"]["values"] or stream["ports"]["streams"]
     if column not in held.column_names:
         return {}
-    return {pa.scalar(port).cast(held.schema.field(column).type).as_py(): port for port in ports}
+    return dict(zip(spelled_as(ports, held.schema.field(column).type).to_pylist(), ports, strict=True))
 
 
 def _groups(stream: Facts, held: pa.Table, spelled: dict[object, object]) -> dict[Group, dict[object, int]]:

@@ -1,12 +1,15 @@
-"""A measured value, what it is held against, and how it is told."""
+"""A measured value: how time is taken, what it is held against, and how it is told."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pipelines.jobs.failures import Exit
 
@@ -77,3 +80,16 @@ def versions_text() -> str:
     """Name the machine's cores and the versions that figures were measured with."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
     return f"{os.cpu_count()} cores; {versions}"
+
+
+def median_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Do something once for warmth and then again; give the median of the latter, in seconds."""
+    work()
+    return float(np.median([seconds(work) for _ in range(repeats)]))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Do something; give how long it took."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun

@@ -72,9 +72,9 @@ class Recorded:
         """Seconds from one multiple to the next, for `ROWS_A_TIMER`."""
         return ROWS_A_TIMER * self.keys * APART / TICKS_PER_SECOND
 
-    def beating(self) -> Flow:
+    def beating(self, buckets: int = 4) -> Flow:
         """Read the flow of one heartbeat."""
-        return self.flow(f"heartbeat: rows, interval: {self.interval:.6f}, slack: 5s")
+        return self.flow(f"heartbeat: rows, interval: {self.interval:.6f}, slack: 5s", buckets)
 
 
 def record(folder: Path, rows: int, keys: int) -> Recorded:

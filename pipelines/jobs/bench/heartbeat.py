@@ -18,7 +18,7 @@ from pipelines.engine.columns import ticks
 from pipelines.engine.landing import land_interval
 from pipelines.engine.recording import open_recordings
 from pipelines.jobs.backfill import Backfill, Ran, run_backfill
-from pipelines.jobs.bench.figures import Figure, tell_figures, versions_text
+from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import BEGIN, Recorded, chunks, record
 from pipelines.jobs.bench.memory import Peak
 from pipelines.jobs.bench.stream import epochs
@@ -193,8 +193,6 @@ def merge(bench: Bench) -> Iterator[Figure]:
 
 def alone(feed: Recorded) -> float:
     """Run the compiled function over columns in this process; give the median of seconds."""
-    from pipelines.jobs.bench.peers import median_seconds
-
     table = pq.read_table(feed.folder / "rows.parquet")
     zero = np.zeros(feed.rows, dtype=np.int64)
     kind = np.full(feed.rows, Kind.DATA, dtype=np.int8)
@@ -225,8 +223,6 @@ def backfilled(engine: SparkEngine, feed: Recorded, flow: Flow) -> Took:
 
 def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple[int, int]], run: str) -> Took:
     """Land and run intervals, one after the other."""
-    from pipelines.jobs.bench.peers import seconds
-
     wanted = Backfill(flow=flow, root=feed.folder / run, base=feed.folder, engine=engine)
     landing = tasks = whole = 0.0
     timers = 0

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from pipelines.jobs.bench.figures import median_seconds
 from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -47,19 +46,6 @@ def spark_sorts(spark: SparkSession, source: Path, scratch: Path, repeats: int, 
     laid = parted.sortWithinPartitions(*columns) if columns else rows.orderBy("time")
     noop = median_seconds(lambda: laid.write.format("noop").mode("overwrite").save(), repeats)
     return Sorted(noop, median_seconds(lambda: laid.write.mode("overwrite").parquet(str(scratch)), repeats))
-
-
-def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Do something once for warmth and then again; give the median of the latter, in seconds."""
-    work()
-    return float(np.median([seconds(work) for _ in range(repeats)]))
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Do something; give how long it took."""
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
 
 
 class Beating(StatefulProcessor):
