@@ -94,7 +94,8 @@ parity-flows: setup ## draw 1,000 flows with rows and cuts; stream and backfill 
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
 
 bench: setup ## what streams and operators cost, each figure beside what it is compared with (20 minutes, a quiet machine)
-	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; exit $$code
+	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \
+	$(BIN)/pulseline bench punctuate || code=$$?; exit $$code
 
 diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages
 	@$(BIN)/python -m docs.diagrams

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Counts = Counter[tuple[str, str, str]]
 """Rows by stream or source, by where they are (`landed`, `stream`, `dropped`), and by kind."""
 LANDED, STREAM, DROPPED = "landed", "stream", "dropped"
-MADE = {"heartbeat": "timer", "metronome": "timer", "advance_time": "cti"}
+MADE = {"heartbeat": "timer", "metronome": "timer", "advance_time": "cti", "union": "cti"}
 """Kind of the rows that an operator makes itself. Those that came in look the same, so this kind is left out."""
 COLUMNS = "stream STRING, rows_in LONG, main LONG, side LONG, dropped LONG, held LONG, missing LONG"
 
@@ -42,14 +42,14 @@ def count_rows(views: Views) -> Counts:
 
 
 def accounts(flow: Flow, views: Views, counts: Counts) -> tuple[Account, ...]:
-    """Draw up the account of each operator.
+    """Draw up the account of each operator that passes rows on.
 
     Args:
         flow: the model.
         views: tell what the carry holds.
         counts: from `count_rows`.
     """
-    return tuple(_account(flow, stream, views, counts) for stream in flow.streams.values())
+    return tuple(_account(flow, stream, views, counts) for stream in flow.streams.values() if stream.accountable)
 
 
 def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Account:
@@ -63,7 +63,7 @@ def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Accoun
     held = views.held.get(stream.name, {})
     return Account(
         stream=stream.name,
-        rows_in=sum(rows(name, LANDED if name in flow.sources else STREAM) for name in stream.inputs),
+        rows_in=sum(rows(name, LANDED if name in flow.sources else STREAM) for name in stream.feeding),
         main=rows(stream.name, STREAM),
         side=sum(rows(name, STREAM) for name in stream.sides),
         dropped=rows(stream.name, DROPPED),

@@ -9,6 +9,10 @@ from pipelines.flows.model import DIVERTED, Source
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Stream
 
+PROMISING = frozenset({"advance_time", "union", "join", "window"})
+"""Operators that answer for the CTIs that they send."""
+PASSING = frozenset({"filter", "project", "shift_time", "alter_duration"})
+"""Operators that keep the promises of what they read."""
 PORT = "port"
 """The column that a merge of streams adds."""
 
@@ -35,7 +39,7 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
         return None if has_timers(flow, made.inputs[0]) else made.by
     if made.operator == "merge":
         return _merged(flow, made)
-    return timer_scope(flow, made.inputs[0])
+    return timer_scope(flow, made.inputs[0]) if len(made.feeding) == 1 and has_timers(flow, name) else None
 
 
 def _merged(flow: Flow, stream: Stream) -> tuple[str, ...] | None:
@@ -54,12 +58,16 @@ def has_timers(flow: Flow, name: str) -> bool:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return False
-    return made.operator in {"heartbeat", "metronome"} or any(has_timers(flow, read) for read in made.inputs)
+    if made.operator in {"join", "window"}:
+        return False
+    return made.operator in {"heartbeat", "metronome"} or any(has_timers(flow, read) for read in made.feeding)
 
 
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
-    """Name the columns of one timeline of promises; () is one for all, None where the stream makes none itself."""
+    """Name the columns of one timeline of promises; () is one for all, None where nobody answers for any."""
     made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED) or made.operator != "advance_time":
+    if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
-    return made.by
+    if made.operator in PASSING:
+        return promise_scope(flow, made.inputs[0])
+    return made.by if made.operator in PROMISING else None

@@ -63,6 +63,14 @@ class BenchPart(StrEnum):
     MERGE = "merge"
 
 
+class PunctuatePart(StrEnum):
+    """What `bench punctuate` measures beside the programs of others."""
+
+    COMPILED = "compiled"
+    BATCH = "batch"
+    STREAM = "stream"
+
+
 FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
@@ -304,6 +312,20 @@ def bench_heartbeat(
     return measure(rows, keys, grow, parts, as_json, typer.echo)
 
 
+@bench_app.command("punctuate", epilog="Example: `pulseline bench punctuate --rows 1000000 --part compiled`")
+@guarded
+def bench_punctuate(
+    rows: Annotated[int, typer.Option(min=100_000, help="Timestamps to generate.")] = 10_000_000,
+    part: Annotated[list[PunctuatePart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure CTIs, batch and stream, beside DuckDB, Polars, NumPy and Bytewax over the same files (2 minutes)."""
+    from pipelines.jobs.bench.punctuate import bench_punctuate as measure
+
+    parts = tuple(each.value for each in part or PunctuatePart)
+    return measure(rows, parts, as_json, typer.echo)
+
+
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")
 @guarded
 def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False, param: Param = None) -> int:  # noqa: FBT002
@@ -330,19 +352,70 @@ def show(
     show_stream(flow, stream, key, kind, limit, format.value, run, typer.echo)
 
 
-@app.command(epilog="Example: `pulseline ledger flights --reason late`")
+@app.command(
+    epilog="Examples: `pulseline ledger flights --reason late`, `pulseline ledger flights --stream punctual --key JFK "
+    "--explain`, `pulseline ledger flights --start 2013-01-03 --end 2013-01-04 --format csv`"
+)
 @guarded
 def ledger(
     flow: FlowName,
     reason: Annotated[str | None, typer.Option(help="Only lines with this reason: late, no_arrival, ...")] = None,
+    stream: Annotated[
+        str | None, typer.Option(help="Only lines of this stream; of the landing: of this source.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="Only what was dropped, diverted, adjusted or noted.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only rows of this key; several columns: a,b.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only rows that came from this source.")] = None,
+    start: Annotated[str | None, typer.Option(help="Only rows that landed from here on, on the flow's grid.")] = None,
+    end: Annotated[str | None, typer.Option(help="Only rows that landed before this, on the flow's grid.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many lines; 0: all.")] = 20,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell each line at length, with what caused it.")] = False,  # noqa: FBT002
     format: Annotated[Format, typer.Option(help="How lines are printed.")] = Format.TABLE,  # noqa: A002
     run: Run = "main",
 ) -> None:
     """Count what the ledger holds, and say in words what happened to each row."""
-    from pipelines.jobs.show import show_ledger
+    from pipelines.jobs.ledger import Asked, show_ledger
 
-    show_ledger(flow, reason, limit, format.value, run, typer.echo)
+    asked = Asked(reason=reason, stream=stream, action=action, source=source, key=key, start=start, end=end)
+    show_ledger(flow, asked, limit, format.value, run, typer.echo, explain=explain)
+
+
+@app.command(
+    epilog="Examples: `pulseline advise flights`, `pulseline advise flights punctual --share 0.999 --svg delays.svg`, "
+    "`pulseline advise flights --start 2013-01-03 --end 2013-01-05 --json`"
+)
+@guarded
+def advise(
+    flow: FlowName,
+    stream: Annotated[
+        str | None, typer.Argument(help="A stream that advances time; may be left out where there is one.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="How many events are to be on time: 0.99 is 99 %.")] = 0.99,
+    run: Run = "main",
+    start: Annotated[
+        str | None, typer.Option(help="Count events that arrive from here on, on the flow's grid.")
+    ] = None,
+    end: Annotated[str | None, typer.Option(help="Count events that arrive before this, on the flow's grid.")] = None,
+    svg: Annotated[str | None, typer.Option(help="Draw the curve into this file.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+    param: Param = None,
+) -> None:
+    """Say what each `delay` would have cost and bought: late events and waits, exactly, from what a run took in."""
+    from pipelines.jobs.advise import Wanted
+    from pipelines.jobs.advise import advise as give
+
+    wanted = Wanted(
+        flow=flow,
+        stream=stream,
+        share=share,
+        run=run,
+        start=start,
+        end=end,
+        svg=svg,
+        as_json=as_json,
+        params=param or (),
+    )
+    give(wanted, typer.echo)
 
 
 @app.command(epilog="Example: `pulseline status flights`")

@@ -21,7 +21,7 @@ from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.rows import PolicyError, Shape
-from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, SIDE, Given, Left, Policy, Step, Transcript
+from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Policy, Step, Transcript, Value
 from tests.transcripts_steps import Item, Reader, only, ticks
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = [
     "IMPORTED",
     "LEDGER",
     "MAIN",
+    "REFUSED",
     "SIDE",
     "DocumentError",
     "Given",
@@ -39,6 +40,7 @@ __all__ = [
     "Policy",
     "Step",
     "Transcript",
+    "Value",
     "documents",
     "neutral",
     "read",

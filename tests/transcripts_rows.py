@@ -6,16 +6,38 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.operators.advance_time import AdvanceTimePolicy
+from pipelines.operators.alter_duration import AlterDurationPolicy
+from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
+from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import NULL, Kind, Reason
+from pipelines.operators.shift_time import ShiftTimePolicy
+from pipelines.operators.union import UnionPolicy
+from pipelines.operators.window import WindowPolicy
 
-Policy = HeartbeatPolicy | MetronomePolicy | MergePolicy | AdvanceTimePolicy
+Policy = (
+    HeartbeatPolicy
+    | MetronomePolicy
+    | MergePolicy
+    | AdvanceTimePolicy
+    | FilterPolicy
+    | ProjectPolicy
+    | ShiftTimePolicy
+    | AlterDurationPolicy
+    | UnionPolicy
+    | JoinPolicy
+    | WindowPolicy
+)
 
 MAIN, SIDE, LEDGER = "main", "side", "ledger"
 IMPORTED = "imported"
 """The port of CTIs that come from another stream."""
+REFUSED = "refused"
+"""The port of a row of which a filter's condition is not true."""
+Value = int | float | None
 
 
 class Given(NamedTuple):
@@ -33,6 +55,10 @@ class Given(NamedTuple):
     end: int
     event: str
     """Id of the event that an edge belongs to; empty on all else."""
+    on: str | None = ""
+    """What a join matches the row by, and windows group it by."""
+    value: Value = None
+    """What windows measure."""
 
 
 class Left(NamedTuple):
@@ -55,6 +81,12 @@ class Left(NamedTuple):
     cti: int = NULL
     cti_at: int = NULL
     cti_place: int = NULL
+    other: str | None = None
+    """The right row of a join's result."""
+    on: str | None = ""
+    """The group of a window's row."""
+    values: tuple[Value, ...] = ()
+    """The measures of a window's row."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,10 @@ class Case:
     """When the clock was read; the first is where the run begins."""
     blind: tuple[Span, ...]
     """Spans in which nobody listened to any source."""
+    kind: str = "lanes"
+    """What is drawn: `lanes` over the clock of arrivals, a `story` of lifetimes over event time, or the `account`."""
+    axis: Span | None = None
+    """The event times that a story shows."""
 
 
 def cases(folder: Path = FOLDER) -> tuple[Case, ...]:
@@ -59,6 +63,9 @@ def read(path: Path) -> Case:
     parts["draws"] = tuple(parts.get("draws", ()))
     parts["readings"] = tuple(instant(day, text) for text in parts["readings"])
     parts["blind"] = tuple((instant(day, start), instant(day, end)) for start, end in parts.get("blind", ()))
+    if "axis" in parts:
+        start, end = parts["axis"]
+        parts["axis"] = (instant(day, start), instant(day, end))
     return Case(name=path.stem, **parts)
 
 

@@ -33,11 +33,27 @@ LEGEND = {
     Style.MULTIPLE: "multiple of the interval",
     Style.BLIND: "blind span",
     Style.READING: "reading of the clock",
+    Style.LIFE: "lifetime of an event",
+    Style.OTHER: "lifetime of an event of the second side",
+    Style.ENDLESS: "end not known",
+    Style.CAME: "as it came, before it was moved",
+    Style.LOST: "dropped: in the ledger alone",
+    Style.ASIDE: "diverted: kept in a stream beside",
+    Style.RESULT: "what leaves",
+    Style.GIVEN: "CTI that comes in",
+    Style.CTI: "CTI that leaves",
+    Style.PROMISED: "before the newest CTI: nothing more starts here",
+    Style.BORDER: "where a window begins",
 }
 """What it says of each style; the others explain themselves."""
 
 WORDS = frozenset({Style.TEXT, Style.WARNING})
 """They stand on top of all else, so that no line goes through them."""
+
+BARS = frozenset(
+    {Style.LIFE, Style.OTHER, Style.ENDLESS, Style.CAME, Style.LOST, Style.ASIDE, Style.RESULT}
+)
+"""Lifetimes."""
 
 CSS = """
 text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;fill:#1d2329}
@@ -52,6 +68,15 @@ text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial
 .hold{stroke:#7d93ac;stroke-width:5;stroke-opacity:.55}.kept{stroke:#c97a00;stroke-width:5;stroke-opacity:.55}
 .reading{stroke:#1d2329;stroke-width:2}
 """.strip()
+LASTING_CSS = """
+.life,.other,.came,.lost,.aside,.result,.endless{stroke-width:9;fill:none}
+.life,.endless{stroke:#2a6fc9}.other{stroke:#5b6570}.endless{stroke-width:3;stroke-dasharray:1 4}
+.came{stroke:#2a6fc9;stroke-opacity:.3}.lost{stroke:#c62f1f;stroke-opacity:.75}.aside{stroke:#c97a00}
+.result{stroke:#1f8257}.cti{fill:#6d3fc0}.given{fill:#fbfaf8;stroke:#6d3fc0;stroke-width:1.6}
+.promised{fill:#6d3fc0;fill-opacity:.1}.front{stroke:#6d3fc0;stroke-width:1.6;fill:none}
+.border{stroke:#1f8257;stroke-dasharray:2 3}
+""".strip()
+"""What the pictures need beside it that show lifetimes."""
 
 
 def svg(picture: Picture) -> str:
@@ -77,7 +102,8 @@ def _head(picture: Picture, about: list[str], height: float) -> Iterator[str]:
     yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title about">'
     yield f'<title id="title">{escape(picture.title)}</title>'
     yield f'<desc id="about">{escape(picture.about)}</desc>'
-    yield f"<style>{CSS}</style>"
+    style = CSS if picture.edges == (LEFT, RIGHT) else f"{CSS}\n{LASTING_CSS}"
+    yield f"<style>{style}</style>"
     yield f'<rect class="paper" x=".5" y=".5" width="{WIDTH - 1}" height="{_n(height - 1)}" rx="8"/>'
     yield _text(MARGIN, 32, picture.title, "title")
     for i, line in enumerate(about):
@@ -111,12 +137,12 @@ def _ground(picture: Picture, top: float, bottom: float) -> Iterator[str]:
 
 
 def _axis(picture: Picture, bottom: float) -> Iterator[str]:
-    """Draw the readings, and under them the axis of the wall clock."""
-    yield _text(MARGIN, bottom + 18, "readings", "name")
+    """Draw the readings, and under them the axis of time."""
+    yield _text(MARGIN, bottom + 18, picture.axis, "name")
     for reading in picture.readings:
         x = picture.x(reading)
         yield _line(x, bottom + 6, x, bottom + 22, "reading")
-    yield _line(LEFT, bottom + 24, RIGHT, bottom + 24, "axis")
+    yield _line(picture.edges[0], bottom + 24, picture.edges[1], bottom + 24, "axis")
     for tick, words in picture.labels:
         yield _text(picture.x(tick), bottom + 40, words, "soft", "middle")
 
@@ -142,6 +168,9 @@ def _drawn(picture: Picture, mark: Mark, top: float) -> str:
         left = turned(x, mark.text)
         tone = "label" if mark.style is Style.TEXT else tone
         return _text(x - 9 if left else x + 9, y + 4, mark.text, tone, "end" if left else "start")
+    if mark.style is Style.PROMISED:
+        width = picture.x(mark.until or mark.at) - x
+        return f'<rect class="{tone}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n((mark.to or 0) - mark.y)}"/>'
     if mark.until is not None or mark.to is not None:
         x2 = x if mark.until is None else picture.x(mark.until)
         y2 = y if mark.to is None else top + mark.to
@@ -153,6 +182,8 @@ def _sign(style: Style, x: float, y: float) -> str:
     tone, at = style.value, f"M{_n(x)} {_n(y)}"
     if style in {Style.TIMER, Style.DUE}:
         return f'<path class="{tone}" d="{at}m0 -6l6 6l-6 6l-6 -6z"/>'
+    if style in {Style.CTI, Style.GIVEN}:
+        return f'<path class="{tone}" d="{at}m0 6l-6 -11l12 0z"/>'
     if style is Style.REFUSED:
         return f'<path class="{tone}" d="{at}m-5 -5l10 10m0 -10l-10 10"/>'
     if style is Style.NULL:
@@ -181,10 +212,10 @@ def _legend(picture: Picture, y: float) -> Iterator[tuple[float, str]]:
 
 def _swatch(style: Style, x: float, y: float) -> str:
     tone = style.value
-    if style is Style.BLIND:
+    if style in {Style.BLIND, Style.PROMISED}:
         return f'<rect class="{tone}" x="{_n(x - 8)}" y="{_n(y - 7)}" width="16" height="14"/>'
-    if style in {Style.READING, Style.MULTIPLE, Style.RELEASE}:
+    if style in {Style.READING, Style.MULTIPLE, Style.RELEASE, Style.BORDER}:
         return _line(x, y - 8, x, y + 8, tone)
-    if style in {Style.WAIT, Style.HOLD, Style.KEPT}:
+    if style in {Style.WAIT, Style.HOLD, Style.KEPT, *BARS}:
         return _line(x - 8, y, x + 8, y, tone)
     return _sign(style, x, y)

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
 FLOW_FILE = "flow.yaml"
+HOLDING = frozenset({"merge", "union", "join", "window"})
+"""Operators that hold rows back, or keep them."""
+CARRIED = {"held": ("position",), "windows": ("age",)}
+"""What tells two rows of a part of the carry apart, where the stream has no key."""
 Row = dict[str, Any]
 """A row of a table; instants are ticks, None where there is none."""
 
@@ -44,18 +48,19 @@ class Ran:
 
     case: Case
     flow: Flow
-    landed: list[Row]
-    """What came in, in order of arrival."""
+    landed: Mapping[str, list[Row]]
+    """By source: what came in, in order of arrival."""
     streams: Mapping[str, list[Row]]
     held: Mapping[str, list[Row]]
-    """By merge: what it still holds at the last reading."""
+    """By stream: the rows that it still holds at the last reading."""
+    windows: Mapping[str, list[Row]]
+    """By stream of windows: what it knows of those that have not left."""
     ledger: list[Row]
 
     @property
     def key(self) -> str:
-        """Name the key column of the one source."""
-        (source,) = self.flow.sources.values()
-        (column,) = source.key
+        """Name the key column that every source has."""
+        ((column,),) = {source.key for source in self.flow.sources.values()}
         return column
 
     @property
@@ -65,8 +70,7 @@ class Ran:
 
     def reason(self, stream: str, row: Row) -> str:
         """Say why a stream, or the landing before it, names a row of data in the ledger; empty where none does."""
-        (source,) = self.flow.sources
-        same = (line for line in self.ledger if line["stream"] in {stream, source})
+        same = (line for line in self.ledger if line["stream"] in {stream, *self.flow.sources})
         found = (
             line
             for line in same
@@ -74,10 +78,10 @@ class Ran:
         )
         return next((str(line["reason"]) for line in found), "")
 
-    def rows_into(self, stream: str) -> list[Row]:
-        """Give the rows of what a stream reads."""
-        (name,) = self.flow.streams[stream].inputs
-        return self.landed if name in self.flow.sources else self.streams[name]
+    def rows_into(self, stream: str, port: int = 0) -> list[Row]:
+        """Give the rows of what a stream reads at a port."""
+        name = self.flow.streams[stream].inputs[port]
+        return self.landed[name] if name in self.flow.sources else self.streams[name]
 
 
 def identity(row: Row, column: str) -> tuple[object, ...]:
@@ -129,24 +133,25 @@ def _read(case: Case, wanted: Backfill) -> Ran:
     return Ran(
         case=case,
         flow=flow,
-        landed=_landed(wanted, len(case.readings) - 1),
+        landed={name: _landed(wanted, name, len(case.readings) - 1) for name in flow.sources},
         streams={name: _rows(read_stream(root, name, key=flow.key_of(name))) for name in flow.tables()},
-        held={name: _held(wanted, name) for name, stream in flow.streams.items() if stream.operator == "merge"},
+        held={name: _carried(wanted, name, "held") for name, stream in flow.streams.items() if stream.operator in HOLDING},
+        windows={name: _carried(wanted, name, "windows") for name, stream in flow.streams.items() if stream.operator == "window"},
         ledger=_rows(read_ledger(root)),
     )
 
 
-def _landed(wanted: Backfill, sequences: int) -> list[Row]:
-    (source,) = wanted.flow.sources
+def _landed(wanted: Backfill, source: str, sequences: int) -> list[Row]:
     files = [sequence_folder(wanted.landing, number) / f"{source}.parquet" for number in range(1, sequences + 1)]
     rows = [row for file in files if file.exists() for row in _rows(pq.read_table(file))]
     came = [row | {"landed_at": row["arrival"], "landed_place": row["place"]} for row in rows]
     return sorted(came, key=lambda row: (row["arrival"], row["place"]))
 
 
-def _held(wanted: Backfill, stream: str) -> list[Row]:
-    tip = log_state(wanted.root).tip
-    return _rows(read_carry(wanted.root, stream, "held", tip.commit if tip else 0, key=("position",)))
+def _carried(wanted: Backfill, stream: str, part: str) -> list[Row]:
+    tip, (column,) = log_state(wanted.root).tip, CARRIED[part]
+    rows = _rows(read_carry(wanted.root, stream, part, tip.commit if tip else 0, key=(column,)))
+    return sorted(rows, key=lambda row: int(row[column]))
 
 
 def _rows(table: pa.Table) -> list[Row]:

@@ -44,6 +44,29 @@ class Style(Enum):
     """From a row's event time to its arrival."""
     BEYOND = "beyond"
     """An arrow to the edge: what it points to lies beyond."""
+    LIFE = "life"
+    """The lifetime of an event as it leaves."""
+    OTHER = "other"
+    """The lifetime of an event of the second port."""
+    CAME = "came"
+    """The lifetime of an event as it came, where it leaves with another."""
+    LOST = "lost"
+    """The lifetime of an event that does not get through."""
+    ASIDE = "aside"
+    """The lifetime of an event that is set aside."""
+    RESULT = "result"
+    """The lifetime of what an operator makes."""
+    ENDLESS = "endless"
+    """Behind a start edge, whose end is not known."""
+    CTI = "cti"
+    GIVEN = "given"
+    """A CTI that comes in."""
+    PROMISED = "promised"
+    """The instants before the newest CTI, for as long as it is that."""
+    FRONT = "front"
+    """The edge of what is promised."""
+    BORDER = "border"
+    """Where a window begins."""
     TEXT = "text"
     WARNING = "warning"
 
@@ -86,16 +109,20 @@ class Picture:
     lanes: tuple[Lane, ...]
     blind: tuple[tuple[int, int], ...] = ()
     readings: tuple[int, ...] = ()
+    axis: str = "readings"
+    """What the axis is called."""
+    edges: tuple[int, int] = (LEFT, RIGHT)
+    """Where the axis begins and ends, in pixels."""
 
     def x(self, tick: int) -> float:
         """Give the pixel of an instant, held inside the axis."""
-        return pixel(self.span, tick)
+        return pixel(self.span, tick, self.edges)
 
 
-def pixel(span: tuple[int, int], tick: int) -> float:
+def pixel(span: tuple[int, int], tick: int, edges: tuple[int, int] = (LEFT, RIGHT)) -> float:
     """Give the pixel of an instant on the axis of a span, held inside it."""
-    low, high = span
-    return LEFT + (min(max(tick, low), high) - low) / (high - low) * (RIGHT - LEFT)
+    (low, high), (left, right) = span, edges
+    return left + (min(max(tick, low), high) - low) / (high - low) * (right - left)
 
 
 def wide(text: str) -> float:

@@ -201,11 +201,13 @@ def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
 
 
 def _texts(column: pa.Array, tag: np.uint64) -> Lanes:
-    """Hash text: where few values stand in many rows, each value once."""
+    """Hash text: where few values stand in many rows, each value once; the lanes of one value stand for all rows."""
     if len(column) < FEW or len(column.slice(0, FEW).unique()) > FEW // 8:
         return hash_bytes(column, tag)
     encoded = _filled(column, b"" if pa.types.is_binary(column.type) else "").dictionary_encode()
     high, low = hash_bytes(encoded.dictionary, tag)
+    if len(high) == 1:
+        return high, low
     rows = np.asarray(encoded.indices)
     return high[rows], low[rows]
 

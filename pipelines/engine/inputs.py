@@ -36,12 +36,13 @@ def order_of(arrival: Longs, rest: Callable[[Longs], tuple[Longs, ...]] = lambda
     Returns:
         Row numbers in order.
     """
-    steps = np.diff(arrival)
-    in_order = bool((steps >= 0).all())
-    order = np.arange(len(arrival)) if in_order else np.argsort(arrival, kind="stable")
-    same = steps == 0 if in_order else np.diff(arrival[order]) == 0
+    in_order = bool((arrival[1:] >= arrival[:-1]).all())
+    order = None if in_order else np.argsort(arrival, kind="stable")
+    laid = arrival if order is None else arrival[order]
+    same = laid[1:] == laid[:-1]
     if not same.any():
-        return None if in_order else order
+        return order
+    order = np.arange(len(arrival)) if order is None else order
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
     within = np.lexsort([*reversed(rest(rows)), arrival[rows]])

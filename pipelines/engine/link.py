@@ -7,7 +7,7 @@ into the main stream, the side stream and the ledger, which are filters of each 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ from pipelines.engine import carrying
 from pipelines.engine.carrying import Change
 from pipelines.engine.columns import (
     LEDGER_SCHEMA,
-    ORDER_FIELDS,
     TIME,
     canonical_json,
     json_rows,
@@ -32,6 +31,7 @@ from pipelines.engine.columns import (
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.inputs import key_ranks, order_of
 from pipelines.engine.keys import KeyIndex, canonical_keys
+from pipelines.engine.payload import PORT, SIDE, has_sides, inner_payload, output_payload
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 NO_CONTENT = ContentHash(0, 0, 0)
 ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
-ORDER_NAMES = frozenset(field.name for field in ORDER_FIELDS)
-PORT = "port"
 
 
 @dataclass(frozen=True)
@@ -142,21 +140,36 @@ class Link:
     ) -> None:
         """Take up the carry."""
         self.stream, self._source, self._commit = stream, source, commit
+        self.payload = tuple(payload)
         self.schema = stream_schema(output_payload(stream, payload))
-        self._payload = [field.name for field in output_payload(stream, payload)]
+        self.inner = stream_schema(inner_payload(stream, payload))
+        """The columns of rows inside the operator, and of those that it holds."""
+        self._payload = [name for name in inner_payload(stream, payload).names if name != SIDE]
         self._kind = OPERATORS[stream.operator]
-        self.keys = Keys([self.schema.field(name) for name in stream.by], carry.get("state"))
-        self._event = None if stream.event_id is None else self.schema.field(stream.event_id)
-        event_fields = [self.schema.field(name) for name in stream.by] + ([self._event] if self._event else [])
+        self.keys = Keys([self.inner.field(name) for name in stream.by], carry.get("state"))
+        self._event = None if self._remembered is None else self.inner.field(self._remembered)
+        event_fields = [self.inner.field(name) for name in stream.by] + ([self._event] if self._event else [])
         self.events = Keys([field.with_name(f"e{i}") for i, field in enumerate(event_fields)])
-        self.operator = self._kind(stream.policy, self._records(carry), blind)  # type: ignore[arg-type]
+        self.operator: Any = self._kind(stream.policy, self._records(carry), blind)
         carried = {name: len(records) for name, records in self.operator.records.items()}
         self.operator.grow(self.keys.count, self.events.count + 1)
-        held = carry.get("held", carrying.held_schema(self.schema).empty_table())
-        self._held, self._positions = carrying.held_rows(held, self.schema)
+        held = carry.get("held", carrying.held_schema(self.inner).empty_table())
+        self._held, self._positions = carrying.held_rows(held, self.inner)
+        self._resume(carry)
         self._before: dict[str, Records] = {}
         self.renew(commit, blind)
         self._before = {name: records[: carried[name]] for name, records in self._before.items()}
+
+    @property
+    def _remembered(self) -> str | None:
+        """Name the column of the event ids that the operator's carry knows; None where it knows none."""
+        return self.stream.event_id if any(part.per is Per.EVENT for part in self._kind.parts) else None
+
+    def _resume(self, carry: Mapping[str, pa.Table]) -> None:
+        """Take up what the carry has beside parts and held rows; nothing here."""
+
+    def _lay(self, table: pa.Table, key: Longs) -> None:
+        """Give the operator what it must know of a block beside its rows; nothing here."""
 
     @property
     def held_count(self) -> int:
@@ -187,10 +200,14 @@ class Link:
             self._stream(main, table),
             self._stream(aside.rows(), table),
             self._ledger(np.concatenate(lines), table),
-            fresh.num_rows,
+            self._taken_in(fresh),
             int((main.src >= 0).sum()),
             self._broken(main, bound),
         )
+
+    def _taken_in(self, fresh: pa.Table) -> int:
+        """Count the rows of a window that the operator has to account for."""
+        return int(fresh.num_rows)
 
     def _broken(self, main: Leaving, bound: Longs | None) -> int | None:
         """Count the rows that break what the operator promised; None where it promises nothing."""
@@ -211,7 +228,7 @@ class Link:
         held = self.operator.held
         known, last = len(self._positions), self._positions.max(initial=-1)
         positions = np.append(self._positions, np.arange(last + 1, last + 1 + table.num_rows - known))
-        self._held = table.take(pa.array(held)) if len(held) else self.schema.empty_table()
+        self._held = table.take(pa.array(held)) if len(held) else self.inner.empty_table()
         self._positions = positions[held]
 
     def renew(self, commit: int, blind: Blind) -> None:
@@ -277,14 +294,14 @@ class Link:
         return carrying.part_table(part, records[which], self.part_schemas()[part.name], self._commit, change, whole)
 
     def _held_rows(self, rows: pa.Table, positions: Longs, change: Change) -> pa.Table:
-        schema = carrying.held_schema(self.schema)
+        schema = carrying.held_schema(self.inner)
         return carrying.held_table(rows, positions, schema, self._commit, change)
 
     def part_schemas(self) -> dict[str, pa.Schema]:
         """Give the schema of each carry table that this stream may have."""
         key = list(self.keys.schema)
         schemas = {part.name: carrying.part_schema(part, key, self._event) for part in self.operator.parts}
-        return schemas | {"held": carrying.held_schema(self.schema)}
+        return schemas | {"held": carrying.held_schema(self.inner)}
 
     def _records(self, carry: Mapping[str, pa.Table]) -> dict[str, Records]:
         records = {}
@@ -315,21 +332,30 @@ class Link:
         """Put the inputs into one table, ordered by (arrival, port, the order of each)."""
         if len(inputs) > 1:
             inputs = [self._with_port(table, port) for port, table in enumerate(inputs)]
-        table = pa.concat_tables([self.schema.empty_table(), *inputs], promote_options="default")
-        table = table.select(self.schema.names)
+        table = pa.concat_tables([self.inner.empty_table(), *inputs], promote_options="default")
+        table = table.select(self.inner.names)
         if self.stream.ports is None:
             return table
         order = order_of(ticks(table["arrival"]), lambda tied: (self._ports(table)[tied],))
         return table if order is None else table.take(pa.array(order))
 
     def _with_port(self, table: pa.Table, port: int) -> pa.Table:
-        if self.stream.ports is None or not self.stream.ports.streams:
+        sided = has_sides(self.stream)
+        if sided:
+            table = self._of_side(table, port)
+        elif self.stream.ports is None or not self.stream.ports.streams:
             return table
-        name = pa.array([self.stream.ports.streams[port]])
-        return table.append_column(PORT, name.take(pa.array(np.zeros(table.num_rows, dtype=np.int64))))
+        numbers = pa.array(np.full(table.num_rows, port, dtype=np.int64))
+        return table.append_column(*((SIDE, numbers) if sided else (PORT, pa.array(self.stream.inputs).take(numbers))))
+
+    def _of_side(self, table: pa.Table, port: int) -> pa.Table:  # noqa: ARG002 - others take a part of it
+        """Give the rows of one input that the operator takes."""
+        return table
 
     def _ports(self, table: pa.Table) -> Longs:
         ports = self.stream.ports
+        if has_sides(self.stream):
+            return longs(table[SIDE])
         if ports is None:
             return np.zeros(table.num_rows, dtype=np.int64)
         column = table[ports.column or PORT]
@@ -346,7 +372,8 @@ class Link:
 
     def _rows(self, table: pa.Table, reading: int, final: int | None) -> Rows:
         key, event_id = self.keys.ids(table), self._event_ids(table)
-        self.operator.grow(self.keys.count, self.events.count + 1)
+        self.operator.grow(self.keys.count, max(self.events.count, int(event_id.max(initial=0))) + 1)
+        self._lay(table, key)
         steering = [(Kind.READING, reading)] if final is None else [(Kind.FINAL, final), (Kind.READING, reading)]
         instants = np.array([instant for _, instant in steering], dtype=np.int64)
         zero, null = np.zeros(len(steering), dtype=np.int64), np.full(len(steering), NULL)
@@ -370,11 +397,9 @@ class Link:
         if not len(out.src):
             return self.schema.empty_table()
         out = self._in_order(out)
-        taken = self._taken(table.select([*self._payload, "landed_at", "landed_place"]), out.src)
-        due = np.append(ticks(table["due_at"]), NULL)
         built = {
             "kind": kind_names(out.kind),
-            "due_at": times(np.where(out.src >= 0, due[out.src], out.due_at)),
+            "due_at": self._due(out, table),
             "place": pa.array(out.place),
             "commit": pa.array(np.full(len(out.src), self._commit)),
         }
@@ -383,8 +408,18 @@ class Link:
         if self.stream.by:
             keys = self.keys.table().take(pa.array(out.key))
             built |= dict(zip(keys.column_names, keys.columns, strict=True))
+        others = [name for name in self.schema.names if name not in built]
+        taken = self._columns(others, out, table)
         columns = [built[name] if name in built else taken[name] for name in self.schema.names]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:
+        due = np.append(ticks(table["due_at"]), NULL)
+        return times(np.where(out.src >= 0, due[out.src], out.due_at))
+
+    def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
+        """Give payload and identity of rows that leave, null for those that the operator made."""
+        return self._taken(table.select(names), out.src)
 
     def _in_order(self, out: Leaving) -> Leaving:
         """Put rows in the order of their stream: (arrival, key, place)."""
@@ -433,14 +468,6 @@ class Link:
         return pa.Table.from_arrays(
             [_as(columns[field.name], field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA
         )
-
-
-def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    """Give the payload columns of a stream: those of its inputs, and `port` behind a merge of streams."""
-    fields = {field.name: field for schema in inputs for field in schema}
-    if stream.ports is not None and stream.ports.streams:
-        fields[PORT] = pa.field(PORT, pa.string())
-    return pa.schema(list(fields.values()))
 
 
 def landed_as_stream(table: pa.Table, payload: pa.Schema) -> pa.Table:

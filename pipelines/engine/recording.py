@@ -140,9 +140,10 @@ class Recording:
     def _around(self, column: str, start: int, end: int) -> pc.Expression:
         name = self._feed_name[column]
         kind = self._feed.schema.field(name).type
-        margin = FACE_MARGIN if kind.tz is None else ZONED_MARGIN
+        # Where nothing is rounded or moved there is no margin: it would have the files before and behind decoded too.
+        margin = FACE_MARGIN if kind.tz is None else ZONED_MARGIN if kind.unit == "ns" else 0
         field = pc.field(name)
-        return (field >= _literal(start - margin, kind)) & (field <= _literal(end + margin, kind))
+        return (field >= _literal(start - margin, kind)) & (field <= _literal(end - 1 + margin, kind))
 
     def _untimed(self, column: str) -> pc.Expression:
         name = self._feed_name[column]

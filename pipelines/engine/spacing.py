@@ -78,7 +78,7 @@ def burden(
         return sum(source.distinct(key) for source in inputs)
 
     def timers(until: int, begun: int) -> float:
-        return sum(link.operator.timers(since, until, begun) for link in links)
+        return float(sum(link.operator.timers(since, until, begun) for link in links))
 
     def found(until: int) -> float:
         rough = timers(until, most_rows)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
 from pipelines.engine.entries import LEDGER
-from pipelines.engine.link import Link
 from pipelines.engine.readers import Carry, carry_on, log_state
+from pipelines.engine.relations import link_of
 from pipelines.engine.tables import (
     NewFile,
     TableLostError,
@@ -221,7 +221,7 @@ def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dic
     """Give the schema of each carry table of a flow, by stream and part."""
     known = payloads(flow, schemas)
     return {
-        name: Link(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
+        name: link_of(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
         for name, stream in flow.streams.items()
     }
 

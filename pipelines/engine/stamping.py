@@ -6,13 +6,15 @@ as a ledger line `dropped`; a line `noted` stands beside a row that landed.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.engine.columns import LEDGER_SCHEMA, TIME, json_rows, ticks, times
+from pipelines.engine.columns import LEDGER_SCHEMA, TABLE_INFINITY, TIME, json_rows, ticks, times
 from pipelines.engine.csv_feed import UNREADABLE
 from pipelines.engine.file_rows import DROPPED, NOTED
 from pipelines.engine.inputs import order_of
@@ -77,12 +79,12 @@ def stamp(source: Source, rows: pa.Table, orphans: Orphans, start: int, end: int
         Rows and ledger; the same for the same rows of the span, whatever else was given.
     """
     arrival, time = ticks(rows[source.arrival]), ticks(rows[source.time])
-    came = _sorted(_those(rows, (arrival >= start) & (arrival < end)), source.arrival)
+    mine = (arrival >= start) & (arrival < end)
+    came, instants = _sorted(_those(rows, mine), arrival if mine.all() else arrival[mine])
     absent = _those(rows, (arrival == NULL) & (time >= start) & (time < end))
     lost = (orphans.instants >= start) & (orphans.instants < end)
     homeless = pa.concat_tables([absent, _those(orphans.rows, lost)])
     homes = np.concatenate([ticks(absent[source.time]), orphans.instants[lost]])
-    instants = ticks(came[source.arrival])
     late = _lines(source, _aside(source, homeless, homes, instants), "no_arrival", DROPPED)
     return _judged(source, _stamped(source, came, came[source.arrival], places(instants)), late)
 
@@ -119,15 +121,20 @@ def _those(rows: pa.Table, mask: Mask) -> pa.Table:
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 
+INFINITE = re.compile(r"253402300799999999|9999-12-31[T ]23:59:59\.999999.*|infinity|inf", re.IGNORECASE)
+"""How a feed says that a CTI closes its stream: the instant that stands for infinity in tables, or the word."""
+
+
 def _any_null(rows: pa.Table, columns: tuple[str, ...]) -> Mask:
     nulls = [np.asarray(rows[name].combine_chunks().is_null()) for name in columns if rows[name].null_count]
     found: Mask = np.any(nulls, axis=0) if nulls else np.zeros(rows.num_rows, dtype=bool)
     return found
 
 
-def _sorted(rows: pa.Table, arrival: str) -> pa.Table:
-    order = order_of(ticks(rows[arrival]))
-    return rows if order is None else rows.take(pa.array(order))
+def _sorted(rows: pa.Table, arrival: Longs) -> tuple[pa.Table, Longs]:
+    """Put rows in the order of their arrivals; rows of one arrival keep theirs."""
+    order = order_of(arrival)
+    return (rows, arrival) if order is None else (rows.take(pa.array(order)), arrival[order])
 
 
 def places(instants: Longs) -> Longs:
@@ -139,12 +146,15 @@ def places(instants: Longs) -> Longs:
     Args:
         instants: in order.
     """
-    first = np.searchsorted(instants, instants, side="left")
-    return np.arange(1, len(instants) + 1) - first
+    begins = np.flatnonzero(np.append(True, instants[1:] != instants[:-1]))
+    if len(begins) == len(instants):
+        return np.ones(len(instants), dtype=np.int64)
+    return np.arange(1, len(instants) + 1) - np.repeat(begins, np.diff(np.append(begins, len(instants))))
 
 
 def _stamped(source: Source, rows: pa.Table, arrival: pa.Array | pa.ChunkedArray, numbers: Longs) -> pa.Table:
     kind = _kind(source, rows)
+    rows = _with_infinity(source, rows, kind)
     columns = {
         "kind": kind,
         "arrival": arrival,
@@ -163,6 +173,25 @@ def _kind(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
     words = ["start", "end", "cti"] if source.shape is Shape.EDGE else ["data", "cti"]
     known = pc.is_in(said, pa.array(words))
     return pc.if_else(known, said, pa.scalar(None, pa.string()))
+
+
+def _with_infinity(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Give CTIs that close the stream their time: infinity, which no event can have, so a feed's reader refused it."""
+    asked = pc.and_(pc.equal(kind, "cti"), pc.and_(rows[UNREADABLE].is_valid(), rows[source.time].is_null()))
+    asked = pc.fill_null(asked, False)  # noqa: FBT003 - a value
+    if source.edge is None or not pc.any(asked).as_py():
+        return rows
+    texts = zip(asked.to_pylist(), rows[UNREADABLE].to_pylist(), strict=True)
+    told = [json.loads(text) if wanted else {} for wanted, text in texts]
+    endless = [INFINITE.fullmatch(lost.pop(source.time, "").strip()) is not None for lost in told]
+    left = [json.dumps(lost, sort_keys=True, ensure_ascii=False) if lost else None for lost in told]
+    mask, closing = pa.array(endless), pa.scalar(TABLE_INFINITY, pa.int64()).cast(TIME)
+    replaced = {
+        source.time: pc.if_else(mask, closing, rows[source.time]),
+        UNREADABLE: pc.if_else(asked, pa.array(left, pa.string()), rows[UNREADABLE]),
+    }
+    columns = [replaced.get(name, rows[name]) for name in rows.column_names]
+    return pa.table(columns, schema=rows.schema)
 
 
 def _times(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedArray) -> dict[str, pa.Array | pa.ChunkedArray]:

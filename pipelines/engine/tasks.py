@@ -26,8 +26,10 @@ from pipelines.engine.columns import NOT_HASHED, stream_schema, ticks
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
-from pipelines.engine.link import Link, landed_as_stream, output_payload
+from pipelines.engine.link import landed_as_stream
+from pipelines.engine.payload import output_payload
 from pipelines.engine.readers import Carry, carry_on, taken_up
+from pipelines.engine.relations import FURTHER, link_of
 from pipelines.engine.spacing import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from pipelines.engine.link import Link
     from pipelines.flows.model import Stream
 
 Groups = tuple[int, ...]
@@ -301,7 +304,7 @@ class _Work:
     def _link(self, name: str) -> Link:
         stream = self.flow.streams[name]
         carry = self._carry(name)
-        link = Link(
+        link = link_of(
             stream,
             [self.known[given] for given in stream.inputs],
             source_behind(self.flow, name),
@@ -353,14 +356,15 @@ def file_stem(task: Task) -> str:
 def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
     """Name the carry tables that each stream of a flow may have."""
     return {
-        name: (*(part.name for part in OPERATORS[stream.operator].parts), "held")
+        name: (*(part.name for part in OPERATORS[stream.operator].parts), *FURTHER.get(stream.operator, ()), "held")
         for name, stream in flow.streams.items()
     }
 
 
 def carry_key(stream: Stream, part: str) -> tuple[str, ...]:
     """Give the columns that tell two rows of one carry part apart."""
-    return (*stream.by, *{"ports": ("port",), "open": ("event",), "held": ("position",)}.get(part, ()))
+    beside = {"ports": ("port",), "open": ("event",), "held": ("position",), "windows": ("age",)}
+    return (*stream.by, *beside.get(part, ()))
 
 
 def ledger_counts(ledger: pa.Table) -> Counter[str]:

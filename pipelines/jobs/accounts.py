@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.jobs.moments import NOTHING, spoken
+from pipelines.engine.columns import canonical_json
+from pipelines.jobs.causes import HIDDEN, causes, place_of
+from pipelines.jobs.moments import EPOCH, NOTHING, TICK, spoken
 from pipelines.jobs.paging import table_columns
 from pipelines.jobs.printing import plain
-from pipelines.operators.rows import Reason
+from pipelines.operators.rows import MAX_TIME, Reason
 
 if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Iterator
+
     from pipelines.jobs.known import KnownRun
 
 Line = dict[str, Any]
@@ -35,12 +40,16 @@ REASONS = {
     "late_cti": "a CTI that would not move time forward",
     "no_arrival": "never `{arrival}`: no arrival",
     "null_key": "has no key, so no operator can take it",
-    "unknown_edge": "says neither start nor end",
+    "unknown_edge": "does not say what it is: start, end or cti of an edge, data or cti of a point or an interval",
     "unreadable_time": "has a time that cannot be read",
     "unreadable_row": "cannot be read; its bytes stand in `raw`",
     "unreadable_file": "is a file that cannot be read; its first bytes stand in `raw`",
     "file_changed": "is a file that changed after it had landed; its rows are not landed again",
     "same_content": "is a file with the content of another one, so its rows were not landed again",
+    "filtered": "a filter's condition was not true of it",
+    "max_windows": "lasts over more windows than max_windows allows, so it is in none",
+    "out_of_time": "would leave the readable years, 1 to 9999, by what was to be done to its time",
+    "duration_set": "the end of an event whose duration was set when it started",
     "unknown_field": "has a field that nobody declared, which is left out",
 }
 ACTIONS = {
@@ -50,7 +59,10 @@ ACTIONS = {
     "noted": "passed on unchanged",
 }
 KNOWN_REASONS = frozenset(REASONS) | {reason.name.lower() for reason in Reason if reason}
+EVENT, MADE = ("event_time", "event_end"), ("new_time", "new_end")
+"""Columns of an event's lifetime as it came, and as it left where it was moved."""
 PAYLOAD_SHOWN = 3
+LABEL = 10
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
 
 
@@ -87,10 +99,93 @@ class Accounts:
         why = getattr(self, f"_{line['reason']}", self._otherwise)(line)
         return f"{why}; {self._done(line)}"
 
+    def is_of(self, line: Line, key: str) -> bool:
+        """Say whether a line is of a key, whose values somebody wrote between commas.
+
+        Args:
+            line: its columns `stream`, `key`, `row` and `source` suffice.
+            key: as typed.
+        """
+        values = [value if isinstance(value, str) else canonical_json(value) for value in self._keys(line).values()]
+        return values == [key] or (len(values) > 1 and values == [part.strip() for part in key.split(",")])
+
+    def explained(self, rows: pa.Table) -> tuple[list[str], list[str | None]]:
+        """Give the sentence of each line, and in canonical JSON the row that caused the CTI which governed it."""
+        lines = _with_ticks(rows).to_pylist()
+        found = causes(self._known, lines)
+        told = [place and found[place] for place in map(place_of, lines)]
+        return [self.sentence(line) for line in lines], [None if row is None else canonical_json(row) for row in told]
+
+    def told_at_length(self, rows: pa.Table) -> Iterator[str]:
+        """Tell each line in a paragraph: the event, the promise it broke and its cause, what was done."""
+        lines = _with_ticks(rows).to_pylist()
+        found = causes(self._known, lines)
+        for line in lines:
+            parts = [("event", self._event(line)), ("landed", self._landed(line)), ("came in", self._came(line))]
+            place = place_of(line)
+            if place is not None:
+                parts += [("promise", self._promise(line)), ("cause", self._cause(found[place]))]
+            parts += [("so", self.sentence(line))]
+            head = " · ".join(filter(None, (line["stream"], line["reason"], line["action"], self._row(line))))
+            yield "\n".join([head, *(f"  {label:<{LABEL}}{text}" for label, text in parts if text)])
+
+    def _event(self, line: Line) -> str:
+        key = self._key(line)
+        of = "" if key == NOTHING else f" of {key}"
+        if line["kind"] == "data":
+            lasts = line["event_end"] is not None
+            what, when = (
+                ("an interval", self._lifetime(line["event_time"], line["event_end"]))
+                if lasts
+                else (
+                    "a point",
+                    self._moments.brief(line["event_time"]),
+                )
+            )
+            return f"{what}{of}, {when}"
+        if line["kind"] == "end":
+            return f"an end edge{of}, of {self._lifetime(line['event_time'], line['event_end'])}"
+        named = {"start": "a start edge", "timer": "a timer", "cti": "a CTI"}.get(str(line["kind"]), "a note")
+        return f"{named}{of}, {self._moments.brief(line['event_time'])}"
+
+    def _landed(self, line: Line) -> str:
+        if line["landed_at"] is None:
+            return ""
+        place = "" if line["landed_place"] is None else f", place {line['landed_place']}"
+        return f"{self._moments.brief(line['landed_at'])}{place}, from {line['source'] or 'its source'}"
+
+    def _came(self, line: Line) -> str:
+        if line["arrival"] is None:
+            return ""
+        place = "" if line["place"] is None else f", place {line['place']}"
+        return f"{self._moments.brief(line['arrival'])}{place}, at {line['stream']}"
+
+    def _promise(self, line: Line) -> str:
+        made = f"made {self._moments.brief(line['cti_arrival'])}, place {line['cti_place']}"
+        return f"the CTI {self._moments.brief(line['cti'])}, {made}"
+
+    def _cause(self, row: Line | None) -> str:
+        if row is None:
+            return "a row that is not in the stream: it was dropped, set aside, or the stream ended there"
+        if row["kind"] == "cti":
+            return "the CTI itself, which came with the input"
+        payload = {name: value for name, value in row.items() if name not in HIDDEN}
+        shown = [f"{name} {plain(value)}" for name, value in payload.items() if isinstance(value, str | int | float)][
+            :PAYLOAD_SHOWN
+        ]
+        stamped, came = (self._moments.brief(_tick(row[name])) for name in ("event_time", "arrival"))
+        what = {"data": "row", "start": "start edge"}.get(row["kind"], row["kind"])
+        return ", ".join([f"the {what} stamped {stamped}, which came {came}, place {row['place']}", *shown])
+
+    def _keys(self, line: Line) -> Line:
+        """Give the key of a line's row, its columns in the order in which the flow names them."""
+        found = _object(line["key"]) or _object(line["row"])
+        by = (self._known.streams.get(line["stream"]) or {}).get("by") or self._key_columns(line)
+        return {name: found[name] for name in by if name in found}
+
     def _key(self, line: Line) -> str:
-        row = _object(line["row"])
-        key = _object(line["key"]) or {name: row[name] for name in self._key_columns(line) if name in row}
-        return " ".join(NOTHING if value is None else plain(value) for value in key.values()) or NOTHING
+        values = self._keys(line).values()
+        return " ".join(NOTHING if value is None else plain(value) for value in values) or NOTHING
 
     def _key_columns(self, line: Line) -> tuple[str, ...]:
         source = self._known.sources.get(str(line["source"]))
@@ -108,11 +203,19 @@ class Accounts:
         return ", ".join(shown[:PAYLOAD_SHOWN]) + (", …" if len(shown) > PAYLOAD_SHOWN else "")
 
     def _done(self, line: Line) -> str:
-        if line["action"] == "adjusted":
-            return f"moved to {self._moments.brief(line['new_time'])}, and passed on"
+        if line["action"] == "adjusted" and line["new_time"] is not None:
+            was, now = (self._lifetime(line[time], line[end]) for time, end in (EVENT, MADE))
+            return f"its lifetime {was} became {now}, and it passed on"
         if line["row"] is None and line["raw"] is None:
             return "a note, which stands for no row"
         return ACTIONS.get(line["action"], str(line["action"])).format(side=f"{line['stream']}.diverted")
+
+    def _lifetime(self, start: int | None, end: int | None) -> str:
+        """Say from when until when an event lasts, the day once where both lie on one."""
+        first, last = self._moments.brief(start), self._moments.brief(end)
+        if end is None:
+            return f"from {first} on"
+        return f"{first} until {last[11:] if first[:10] == last[:10] else last}"
 
     def _otherwise(self, line: Line) -> str:
         reason = str(line["reason"])
@@ -127,7 +230,9 @@ class Accounts:
     def _broken(self, line: Line, instant: int | None, verb: str) -> str:
         if instant is None or line["cti"] is None:
             return self._otherwise(line)
-        behind = f"{spoken(line['cti'] - instant)} before the CTI {self._near(line, 'cti')}"
+        endless = line["cti"] > MAX_TIME
+        ahead = "" if endless else f"{spoken(line['cti'] - instant)} "
+        behind = f"{ahead}before the CTI {'at infinity' if endless else self._near(line, 'cti')}"
         told = f"{verb} {self._moments.brief(instant)}, {behind}"
         if line["cti_arrival"] is None or line["arrival"] is None:
             return told
@@ -183,6 +288,10 @@ class Accounts:
 def _object(text: str | None) -> dict[str, Any]:
     value = json.loads(text) if text else {}
     return value if isinstance(value, dict) else {"value": value}
+
+
+def _tick(moment: dt.datetime) -> int:
+    return (moment - EPOCH) // TICK
 
 
 def _instant(line: Line) -> int | None:

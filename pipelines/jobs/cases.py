@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,14 @@ from pipelines.flows.durations import parse
 from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
 from pipelines.operators.advance_time import AtEnd as AtEndOfTime
+from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import AtEnd, MergePolicy
 from pipelines.operators.rows import INFINITY, PolicyError, Shape
+from pipelines.operators.shift_time import ShiftTimePolicy
+from pipelines.operators.union import UnionPolicy
+from pipelines.operators.window import WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -318,15 +323,16 @@ def _shown_event(row: Row) -> Row:
 
 
 def _read_cti_input(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
-    gone = [row for row in streams["ledger"] if row["action"] in {"dropped", "diverted"}]
-    names = [row["item"]["id"] + ("/end" if row["kind"] == "end" else "") for row in gone]
-    return {"output": [_shown_event(row) for row in streams["punctual"]], "dropped": names}
+    return {"output": [_shown_event(row) for row in streams["punctual"]], "dropped": _gone(streams["ledger"])}
+
+
+def _gone(ledger: list[Row]) -> list[str]:
+    gone = [row for row in ledger if row["action"] in {"dropped", "diverted"}]
+    return [row["item"]["id"] + ("/end" if row["kind"] == "end" else "") for row in gone if "id" in row["item"]]
 
 
 def cti_liveliness(case: Case) -> Prepared:
     """Prepare a case that asks what is committed after each input."""
-    from dataclasses import replace
-
     return replace(cti_input(case), read=_read_liveliness)
 
 
@@ -342,6 +348,209 @@ def _read_liveliness(prepared: Prepared, streams: Mapping[str, list[Row]]) -> di
     return {"output": output}
 
 
+def cti_import(case: Case) -> Prepared:
+    """Prepare a case of several streams, some of which import the CTIs of another; times are ticks."""
+    settings = case["config"]
+    _known(settings, "streams")
+    wanted: dict[str, Row] = settings["streams"]
+    items, ends = _ends(case)
+    arrivals = _arrivals(items, 1)
+    sources = {name: _cti_source(name, told["shape"]) for name, told in wanted.items()}
+    streams = {f"{name}_advanced": _importer(name, told, wanted) for name, told in wanted.items()}
+    return Prepared(
+        case=case,
+        flow=Flow(name="cases", sources=sources, streams=_behind(streams), buckets=3),
+        rows=[
+            {**_event(at, item, wanted[item["stream"]]["shape"]), "source": item["stream"]}
+            for at, item in zip(arrivals, items, strict=True)
+        ],
+        close=_close(settings, arrivals) + 1,
+        ends=ends,
+        read=_read_cti_import,
+    )
+
+
+def _importer(name: str, told: Row, streams: Mapping[str, Row]) -> Stream:
+    names = ("shape", "generation", "delay", "advance_to_infinity", "policy", "late_end", "max_ahead", "import")
+    if told.get("advance_time") == "both_null" or not (told.get("generation") or told.get("import")):
+        raise PolicyError("generation and import", "not both absent: one of them gives the CTIs", None)
+    _known(told, *names, "advance_time")
+    read = told.get("import")
+    if read and read not in streams:
+        raise PolicyError("import", f"one of the streams {', '.join(streams)}", read)
+    inputs = (name, f"{read}_advanced") if read else (name,)
+    return Stream(
+        name=f"{name}_advanced",
+        operator="advance_time",
+        inputs=inputs,
+        by=(KEY,),
+        policy=_advance_policy(told),
+        ports=Ports(streams=inputs) if read else None,
+        shape=SHAPES[told["shape"]],
+        event_id="id" if told["shape"] == "edge" else None,
+    )
+
+
+def _behind(streams: dict[str, Stream]) -> dict[str, Stream]:
+    """Put streams behind those that they import from."""
+    done: dict[str, Stream] = {}
+    while len(done) < len(streams):
+        ready = [s for s in streams.values() if s.name not in done and {*s.inputs[1:]} <= done.keys()]
+        if not ready:
+            raise PolicyError("import", "from a stream that does not import from this one", ", ".join(streams))
+        done |= {stream.name: stream for stream in ready}
+    return done
+
+
+def _read_cti_import(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+    order = {f"{name}_advanced": (place, name) for place, name in enumerate(prepared.case["config"]["streams"])}
+    rows = [
+        (row["arrival"], place, row["place"], {**_shown_event(row), "stream": name})
+        for stream, (place, name) in order.items()
+        for row in streams[stream]
+    ]
+    shown = [row for *_, row in sorted(rows, key=lambda row: row[:3])]
+    return {"output": shown, "dropped": _gone(streams["ledger"])}
+
+
+def _cti_source(name: str, shape: str, other: str = "") -> Source:
+    edge = shape == "edge"
+    return Source(
+        name=name,
+        feed=FeedSpec(kind="parquet"),
+        key=(KEY,),
+        time=f"time{other}",
+        end=None if shape == "point" else f"end{other}",
+        arrival=f"at{other}",
+        shape=SHAPES[shape],
+        edge=f"edge{other}",
+        event_id=f"id{other}" if edge else None,
+    )
+
+
+def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], sides: tuple[str, ...]) -> Prepared:
+    """Prepare a case whose input rows are events and CTIs; times are ticks, and an event without an end is a point."""
+    items, ends = _ends(case)
+    arrivals = _arrivals(items, 1)
+    shape = "edge" if any("edge" in item for item in items) else "interval"
+    rows = [
+        {**_event(at, item if "cti" in item or "end" in item or "edge" in item else _point(item), shape),
+         "port": item.get("key"), "source": item.get("side", sides[0])}
+        for at, item in zip(arrivals, items, strict=True)
+    ]  # fmt: skip
+    known = {SHAPES[shape]}
+    suffix = {"right": "_right"} if any(stream.operator == "join" for stream in streams) else {}
+    sources = {name: _cti_source(name, shape, suffix.get(name, "")) for name in sides}
+    shaped = tuple(
+        replace(stream, policy=_of_shape(stream.policy, known.copy().pop(), len(sides))) for stream in streams
+    )
+    return Prepared(
+        case=case,
+        flow=Flow(name="cases", sources=sources, streams={stream.name: stream for stream in shaped}, buckets=3),
+        rows=rows,
+        close=_close(case["config"], arrivals) + 1,
+        ends=ends,
+        read=read,
+    )
+
+
+def _point(item: Row) -> Row:
+    return item | {"end": item["start"] + 1}
+
+
+def _of_shape(policy: Any, shape: Shape, sides: int) -> Any:  # noqa: ANN401 - any policy
+    if hasattr(policy, "shapes"):
+        return replace(policy, shapes=(shape,) * sides)
+    return replace(policy, shape=shape) if hasattr(policy, "shape") else policy
+
+
+SIDES = ("left", "right")
+
+
+def _of_sides(operator: str, policy: Any) -> Stream:  # noqa: ANN401 - any policy
+    ids = ("id", "id_right" if operator == "join" else "id")
+    return Stream(
+        name="released", operator=operator, inputs=SIDES, by=(KEY,), policy=policy, ports=Ports(streams=SIDES),
+        shape=Shape.INTERVAL, event_ids=ids,
+    )  # fmt: skip
+
+
+def cti_union(case: Case) -> Prepared:
+    """Prepare a case of a union of two sides with their CTIs."""
+    _known(case["config"], "until_ms")
+    return _meeting(case, _of_sides("union", UnionPolicy(shapes=PAIR)), read=_read_released, sides=SIDES)
+
+
+def cti_join(case: Case) -> Prepared:
+    """Prepare a case of a join of two sides with their CTIs, on the key of the rows."""
+    _known(case["config"], "until_ms")
+    on = ("port",) if any("key" in item for item in case["input"]) else ()
+    return _meeting(case, _of_sides("join", JoinPolicy(shapes=PAIR, on=on)), read=_read_released, sides=SIDES)
+
+
+PAIR = (Shape.INTERVAL, Shape.INTERVAL)
+
+
+def cti_hopping_window(case: Case) -> Prepared:
+    """Prepare a case of windows that count."""
+    settings = case["config"]
+    _known(settings, "size", "hop", "until_ms")
+    policy = WindowPolicy(
+        shape=Shape.INTERVAL, size=settings["size"], hop=settings.get("hop") or settings["size"],
+        measures=("number=count",),
+    )  # fmt: skip
+    stream = Stream(
+        name="released", operator="window", inputs=("cases",), by=(KEY,), policy=policy, shape=Shape.INTERVAL,
+        event_ids=("id",),
+    )  # fmt: skip
+    return _meeting(case, stream, read=_read_released, sides=("cases",))
+
+
+def _read_released(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
+    output: list[Row] = []
+    released: list[Row] = []
+    for row in streams["released"]:
+        if row["kind"] == "cti":
+            output.append({"cti": _instant(row["event_time"]), "released": released})
+            released = []
+        else:
+            released.append(_shown_result(row))
+    return {"output": output}
+
+
+def _shown_result(row: Row) -> Row:
+    times = {"start": row["event_time"], "end": _instant(row["event_end"])}
+    if "number" in row:
+        return times | {"count": row["number"]}
+    names = [side["id"] for side in (row["item"], row.get("other")) if side]
+    return {"id": "+".join(names)} | times
+
+
+def cti_lifetime(case: Case) -> Prepared:
+    """Prepare a case of events that are shifted, or given a length, or both."""
+    settings = case["config"]
+    _known(settings, "shift", "length", "until_ms")
+    given, streams = "cases", []
+    if settings.get("shift") is not None or settings.get("length") is None:
+        streams.append(_passing("shift_time", given, ShiftTimePolicy(shift=settings.get("shift") or 0)))
+        given = "shift_time"
+    if settings.get("length") is not None:
+        streams.append(_passing("alter_duration", given, AlterDurationPolicy(duration=settings["length"])))
+    return _meeting(case, *streams, read=_read_lifetime, sides=("cases",))
+
+
+def _passing(operator: str, given: str, policy: Any) -> Stream:  # noqa: ANN401 - any policy
+    return Stream(name=operator, operator=operator, inputs=(given,), by=(KEY,), policy=policy, shape=Shape.INTERVAL)
+
+
+def _read_lifetime(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+    last = list(prepared.flow.streams)[-1]
+    shown = [
+        {"cti": _instant(row["event_time"])} if row["kind"] == "cti" else _shown_result(row) for row in streams[last]
+    ]
+    return {"output": shown}
+
+
 CASES: Mapping[str, Callable[[Case], Prepared]] = MappingProxyType(
     {
         "heartbeat": heartbeat,
@@ -349,5 +558,10 @@ CASES: Mapping[str, Callable[[Case], Prepared]] = MappingProxyType(
         "heartbeat_merge": heartbeat_merge,
         "cti_input": cti_input,
         "cti_liveliness": cti_liveliness,
+        "cti_import": cti_import,
+        "cti_union": cti_union,
+        "cti_join": cti_join,
+        "cti_hopping_window": cti_hopping_window,
+        "cti_lifetime": cti_lifetime,
     }
 )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipelines.engine.stages import Engine
+    from pipelines.flows.model import Source
 
 Case = dict[str, Any]
 Row = dict[str, Any]
@@ -101,10 +102,12 @@ def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> 
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
         first = group[0][1]
-        source = replace(first.flow.sources["cases"], feed=FeedSpec(kind="parquet", paths=("cases.parquet",)))
-        flow = replace(first.flow, sources={"cases": source})
-        rows = [{KEY: str(number), **_laid(row)} for number, case in group for row in case.rows]
-        pq.write_table(pa.Table.from_pylist(rows, schema=FEED), base / "cases.parquet")
+        flow = replace(first.flow, sources={name: _fed(source) for name, source in first.flow.sources.items()})
+        rows = [(row, {KEY: str(number), **_laid(row)}) for number, case in group for row in case.rows]
+        for name, source in flow.sources.items():
+            own = [laid for row, laid in rows if row.get("source", name) == name]
+            fed = pa.Table.from_pylist(own, schema=FEED).rename_columns(_feed_names(source))
+            pq.write_table(fed, base / f"{name}.parquet")
         start = min((row["at"] for _, case in group for row in case.rows), default=0)
         close = max(*(case.close for _, case in group), start + 1)
         final = close - 1 if first.ends else None
@@ -121,6 +124,16 @@ def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> 
     for number, case in group:
         mine = {name: [row for row in rows if _is_mine(row, number, case)] for name, rows in read.items()}
         yield number, case.read(case, mine)
+
+
+def _fed(source: Source) -> Source:
+    return replace(source, feed=FeedSpec(kind="parquet", paths=(f"{source.name}.parquet",)))
+
+
+def _feed_names(source: Source) -> list[str]:
+    """Give the feed's columns as a source calls them: the second side of a join calls all its own by other names."""
+    other = source.time.removeprefix("time")
+    return [name if name in (KEY, "port") else name + other for name in FEED.names]
 
 
 def _play(wanted: Backfill, start: int, readings: list[int], final: int | None) -> None:
@@ -154,6 +167,7 @@ def _rows(table: pa.Table) -> list[Row]:
         payload = json.loads(row["row"] or "{}") | json.loads(row["key"]) if "row" in row else row
         row[KEY] = payload.get(KEY)
         row["item"] = json.loads(payload["item"]) if payload.get("item") else None
+        row["other"] = json.loads(payload["item_right"]) if payload.get("item_right") else None
     return rows
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.durations import spell
 from pipelines.flows.plan import plan
@@ -69,7 +69,9 @@ def _box(title: str, words: Sequence[str], wide: int, sides: Sequence[str] = ())
 
 def _source_words(source: Source) -> list[str]:
     end = f" until `{source.end}`" if source.end else ""
-    edges = f", start or end by `{source.edge}`, one event by `{source.event_id}`" if source.edge else ""
+    said = "start, end" if source.event_id else "data"
+    edges = f", {said} or cti by `{source.edge}`" if source.edge else ""
+    edges += f", one event by `{source.event_id}`" if source.event_id else ""
     words = [
         f"= {_feed_words(source.feed)}",
         f"{SHAPES[source.shape.name]} at `{source.time}`{end}{edges}; a row arrives {_arrives(source)}",
@@ -103,6 +105,7 @@ def stream_words(stream: Stream) -> list[str]:
     """Say what a stream's operator does."""
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
+    from pipelines.operators.merge import MergePolicy
     from pipelines.operators.metronome import MetronomePolicy
 
     inputs = ", ".join(stream.inputs)
@@ -112,10 +115,50 @@ def stream_words(stream: Stream) -> list[str]:
     elif isinstance(stream.policy, MetronomePolicy):
         words = ["= metronome", f"a timer at each multiple of {spoken(stream.policy.interval)} of the clock"]
     elif isinstance(stream.policy, AdvanceTimePolicy):
-        words = [f"= advance_time of {inputs}{scope}", *advance_time_words(stream, stream.policy)]
-    else:
+        words = [f"= advance_time of {stream.inputs[0]}{scope}", *advance_time_words(stream, stream.policy)]
+    elif isinstance(stream.policy, MergePolicy):
         words = [f"= merge of {inputs}{scope}", *merge_words(stream, stream.policy)]
+    else:
+        words = [f"= {stream.operator} of {inputs}{scope}", *relation_words(stream.policy)]
     return [*([stream.about] if stream.about else []), *words]
+
+
+def relation_words(policy: Any) -> list[str]:  # noqa: ANN401 - of one of several operators
+    """Say in words what an operator does that events go through under CTIs."""
+    from pipelines.operators.alter_duration import AlterDurationPolicy
+    from pipelines.operators.filter import FilterPolicy
+    from pipelines.operators.join import JoinPolicy
+    from pipelines.operators.project import ProjectPolicy
+    from pipelines.operators.shift_time import ShiftTimePolicy
+    from pipelines.operators.window import WindowPolicy
+
+    released = "once the older of its sides' promises is past"
+    if isinstance(policy, FilterPolicy):
+        return [f"lets events through of which `{policy.where}` is true; the others go to the ledger"]
+    if isinstance(policy, ProjectPolicy):
+        return [f"{name} is {told}" for name, told in policy.parsed()]
+    if isinstance(policy, ShiftTimePolicy):
+        way = "later" if policy.shift >= 0 else "earlier"
+        return [f"events and promises are {spoken(abs(policy.shift))} {way}"]
+    if isinstance(policy, AlterDurationPolicy):
+        return [f"every event lasts {spoken(policy.duration)} from its start on"]
+    if isinstance(policy, JoinPolicy):
+        on = f" whose {', '.join(policy.on)} {'is' if len(policy.on) == 1 else 'are'} equal" if policy.on else ""
+        return [f"pairs events{on} while both last; a pair leaves {released} its start"]
+    if isinstance(policy, WindowPolicy):
+        return _window_words(policy)
+    return [f"an event leaves {released} its start, in order of starts"]
+
+
+def _window_words(policy: Any) -> list[str]:  # noqa: ANN401 - as it is asked
+    hop = "" if policy.hop == policy.size else f", a new one each {spoken(policy.hop)}"
+    group = f" for each {', '.join(policy.group)}" if policy.group else ""
+    measures = ", ".join(text.replace("=", " is ", 1) for text in policy.measures)
+    return [
+        f"windows of {spoken(policy.size)}{hop}, counted from 1970 UTC; a window's row{group} leaves with the first "
+        "promise at or past its end",
+        measures,
+    ]
 
 
 def heartbeat_words(policy: HeartbeatPolicy) -> list[str]:
@@ -167,6 +210,9 @@ def advance_time_words(stream: Stream, policy: AdvanceTimePolicy) -> list[str]:
         "ADJUST": "is moved to the promise where it reaches past it, else it goes to the ledger alone",
         "DIVERT": f"is kept unchanged in {', '.join(stream.sides)}",
     }[policy.late.name]
+    if len(stream.inputs) > 1:
+        taken = f"each promise of {stream.inputs[1]} is taken over"
+        promise = f"{promise}; {taken}" if after else taken
     words = [promise, f"what starts before the newest promise {late}"]
     if policy.shape.name == "EDGE":
         closes = policy.late_end.name == "CLOSE_AT_CTI"

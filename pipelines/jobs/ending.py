@@ -50,6 +50,7 @@ CODES = MappingProxyType(
         "pipelines.engine.flights.PackageMissingError": Exit.WRONG_USE,
         "pipelines.engine.keys.KeyTypeError": Exit.WRONG_USE,
         "pipelines.engine.keys.NullKeyError": Exit.RUN_FAILED,
+        "pipelines.engine.payload.PayloadError": Exit.WRONG_USE,
         "pipelines.engine.content.ContentTypeError": Exit.WRONG_USE,
         "pipelines.engine.refusals.CommitError": Exit.RUN_FAILED,
         "pipelines.engine.tables.TableError": Exit.RUN_FAILED,

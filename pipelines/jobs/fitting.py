@@ -39,7 +39,7 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
 
 def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
     seen: dict[str, tuple[str, pa.Field]] = {}
-    for given in stream.inputs:
+    for given in stream.inputs if stream.operator == "merge" else ():
         for field in known[given]:
             before, other = seen.setdefault(field.name, (given, field))
             if other.type != field.type:
@@ -53,10 +53,10 @@ def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
 def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
     import pyarrow as pa
 
-    from pipelines.engine.link import PORT
+    from pipelines.engine.payload import PORT
 
     ports = stream.ports
-    if ports is None:
+    if ports is None or stream.operator != "merge":
         return
     if ports.column is None:
         if PORT in there:

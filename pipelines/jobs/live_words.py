@@ -49,6 +49,42 @@ def waits_lines(known: KnownRun, awaited: Facts) -> list[tuple[str, str]]:
     return [("waits", _awaited_text(known, name, facts)) for name, facts in awaited.items()]
 
 
+def promise_lines(known: KnownRun, promises: Facts) -> list[tuple[str, str]]:
+    """Give a labelled line for each stream with CTIs, as `promises` has them."""
+    return [
+        ("promise", f"{name}: {_promise_text(known, facts)}{_open_text(known, facts)}")
+        for name, facts in promises.items()
+    ]
+
+
+def _promise_text(known: KnownRun, facts: Facts) -> str:
+    text = known.moments.text
+    if facts["cti_at"] is not None and facts["cti_at"] >= TABLE_INFINITY:
+        return "the newest CTI is ∞: all is released"
+    newest = f"the newest CTI is {text(second(facts['cti_at']))}"
+    if facts["timelines"] is not None:
+        newest += f", the oldest of {counted(facts['timelines'], 'timeline')} {text(second(facts['oldest_cti_at']))}"
+    if facts["waiting"] is None:
+        return newest
+    least = "" if facts["whole"] else "at least "
+    if not facts["waiting"]:
+        return f"{newest}, past every event{'' if facts['whole'] else ' of the last commits'}"
+    if facts["timelines"] is None:
+        newest += f", {spoken(facts['newest_event_at'] - facts['cti_at'])} behind the newest event"
+    return f"{newest}; {least}{counted(facts['waiting'], 'event waits', 'events wait')} for a CTI past {_it(facts)}"
+
+
+def _it(facts: Facts) -> str:
+    return "its start" if facts["waiting"] == 1 else "their start"
+
+
+def _open_text(known: KnownRun, facts: Facts) -> str:
+    if not facts["open"]:
+        return ""
+    since = known.moments.text(second(facts["open_since_at"]))
+    return f"; {counted(facts['open'], 'event is', 'events are')} open, the oldest since {since}"
+
+
 def _readings_text(known: KnownRun, live: Facts, now: int) -> str:
     readings, text = live["readings"], known.moments.text
     last = second(readings["last_at"])

@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from pipelines.engine.columns import TIME, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rich.table import Table
 
@@ -48,6 +49,26 @@ def csv_lines(page: pa.Table) -> Iterator[str]:
     for part in _chunks(page):
         columns = [pa_text(column.combine_chunks()) for column in part.columns]
         yield "\n".join(pc.binary_join_element_wise(*columns, ",").to_pylist())
+
+
+def print_pages(pages: Iterator[pa.Table], shape: str, tell: Callable[[str], object]) -> None:
+    """Print rows for machines.
+
+    Args:
+        pages: at least one table, which says the columns.
+        shape: `csv` or `jsonl`.
+        tell: prints a text.
+    """
+    if shape == "jsonl":
+        for page in pages:
+            for lines in json_lines(page):
+                tell(lines)
+        return
+    first = next(pages)
+    tell(csv_header(first.schema))
+    for page in chain([first], pages):
+        for lines in csv_lines(page):
+            tell(lines)
 
 
 def _chunks(page: pa.Table) -> Iterator[pa.Table]:

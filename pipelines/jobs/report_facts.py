@@ -121,7 +121,7 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         epochs=tuple(epoch_facts(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
         presence=read_presence(about.known, now) if about.span is None else None,
         certificate=certificate,
-        accounts=tuple(_account(stream, about) for stream in flow.streams.values()),
+        accounts=tuple(_account(stream, about) for stream in flow.streams.values() if stream.accountable),
         expectations=_expectations(checks),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
@@ -257,6 +257,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
 def _account(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
     before = counted(about.before, stream.name).get("held", 0) if about.before else 0
+    unaccounted = f"{stream.name} late_cti dropped" if stream.operator == "union" else ""
     rows_in = main = side = dropped = 0
     held = before
     for entry in about.published:
@@ -266,7 +267,9 @@ def _account(stream: Stream, about: Reported) -> report.Account:
         side += sum(map(entry.rows_of, stream.sides))
         lines = counted(entry, LEDGER).items()
         dropped += sum(
-            rows for words, rows in lines if words.split()[0] == stream.name and words.split()[2] == "dropped"
+            rows
+            for words, rows in lines
+            if words.split()[0] == stream.name and words.split()[2] == "dropped" and words != unaccounted
         )
         held = count.get("held", held)
     return report.Account(
@@ -279,7 +282,8 @@ def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | Non
     drawn = [stream for stream in flow.streams.values() if flow.sources_of(stream.name)]
     if not drawn:
         return None
-    punctual = [stream for stream in drawn if stream.operator == "advance_time"]
+    punctual = [stream for stream in drawn if stream.operator == "advance_time" and stream.sides]
+    punctual = punctual or [stream for stream in drawn if stream.operator == "advance_time"]
     stream = punctual[-1] if punctual else drawn[-1]
     source = flow.sources[flow.sources_of(stream.name)[0]]
     key = next((name for name in source.key if name in tables[stream.name].column_names), None)

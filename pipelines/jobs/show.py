@@ -1,8 +1,7 @@
-"""`pulseline show` and `pulseline ledger`: published rows and what happened to the others, for people and machines."""
+"""`pulseline show`: the published rows of a stream, for people and machines."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.light import spare_pandas
@@ -13,17 +12,16 @@ spare_pandas()
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.jobs.accounts import ACTIONS, KNOWN_REASONS, REASONS, Accounts
-from pipelines.jobs.counts import ledger_counts, stream_counts
+from pipelines.jobs.counts import stream_counts
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.known import KnownRun, offered, open_run
 from pipelines.jobs.moments import counted
-from pipelines.jobs.paging import ledger_pages, newest_row, stream_pages
-from pipelines.jobs.printing import csv_header, csv_lines, json_lines, rows_text, table_text, times_note
+from pipelines.jobs.paging import newest_row, stream_pages
+from pipelines.jobs.printing import print_pages, rows_text, times_note
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow.dataset as ds
 
@@ -61,7 +59,7 @@ def show_stream(  # noqa: PLR0913 - the options of the command
     where = _condition(known, stream, schema, key, kind) if commits else None
     pages = stream_pages(known.root, stream, commits, order, where, limit or None)
     if shape != "table":
-        _print_pages(pages, shape, tell)
+        print_pages(pages, shape, tell)
     elif not commits:
         tell(known.nothing_yet())
     else:
@@ -117,19 +115,6 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         raise WrongUse(f"the key column `{name}` is {kind}; --key gives `{text}`, which is none") from None
 
 
-def _print_pages(pages: Iterator[pa.Table], shape: str, tell: Tell) -> None:
-    if shape == "jsonl":
-        for page in pages:
-            for lines in json_lines(page):
-                tell(lines)
-        return
-    first = next(pages)
-    tell(csv_header(first.schema))
-    for page in pages:
-        for lines in csv_lines(page):
-            tell(lines)
-
-
 def _print_rows(known: KnownRun, stream: str, rows: pa.Table, tell: Tell) -> None:
     if not rows.num_rows:
         return
@@ -179,79 +164,3 @@ def _sampled_keys(known: KnownRun, stream: str, columns: Sequence[str]) -> list[
     keys = rows.group_by(list(columns)).aggregate([]).to_pylist()
     whole = (row for row in keys if None not in row.values())
     return sorted(",".join(str(row[name]) for name in columns) for row in whole)
-
-
-def show_ledger(flow: str, reason: str | None, limit: int, shape: str, run: str, tell: Tell) -> None:  # noqa: PLR0913 - the options of the command
-    """Count what the ledger holds, and say in words what happened to each row.
-
-    Args:
-        flow: name of the flow or path of its file.
-        reason: only lines with this reason.
-        limit: at most so many lines; 0 for all.
-        shape: `table` in words and local time, or `csv` and `jsonl` in UTC with every column.
-        run: name of the run.
-        tell: prints a text.
-
-    Raises:
-        WrongUse: no such flow, run or reason, or a negative limit.
-    """
-    known = open_run(flow, run)
-    if limit < 0:
-        raise WrongUse(f"--limit must be 0 (all) or more; it is {limit}")
-    counts = ledger_counts(known)
-    there = sorted({reason_there for _, reason_there, _ in counts})
-    if reason is not None and reason not in {*KNOWN_REASONS, *there}:
-        raise WrongUse(f"no reason `{reason}`{offered(reason, there or sorted(KNOWN_REASONS))}")
-    commits = [row.commit for row in known.state.published]
-    where = None if reason is None else pc.field("reason") == reason
-    pages = ledger_pages(known.root, commits, where, limit or None)
-    if shape != "table":
-        _print_pages(pages, shape, tell)
-    elif not commits:
-        tell(known.nothing_yet())
-    elif not counts:
-        tell(f"the ledger of {known.name} is empty: every row that landed is in a stream")
-    else:
-        asked = Counter({words: rows for words, rows in counts.items() if reason in {None, words[1]}})
-        _print_counts(known, asked, tell)
-        _print_lines(known, reason, asked.total(), pages, tell)
-
-
-def _print_counts(known: KnownRun, counts: Counter[tuple[str, str, str]], tell: Tell) -> None:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    tell(
-        table_text(
-            {
-                "rows": [f"{count:,}" for _, count in ranked],
-                "where": [stream for (stream, _, _), _ in ranked],
-                "reason": [reason for (_, reason, _), _ in ranked],
-                "action": [action for (_, _, action), _ in ranked],
-                "in words": [_meaning(known, *words) for words, _ in ranked],
-            },
-            ["rows"],
-            wraps="in words",
-        )
-    )
-    tell("")
-
-
-def _meaning(known: KnownRun, stream: str, reason: str, action: str) -> str:
-    why = REASONS.get(reason, reason.replace("_", " "))
-    done = ACTIONS.get(action, action).format(side=f"{stream}.diverted")
-    return f"{why}; {done}".format(arrival=known.sources.get(stream, {}).get("arrival", "arrival"))
-
-
-def _print_lines(known: KnownRun, reason: str | None, total: int, pages: Iterator[pa.Table], tell: Tell) -> None:
-    rows = pa.concat_tables(pages)
-    if not rows.num_rows:
-        tell(f"no line has the reason {reason}")
-        return
-    tell(table_text(Accounts(known).columns(rows), wraps="what happened"))
-    tell("")
-    of = f" with the reason {reason}" if reason else ""
-    shown = (
-        f"all {counted(total, 'line')}{of}"
-        if rows.num_rows >= total
-        else (f"the first {rows.num_rows:,} of {counted(total, 'line')}{of}; --limit 0 shows all")
-    )
-    tell(f"{shown} · {times_note(rows, known.moments)}")

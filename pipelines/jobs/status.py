@@ -14,7 +14,15 @@ spare_pandas()
 from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.known import KnownRun, open_run
-from pipelines.jobs.live_words import live_lines, milliseconds, moments_span, second, sources_text, waits_lines
+from pipelines.jobs.live_words import (
+    live_lines,
+    milliseconds,
+    moments_span,
+    promise_lines,
+    second,
+    sources_text,
+    waits_lines,
+)
 from pipelines.jobs.moments import NOTHING, counted, spoken, utc_text
 from pipelines.jobs.presence_words import presence_lines
 from pipelines.jobs.printing import table_text
@@ -75,6 +83,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     labelled += live_lines(known, live, facts["now_at"]) if live else []
     labelled += waits_lines(known, facts["awaited"])
+    labelled += promise_lines(known, facts["promises"])
     lines = [f"{label:<11}{text}" for label, text in labelled]
     tables = [sources_text(known, live), ""] if live else []
     tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []

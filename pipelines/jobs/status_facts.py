@@ -15,6 +15,7 @@ from pipelines.jobs.gate import blocking
 from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
+from pipelines.jobs.promised import promises
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
     facts["awaited"] = {} if ended else awaited(known)
+    facts["promises"] = promises(known, facts["streams"])
     sources = presence_of(known, facts["lease"], facts["live"], now)
     return facts | {"sources": sources, "next": _next(known, facts)}
 

@@ -38,7 +38,7 @@ from pipelines.operators.scan import (
     Per,
     drain,
     grown,
-    place_main,
+    next_place,
     taken_up,
 )
 
@@ -156,24 +156,37 @@ class Numbers(NamedTuple):
     max_ahead: int
 
 
+class Row(NamedTuple):
+    """One row of the input: the helpers of the scan take numbers and records alone.
+
+    An array that is handed on is counted again and again, which costs several times what judging a row does.
+    """
+
+    number: int
+    kind: int
+    key: int
+    arrival: int
+    place: int
+    time: int
+    end: int
+
+
 @compiled
-def _write(rows: Rows, i, src, fate, reason, place, time, end, s, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    row = out[n]
-    row["src"] = src
-    row["key"] = rows.key[i]
-    row["kind"] = rows.kind[i]
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = rows.arrival[i]
-    row["place"] = place
-    row["event_time"] = time
-    row["event_end"] = end
-    row["due_at"] = NULL
+def _write(row: Row, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    out["src"] = src
+    out["key"] = key
+    out["kind"] = kind
+    out["fate"] = fate
+    out["reason"] = reason
+    out["arrival"] = row.arrival
+    out["place"] = place
+    out["event_time"] = time
+    out["event_end"] = end
+    out["due_at"] = NULL
     governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
-    row["cti"] = s["cti"] if governed else NULL
-    row["cti_arrival"] = s["cti_arrival"] if governed else NULL
-    row["cti_place"] = s["cti_place"] if governed else NULL
-    return n + 1
+    out["cti"] = s["cti"] if governed else NULL
+    out["cti_arrival"] = s["cti_arrival"] if governed else NULL
+    out["cti_place"] = s["cti_place"] if governed else NULL
 
 
 @compiled
@@ -187,56 +200,50 @@ def _place_side(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 
 @compiled
-def _leave(rows: Rows, i, state, fate, reason, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    k = rows.key[i]
-    s = state[k]
-    place = rows.place[i]
+def _leave(row: Row, s, fate, reason, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    place = row.place
     if fate == MAIN:
-        place = place_main(state, k, rows.arrival[i])
+        place = next_place(s, row.arrival)
     elif fate == SIDE:
-        place = _place_side(s, rows.arrival[i])
-    return _write(rows, i, i, fate, reason, place, time, end, s, out, n)
+        place = _place_side(s, row.arrival)
+    _write(row, s, row.number, row.kind, row.key, fate, reason, place, time, end, out)
 
 
 @compiled
-def _promise(rows: Rows, i, src, state, k, time, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Emit a CTI at `time`, if it moves time forward."""
-    s = state[k]
+def _promise(row: Row, src, s, key, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Emit a CTI at `time`, if it moves time forward; give how many rows that is."""
     if time <= s["cti"]:
-        return n
-    place = place_main(state, k, rows.arrival[i])
-    n = _write(rows, i, src, MAIN, NONE, place, time, NULL, s, out, n)
-    out[n - 1]["kind"] = CTI
-    out[n - 1]["key"] = k
+        return 0
+    place = next_place(s, row.arrival)
+    _write(row, s, src, CTI, key, MAIN, NONE, place, time, NULL, out)
     s["cti"] = time
-    s["cti_arrival"] = rows.arrival[i]
+    s["cti_arrival"] = row.arrival
     s["cti_place"] = place
-    return n
+    return 1
 
 
 @compiled
-def _event(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge a point, an interval or a start edge: (fate, reason, start with which it leaves)."""
-    time, edge = rows.event_time[i], rows.kind[i] == START
-    if edge and opens[rows.event_id[i]]["status"] != CLOSED:
+    time, edge = row.time, row.kind == START
+    if edge and event["status"] != CLOSED:
         return GONE, REUSED, time
-    if p.shape == Shape.INTERVAL and not edge and rows.event_end[i] <= time:
+    if p.shape == Shape.INTERVAL and not edge and row.end <= time:
         return GONE, EMPTY, time
     if time >= s["cti"]:
         return MAIN, NONE, time
     if p.late == Late.DIVERT:
         return SIDE, LATE, time
-    reaches = s["cti"] != INFINITY if edge else p.shape == Shape.INTERVAL and rows.event_end[i] > s["cti"]
+    reaches = s["cti"] != INFINITY if edge else p.shape == Shape.INTERVAL and row.end > s["cti"]
     if p.late == Late.ADJUST and reaches:
         return MAIN, LATE, s["cti"]
     return GONE, LATE, time
 
 
 @compiled
-def _remember_start(rows: Rows, i, fate, reason, start, opens) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    if rows.kind[i] != START or reason == REUSED:
+def _remember_start(row: Row, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    if row.kind != START or reason == REUSED:
         return
-    event = opens[rows.event_id[i]]
     event["start"] = start
     if fate == SIDE:
         event["status"] = DIVERTED_START
@@ -247,10 +254,11 @@ def _remember_start(rows: Rows, i, fate, reason, start, opens) -> None:  # type:
 
 
 @compiled
-def _end_edge(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _end_edge(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge an end edge: (fate, reason, start, end with which it leaves)."""
-    event = opens[rows.event_id[i]]
-    status, start, end = event["status"], rows.event_time[i], rows.event_end[i]
+    status, start, end = event["status"], row.time, row.end
+    if end == NULL:
+        return MAIN, NULL_TIME, start, end
     if status == CLOSED:
         return GONE, ORPHAN, start, end
     if status == DROPPED_START or status == DIVERTED_START:
@@ -265,7 +273,7 @@ def _end_edge(p: Numbers, rows: Rows, i, s, opens):  # type: ignore[no-untyped-d
     if p.late_end == LateEnd.CLOSE_AT_CTI:
         event["status"] = CLOSED
         return MAIN, LATE_END, start, s["cti"]
-    return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, rows.event_time[i], end
+    return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, row.time, end
 
 
 @compiled
@@ -286,32 +294,32 @@ def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-unty
 
 
 @compiled
-def _received(p: Numbers, rows: Rows, i, state, opens, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Take in one row of the operator's own input, with the CTI that it causes behind it."""
-    kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
-    s = state[k]
+def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Take in one row of the operator's own input, with the CTI that it causes `behind` it; give how many leave."""
+    kind, time = row.kind, row.time
     if kind == CTI:
         if time > s["cti"]:
-            return _promise(rows, i, i, state, k, time, out, n)
-        return _leave(rows, i, state, GONE, LATE_CTI, time, NULL, out, n)
+            return _promise(row, row.number, s, row.key, time, out)
+        _leave(row, s, GONE, LATE_CTI, time, NULL, out)
+        return 1
     if kind == END:
-        if rows.event_end[i] == NULL:
-            return _leave(rows, i, state, MAIN, NULL_TIME, time, NULL, out, n)
-        fate, reason, start, end = _end_edge(p, rows, i, s, opens)
-        return _leave(rows, i, state, fate, reason, start, end, out, n)
-    if time == NULL or (kind == DATA and p.shape == Shape.INTERVAL and rows.event_end[i] == NULL):
-        return _leave(rows, i, state, MAIN, NULL_TIME, time, rows.event_end[i], out, n)
+        fate, reason, start, end = _end_edge(p, row, s, event)
+        _leave(row, s, fate, reason, start, end, out)
+        return 1
+    if time == NULL or (kind == DATA and p.shape == Shape.INTERVAL and row.end == NULL):
+        _leave(row, s, MAIN, NULL_TIME, time, row.end, out)
+        return 1
     fate, reason, start = MAIN, NONE, time
-    counted = time - rows.arrival[i] <= p.max_ahead
+    counted = time - row.arrival <= p.max_ahead
     if kind != TIMER:
-        fate, reason, start = _event(p, rows, i, s, opens)
-        _remember_start(rows, i, fate, reason, start, opens)
+        fate, reason, start = _event(p, row, s, event)
+        _remember_start(row, fate, reason, start, event)
         if reason == NONE and not counted:
             reason = AHEAD
-    n = _leave(rows, i, state, fate, reason, start, rows.event_end[i], out, n)
-    if _passes(p, s, kind, time, counted):
-        n = _promise(rows, i, -1, state, k, min(max(time - p.delay, MIN_TIME), MAX_TIME), out, n)
-    return n
+    _leave(row, s, fate, reason, start, row.end, out)
+    if not _passes(p, s, kind, time, counted):
+        return 1
+    return 1 + _promise(row, -1, s, row.key, min(max(time - p.delay, MIN_TIME), MAX_TIME), behind)
 
 
 @compiled
@@ -319,20 +327,21 @@ def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyp
     """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
-        kind = rows.kind[i]
+        kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
         if n + 2 > len(out):
             return i, n
+        row = Row(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
         if kind == FINAL and p.at_end == AtEnd.INFINITY:
-            for k in range(len(state)):
+            for every in range(len(state)):
                 if n < len(out):
-                    n = _promise(rows, i, -1, state, k, INFINITY, out, n)
+                    n += _promise(row, -1, state[every], every, INFINITY, out[n])
             if n == len(out):
                 return i, n
         elif kind == CTI and rows.port[i] == IMPORTED:
-            if rows.key[i] >= 0:
-                n = _promise(rows, i, -1, state, rows.key[i], rows.event_time[i], out, n)
+            if k >= 0:
+                n += _promise(row, -1, state[k], k, time, out[n])
         elif kind != READING and kind != FINAL:
-            n = _received(p, rows, i, state, opens, out, n)
+            n += _received(p, row, state[k], opens[rows.event_id[i]], out[n], out[n + 1])
         i += 1
     return i, n
 

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late
+from pipelines.operators.alter_duration import AlterDuration
+from pipelines.operators.filter import Filter, FilterPolicy
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
+from pipelines.operators.join import Join, JoinPolicy
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.merge import Merge, MergePolicy
 from pipelines.operators.metronome import Metronome, MetronomePolicy
+from pipelines.operators.project import Project
 from pipelines.operators.rows import Fate, Kind, Rows, Shape, out_buffer
+from pipelines.operators.shift_time import ShiftTime
+from pipelines.operators.union import Union, UnionPolicy
+from pipelines.operators.window import Window, WindowPolicy
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OPERATORS: Mapping[str, type[Heartbeat | Metronome | Merge | AdvanceTime]] = MappingProxyType(
-    {operator.name: operator for operator in (Heartbeat, Metronome, Merge, AdvanceTime)}
+OPERATORS: Mapping[str, type[Any]] = MappingProxyType(
+    {
+        operator.name: operator
+        for operator in (
+            *(Heartbeat, Metronome, Merge, AdvanceTime),
+            *(Filter, Project, ShiftTime, AlterDuration, Union, Join, Window),
+        )
+    }
 )
 
 
@@ -34,6 +47,10 @@ def warm_up() -> None:
         Metronome(MetronomePolicy(interval=1)),
         Merge(MergePolicy(ports=1)),
         AdvanceTime(AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP)),
+        Filter(FilterPolicy(where="true")),
+        Union(UnionPolicy(shapes=(Shape.POINT, Shape.POINT))),
+        Join(JoinPolicy(shapes=(Shape.POINT, Shape.POINT))),
+        Window(WindowPolicy(shape=Shape.POINT, size=1, hop=1, measures=("events=count",))),
     )
     for operator in shortest:
         operator.grow(1, 1)

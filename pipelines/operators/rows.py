@@ -92,6 +92,14 @@ class Reason(IntEnum):
     """The row came in after the stream had ended."""
     LATE_CTI = 15
     """The enqueued CTI would not move time forward."""
+    FILTERED = 16
+    """The condition of a filter is not true of the row."""
+    MAX_WINDOWS = 17
+    """The event is in more windows than `max_windows` allows, and is counted in none."""
+    OUT_OF_TIME = 18
+    """The event's new times would lie outside the years 1 to 9999."""
+    DURATION_SET = 19
+    """The end edge of an event whose duration was set when it started."""
 
 
 OUT = np.dtype(
@@ -114,7 +122,8 @@ OUT = np.dtype(
 )
 """One row that a scan gives. `src` is the row of the input block (held rows first) that the payload comes from, -1 for
 timers and generated CTIs; `event_time` and `event_end` are the times with which the row leaves (the input's own where
-it does not leave); `cti*` name the CTI that governed a violation."""
+it does not leave); `due_at` is of a timer when it was due, of a join's result its right row, of a window's row its
+accumulator, else NULL; `cti*` name the CTI that governed a violation."""
 
 
 class Rows(NamedTuple):

@@ -93,7 +93,12 @@ def sighted(blind: Blind, instant: int) -> int:
 @compiled
 def place_main(state, k, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba infers records
     """Number the next row of key `k` in the main stream: places count from 1 within one arrival."""
-    s = state[k]
+    return next_place(state[k], arrival)
+
+
+@compiled
+def next_place(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Number the next row of the main stream whose state `s` is; who has an array of states hands on one record."""
     if s["last_arrival"] == arrival:
         s["last_place"] += 1
     else:

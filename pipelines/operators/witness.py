@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs, Records
 
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
-BOUNDS = {"heartbeat": "sent", "advance_time": "cti"}
+BOUNDS = {"heartbeat": "sent", "advance_time": "cti", "union": "cti", "join": "cti", "window": "promised"}
 """By operator that makes a promise: the field of its state that says what was promised last."""
 
 
@@ -42,7 +42,7 @@ def breaks(operator: str, main: Leaving, bound: Longs, keys: int) -> int:
     that was sent before it.
 
     Args:
-        operator: `heartbeat` or `advance_time`.
+        operator: one that makes a promise.
         main: rows that leave, in order.
         bound: from `bounds`; keys that came since were promised nothing.
         keys: how many keys there are now.

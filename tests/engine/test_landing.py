@@ -272,6 +272,39 @@ def test_edges_land_as_starts_and_ends(tmp_path: Path) -> None:
     assert [row["reason"] for row in ledger(sequence)] == ["unknown_edge"]
 
 
+PROMISES = """
+flow: f
+buckets: 1
+sources:
+  rows:
+    {feed: {csv: f.csv, types: {at: timestamp, time: timestamp, until: timestamp}}, key: key, time: time, arrival: at,
+     edge: says, shape: SHAPE}
+streams:
+  promised: {advance_time: rows, every: {events: 9}, late: drop}
+"""
+
+
+@pytest.mark.parametrize("shape", ["point", "interval, end: until"])
+def test_promises_among_the_rows_of_a_csv_feed_land_as_such(tmp_path: Path, shape: str) -> None:
+    (tmp_path / "f.yaml").write_text(PROMISES.replace("SHAPE", shape))
+    said = [("a", "data"), ("a", "cti"), ("b", "data"), ("b", "start"), ("b", ""), ("", "cti")]
+    lines = [
+        f"{key},{word},{moment(6 + hour)},{moment(hour)},{moment(9) if word == 'data' else ''}\n"
+        for hour, (key, word) in enumerate(said, start=1)
+    ]
+    (tmp_path / "f.csv").write_text("key,says,at,time,until\n" + "".join(lines))
+    flow = read_flow(tmp_path / "f.yaml")
+    sequence = land_interval(tmp_path / "landing", flow, 0, DAY, open_recordings(flow, tmp_path))
+
+    rows = landed(sequence).to_pylist()
+    assert [(row["kind"], row["key"], row["event_time"].hour) for row in rows] == [
+        ("data", "a", 1), ("cti", "a", 2), ("data", "b", 3),
+    ]  # fmt: skip
+    assert [row["event_end"] is not None for row in rows] == ([False] * 3 if shape == "point" else [True, False, True])
+    assert [row["reason"] for row in ledger(sequence)] == ["unknown_edge", "unknown_edge", "null_key"]
+    assert [json.loads(row["row"])["says"] for row in ledger(sequence)] == ["start", None, "cti"]
+
+
 def test_intervals_land_with_their_ends(tmp_path: Path) -> None:
     sequence = land(tmp_path, line("a", 1, 1), shape=Shape.INTERVAL, end="at")
     assert landed(sequence)["event_end"].to_pylist() == [dt.datetime(1970, 1, 1, 1, tzinfo=dt.UTC)]

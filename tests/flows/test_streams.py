@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -8,11 +9,18 @@ import pytest
 from pipelines.flows.errors import FlowError
 from pipelines.flows.model import Flow
 from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
+from pipelines.operators.alter_duration import AlterDurationPolicy
+from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import AtEnd as MergeEnd
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
+from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import Shape
+from pipelines.operators.shift_time import ShiftTimePolicy
+from pipelines.operators.union import UnionPolicy
+from pipelines.operators.window import WindowPolicy
 
 if TYPE_CHECKING:
     from tests.flows.conftest import Read
@@ -146,9 +154,19 @@ def test_the_shape_of_a_source_comes_through_to_advance_time(read: Read) -> None
         ("heartbeet: d, interval: 1m", "unknown key `heartbeet` in stream `x`", "heartbeat"),
         ("interval: 1m", "no operator in stream `x`", None),
         ("", "no operator in stream `x`", None),
-        ("join: [d, d], on: k", "`join`, which is not built yet,", None),
-        ("union: [d, d]", "`union`, which is not built yet,", None),
-        ("advance_time: d, import: d, late: drop", "`import`, which is not built yet,", None),
+        ("join: [d, d], on: k", "`d` twice under `join`", None),
+        ("join: d, on: k", "1 inputs of `join`", None),
+        ("join: [d, b], on: k", "`d`, which has no CTIs,", None),
+        ("union: [d, b]", "`d`, which has no CTIs,", None),
+        ("window: d, size: 1h, measures: {n: count}", "`d`, which has no CTIs,", None),
+        ("filter: d, where: 'dep_delay >'", "`where: dep_delay >`", None),
+        ("filter: d, where: 'rand() < 0.5'", "`where: rand() < 0.5`", None),
+        ("project: d, columns: {origin: dest}", "`origin`, a column that is the key and stays,", None),
+        ("project: d, columns: {kind: dest}", "`kind`, a column that every stream has,", None),
+        ("alter_duration: d, duration: 0s", "`duration: 0s`", None),
+        ("shift_time: d", "no `shift` in stream `x`", None),
+        ("advance_time: d, import: b, late: drop", "`b`, which has no CTIs,", None),
+        ("replay: d", "`replay`, which is not built yet,", None),
         ("heartbeat: d, interval: 1m, parallel: true", "`parallel`, which is not built yet,", None),
         ("heartbeat: d, merge: d", "both `heartbeat` and `merge`", None),
         ("heartbeat: [d, d], interval: 1m", "`d` twice under `heartbeat`", None),
@@ -240,3 +258,93 @@ def test_a_merge_of_two_shapes_is_refused(read: Read) -> None:
     edges = f"  g: {{feed: nycflights13.departures, {KEYED}, shape: interval, end: u}}\n"
     with pytest.raises(FlowError, match="`g` of another shape than `d`"):
         read(sources=TWO + edges, streams="  m: {merge: [d, g]}\n")
+
+
+PROMISED = """\
+  c: {advance_time: d, every: {events: 5}, late: drop}
+  k: {advance_time: d, every: {events: 5}, late: drop, by: key}
+"""
+
+
+def test_the_operators_that_events_go_through_are_read(read: Read) -> None:
+    flow = read(
+        streams=PROMISED
+        + """\
+  f: {filter: c, where: 'dep_delay > 15'}
+  p: {project: f, columns: {late: 'dep_delay / 60.0e0'}}
+  s: {shift_time: p, shift: -15m}
+  a: {alter_duration: s, duration: 1h}
+  u: {union: [c, f]}
+  j: {join: [c, a], on: [late]}
+  w: {window: u, size: 1h, hop: 15m, group: origin, measures: {n: count, worst: max(dep_delay)}}
+"""
+    )
+    assert flow.streams["f"].policy == FilterPolicy(where="dep_delay > 15")
+    assert flow.streams["p"].policy == ProjectPolicy(columns=("late=dep_delay / 60.0e0",))
+    assert flow.streams["s"].policy == ShiftTimePolicy(shift=-900_000_000)
+    assert flow.streams["a"].policy == AlterDurationPolicy(duration=3_600_000_000)
+    assert flow.streams["u"].policy == UnionPolicy(shapes=(Shape.POINT, Shape.POINT))
+    assert flow.streams["j"].policy == JoinPolicy(shapes=(Shape.POINT, Shape.INTERVAL), on=("late",))
+    assert flow.streams["w"].policy == WindowPolicy(
+        shape=Shape.POINT,
+        size=3_600_000_000,
+        hop=900_000_000,
+        group=("origin",),
+        measures=("n=count", "worst=max(dep_delay)"),
+    )
+    shapes = [flow.streams[name].shape for name in "fpsaujw"]
+    assert shapes == [Shape.POINT] * 3 + [Shape.INTERVAL, Shape.POINT, Shape.INTERVAL, Shape.INTERVAL]
+    assert Flow.from_definition(json.loads(json.dumps(flow.definition()))) == flow
+
+
+def test_what_a_stream_imports_is_a_second_input_that_no_row_comes_from(read: Read) -> None:
+    stream = "  x: {advance_time: d, import: c, late: adjust}\n"
+    flow = read(streams=PROMISED + stream)
+    assert (flow.streams["x"].inputs, flow.streams["x"].feeding) == (("d", "c"), ("d",))
+    keyed = read(streams=PROMISED + "  x: {advance_time: d, import: k, late: adjust, by: key}\n")
+    assert keyed.streams["x"].by == ("origin",)
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [
+        ("advance_time: d, import: k, late: drop", "`k`, whose CTIs each bind one origin alone,"),
+        ("advance_time: d, import: c, late: drop, by: key", "`c` with CTIs for the whole stream"),
+        ("advance_time: d, import: c", "no `late`"),
+        ("union: [c, k]", "`c` with CTIs for the whole stream, and `k` with CTIs for origin,"),
+        ("union: [c]", "1 inputs of `union`"),
+        ("join: [c, f, g]", "3 inputs of `join`"),
+        ("window: c, size: 0s, measures: {n: count}", "`size: 0s`"),
+        ("window: c, size: 1h, measures: {}", "measures 'none'"),
+        ("window: c, size: 1h, measures: {n: average(dep_delay)}", "`n: average(dep_delay)`"),
+        ("window: c, size: 1h, measures: {n: sum}", "`n: sum`"),
+        ("window: c, size: 1h, measures: {place: count}", "`place`, a column that every stream has,"),
+    ],
+)
+def test_what_promises_do_not_fit_is_refused(read: Read, stream: str, told: str) -> None:
+    more = "  f: {filter: c, where: 'true'}\n  g: {filter: c, where: 'true'}\n"
+    with pytest.raises(FlowError, match=re.escape(told)):
+        read(streams=PROMISED + more + f"  x: {{{stream}}}\n")
+
+
+def test_a_stream_replaces_all_that_its_source_says_of_its_ctis(read: Read) -> None:
+    said = "advance_time: {every: {events: 7}, delay: 1h, late: adjust}"
+    sources = f"  d: {{feed: nycflights13.departures, key: origin, time: t, arrival: r, {said}}}\n"
+    flow = read(
+        sources=sources, streams="  c: {advance_time: d}\n  e: {advance_time: d, every: {events: 3}, late: drop}\n"
+    )
+    assert flow.streams["c"].policy == AdvanceTimePolicy(
+        shape=Shape.POINT, late=Late.ADJUST, events=7, delay=3_600_000_000, max_ahead=DAY
+    )
+    assert flow.streams["e"].policy == AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, events=3, max_ahead=DAY)
+    with pytest.raises(FlowError, match="no `late` in `advance_time` of source `d`"):
+        read(sources=sources.replace(", late: adjust", ""), streams="  c: {advance_time: d}\n")
+
+
+def test_ctis_may_come_with_the_rows_of_a_source_alone(read: Read) -> None:
+    sources = f"  d: {{feed: nycflights13.departures, {KEYED}, edge: kind_of_row}}\n"
+    flow = read(
+        sources=sources,
+        streams="  c: {advance_time: d, late: drop}\n  w: {window: d, size: 1h, measures: {n: count}}\n",
+    )
+    assert flow.streams["c"].policy == AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, max_ahead=DAY)

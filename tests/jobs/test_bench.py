@@ -1,10 +1,11 @@
-"""What the bench compares with does the same work: Spark's own heartbeat sends the same timers."""
+"""What the bench compares with does the same work: the same timers, and the same answer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
 from pipelines.engine.columns import ticks
 from pipelines.engine.core import CoreEngine
@@ -14,12 +15,14 @@ from pipelines.jobs.bench.figures import Figure, tell_figures
 from pipelines.jobs.bench.generated import Recorded, chunks, record
 from pipelines.jobs.bench.heartbeat import SLACK
 from pipelines.jobs.bench.peers import beating
+from pipelines.jobs.bench.punctuate import Bench, backfilled, from_files, on_spark, scanned, streamed
+from pipelines.jobs.bench.punctuators import PEERS, over_columns
+from pipelines.jobs.bench.stamps import DELAY, EVENTS, Answer, Stamps, drawn, record_stamps
+from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.conftest import LentSpark
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     """Device, event time, arrival."""
 
 ROWS, KEYS = 60_000, 20
+STAMPS = 140_500
+"""Timestamps: one candidate is late itself, and the last one is not the last row."""
 
 
 def ours(feed: Recorded) -> set[Timer]:
@@ -72,3 +77,68 @@ def test_a_target_that_is_missed_is_told_and_is_the_exit_status() -> None:
     assert tell_figures([held], as_json=False, echo=said.append) == 0
     assert tell_figures([held, rate], as_json=False, echo=said.append) == 1
     assert said[-1] == "two: 9 rows/s, 19.00 times it (at least 20: NOT held)"
+
+
+@pytest.fixture(scope="module")
+def stamps(tmp_path_factory: pytest.TempPathFactory) -> Stamps:
+    return record_stamps(tmp_path_factory.mktemp("stamps") / "feed", STAMPS)
+
+
+@pytest.fixture(scope="module")
+def policy(stamps: Stamps) -> AdvanceTimePolicy:
+    policy = stamps.flow.streams["out"].policy
+    assert isinstance(policy, AdvanceTimePolicy)
+    return policy
+
+
+@pytest.fixture(scope="module")
+def right() -> Answer:
+    """Go through the timestamps one by one."""
+    newest, candidates, drops, total = None, 0, 0, 0
+    for received, stamp in enumerate(drawn(STAMPS).tolist(), start=1):
+        drops += newest is not None and stamp < newest
+        if received % EVENTS == 0:
+            newest = max(stamp - DELAY, stamp - DELAY if newest is None else newest)
+            candidates, total = candidates + 1, total + newest
+    return Answer(candidates, drops, total)
+
+
+def test_the_answer_is_worth_asking_for(right: Answer) -> None:
+    stamps = drawn(STAMPS)[EVENTS - 1 :: EVENTS]
+
+    assert right.candidates == STAMPS // EVENTS
+    assert right.drops > STAMPS / 1_000
+    assert (stamps[1:] < stamps[:-1]).any(), "a candidate that sends no CTI"
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_a_peer_gives_the_answer(peer: str, stamps: Stamps, right: Answer) -> None:
+    if not PEERS[peer].is_installed:
+        pytest.skip(f"{PEERS[peer].package} is not installed")
+
+    assert PEERS[peer].answer(stamps.files) == right
+
+
+def test_the_compiled_function_gives_the_answer(stamps: Stamps, policy: AdvanceTimePolicy, right: Answer) -> None:
+    assert scanned(policy, [drawn(STAMPS)]) == right
+    assert from_files(policy, stamps.files) == right
+    assert over_columns(drawn(STAMPS)) == right
+
+
+def test_spark_and_what_is_committed_give_the_answer(
+    spark: LentSpark, stamps: Stamps, policy: AdvanceTimePolicy, right: Answer
+) -> None:
+    assert on_spark(spark, policy, stamps.files) == right
+    assert backfilled(stamps, spark).answer == right
+    took, answer = streamed(stamps, CoreEngine())
+    assert answer == right
+    assert len(took) > 1
+
+
+def test_a_wrong_answer_is_told_and_is_the_exit_status(spark: LentSpark, stamps: Stamps, right: Answer) -> None:
+    bench, said = Bench(stamps, spark, right), list[str]()
+    wrong = right._replace(drops=right.drops + 1)
+
+    assert tell_figures(bench.measured("theirs", lambda: right), as_json=False, echo=said.append) == 0
+    assert tell_figures(bench.measured("ours", lambda: wrong), as_json=False, echo=said.append) == 1
+    assert f"ours answers {tuple(wrong)} and not {tuple(right)}" in said[1]

@@ -21,7 +21,8 @@ from pipelines.engine import readers
 from pipelines.engine.tables import NewFile, add_files, create, stream_path
 from pipelines.jobs import paging
 from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.show import show_ledger, show_stream
+from pipelines.jobs.ledger import Asked, show_ledger
+from pipelines.jobs.show import show_stream
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -37,7 +38,7 @@ def show(  # noqa: PLR0913 - the options of the command
 
 
 def ledger(house: House, reason: str | None = None, limit: int = 0, shape: str = "table") -> str:
-    show_ledger("tiny", reason, limit, shape, "main", house.tell)
+    show_ledger("tiny", Asked(reason=reason), limit, shape, "main", house.tell)
     return house.text
 
 
@@ -233,7 +234,7 @@ def test_the_ledger_takes_a_reason_and_a_limit(ran: House) -> None:
     assert json.loads(lines[0]["row"])["number"] == 7
     assert len(ledger(ran, limit=1, shape="csv").splitlines()) == 2
     assert "--limit 0 shows all" in ledger(ran, limit=1)
-    assert "no line has the reason expired" in ledger(ran, "expired")
+    assert "no line with the reason expired" in ledger(ran, "expired")
     with pytest.raises(WrongUse, match="no reason `no_arival`; did you mean `no_arrival`"):
         ledger(ran, "no_arival")
 
@@ -258,10 +259,11 @@ def test_a_page_that_spans_a_change_of_clocks_says_both_offsets() -> None:
 def test_looking_needs_neither_jvm_nor_compiler_nor_pandas() -> None:
     program = (
         "import sys\n"
-        "from pipelines.jobs.show import show_stream, show_ledger\n"
+        "from pipelines.jobs.ledger import Asked, show_ledger\n"
+        "from pipelines.jobs.show import show_stream\n"
         "from pipelines.jobs.status import show_status\n"
         "show_stream('tiny', 'punctual', None, None, 3, 'table', 'main', print)\n"
-        "show_ledger('tiny', None, 3, 'table', 'main', print)\n"
+        "show_ledger('tiny', Asked(), 3, 'table', 'main', print, explain=True)\n"
         "show_status('tiny', 'main', False, print)\n"
         "heavy = {'pyspark', 'numba', 'pandas', 'great_expectations', 'airflow'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from enum import Enum
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import NO_BLIND, Blind, Per
-from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
+from pipelines.operators.window import Measure, Values, sums
+from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipelines.operators.rows import Records
-    from tests.transcripts_model import Policy, Transcript
+    from pipelines.operators.rows import Longs, Records
+    from tests.transcripts_model import Policy, Transcript, Value
 
 STEERING = (Kind.READING, Kind.FINAL)
 EDGES = (Kind.START, Kind.END)
 MOVED = (Reason.LATE, Reason.LATE_END, Reason.START_MOVED)
 ALONE = "k"
 """The key that a metronome, which has no row of input, is given."""
+REAL = "real"
+"""The column whose values are floats."""
 INSTANT_COLUMNS = ("arrival", "event_time", "event_end", "due_at", "cti", "cti_arrival")
 
 
@@ -68,7 +71,8 @@ class Drive:
         spans = np.array(job.blind, dtype=np.int64).reshape(-1, 2)
         self._blind = Blind(spans[:, 0].copy(), spans[:, 1].copy()) if job.blind else NO_BLIND
         self._keys: dict[str, int] = {ALONE: 0} if job.operator == "metronome" else {}
-        self._events: dict[tuple[str, str], int] = {}
+        self._groups: dict[tuple[str, str | None], int] = {}
+        self._events: dict[tuple[str, str, str], int] = {}
         self.waiting: list[Given] = []
         """Rows that the operator holds, in the order in which they came."""
         self._start({})
@@ -89,7 +93,7 @@ class Drive:
 
     def restart(self) -> None:
         """Carry the records into a fresh operator, keys in another order and closed events forgotten."""
-        carry = {}
+        carry, before, keys = {}, self._operator, list(self._keys)
         for part in self._operator.parts:
             records = self._operator.records[part.name]
             for name in part.instants & set(part.record.names or ()):
@@ -102,8 +106,24 @@ class Drive:
             else:
                 width = 1 if part.per is Per.KEY else len(self._job.ports)
                 carry[part.name] = records.reshape(-1, width)[::-1].ravel().copy()
+        if not any(part.per is Per.EVENT for part in before.parts):
+            self._events = {}
         self._keys = {key: i for i, key in enumerate(reversed(self._keys))}
         self._start(carry)
+        if self._job.operator == "window":
+            self._take_up_windows(before, keys)
+
+    def _take_up_windows(self, before: Any, keys: list[str]) -> None:  # noqa: ANN401 - an operator
+        """Hand the accumulators of open windows on, in the order of their age, groups in another order."""
+        which, old, groups = before.open_windows(), before.sums, list(self._groups)
+        which = which[np.argsort(old.of["age"][which], kind="stable")]
+        self._groups = {group: i for i, group in enumerate(reversed(groups))}
+        laid = sums(len(which), len(self._job.policy.measures))  # type: ignore[union-attr]
+        for column, known in zip(laid, old, strict=True):
+            column[:] = known[which]
+        laid.of["scope"] = [self._keys[keys[scope]] for scope in old.of["scope"][which]]
+        laid.of["group"] = [self._groups[groups[group]] for group in old.of["group"][which]]
+        self._operator.resume(laid)
 
     def _kept_events(self, records: Records) -> Records:
         kept = {event: i for event, i in self._events.items() if records[i].tobytes().strip(b"\0")}
@@ -115,6 +135,10 @@ class Drive:
         block = [*self.waiting, *rows]
         laid = self._laid(block)
         self._operator.grow(len(self._keys), len(self._events) + 1)
+        if self._job.operator == "join":
+            self._operator.match = self._matches(block)
+        elif self._job.operator == "window":
+            self._operator.values = self._values(block)
         left = [one for out in self._operator.feed(laid, len(self.waiting)) for one in self._left(out, block)]
         self.waiting = [block[i] for i in self._operator.held]
         return left
@@ -124,7 +148,7 @@ class Drive:
             if row.kind not in STEERING:
                 self._keys.setdefault(row.key, len(self._keys))
             if row.kind in EDGES:
-                self._events.setdefault((row.key, row.event), len(self._events) + 1)
+                self._events.setdefault((row.key, row.port, row.event), len(self._events) + 1)
         columns = (
             [row.kind for row in block],
             [self._keys.get(row.key, 0) for row in block],
@@ -133,7 +157,7 @@ class Drive:
             [row.place for row in block],
             [row.time for row in block],
             [row.end for row in block],
-            [self._events.get((row.key, row.event), 0) for row in block],
+            [self._events.get((row.key, row.port, row.event), 0) for row in block],
         )
         kind, *longs = (np.array(column, dtype=np.int64) for column in columns)
         laid = Rows(kind.astype(np.int8), *longs)
@@ -141,9 +165,45 @@ class Drive:
             column.setflags(write=False)
         return laid
 
+    def _matches(self, block: Sequence[Given]) -> Longs:
+        """Number rows by key and what they are matched by; -1 where that is null."""
+        known: dict[tuple[str, str], int] = {}
+        found = [-1 if row.on is None else known.setdefault((row.key, row.on), len(known)) for row in block]
+        return np.array(found, dtype=np.int64)
+
+    def _values(self, block: Sequence[Given]) -> Values:
+        """Lay out what each measure is of: `count` counts rows, all others take the one value of a row."""
+        measures = self._job.policy.parsed()  # type: ignore[union-attr]
+        group = [self._groups.setdefault((row.key, row.on), len(self._groups)) for row in block]
+        shape = (len(measures), len(block))
+        whole, real, given = np.zeros(shape, np.int64), np.zeros(shape), np.ones(shape, np.bool_)
+        for m, (_, _, column) in enumerate(measures):
+            if column is not None:
+                given[m] = [row.value is not None for row in block]
+                (real if column == REAL else whole)[m] = [row.value or 0 for row in block]
+        kinds = np.array([measure for _, measure, _ in measures], dtype=np.int64)
+        is_real = np.array([column == REAL for _, _, column in measures], dtype=np.bool_)
+        return Values(np.array(group, dtype=np.int64), kinds, is_real, whole, real, given)
+
+    def _measured(self, a: int) -> tuple[str | None, tuple[Value, ...]]:
+        """Give the group of an accumulator, and what it measured, as a table has it."""
+        known = self._operator.sums
+        _, group = list(self._groups)[known.of["group"][a]]
+        found: list[Value] = []
+        for m, (_, measure, column) in enumerate(self._job.policy.parsed()):  # type: ignore[union-attr]
+            count = int(known.counted[a, m])
+            value = float(known.real[a, m]) if column == REAL else int(known.whole[a, m])
+            if measure is Measure.COUNT:
+                found.append(count)
+            else:
+                found.append(None if count <= 0 else value / count if measure is Measure.MEAN else value)
+        return group, tuple(found)
+
     def _port(self, port: str) -> int:
         if port == IMPORTED:
             return 1
+        if port == REFUSED:
+            return -1
         if not self._job.ports:
             return 0
         return self._job.ports.index(port) if port in self._job.ports else -1
@@ -152,9 +212,25 @@ class Drive:
         keys = list(self._keys)
         found = []
         for row in out:
-            readable(row[name].item() for name in INSTANT_COLUMNS)
-            found += _leavings(row, block, keys)
+            readable(row[name].item() for name in INSTANT_COLUMNS if name != "due_at" or not self._relates)
+            found += self._related(row, block, _leavings(row, block, keys))
         return found
+
+    @property
+    def _relates(self) -> bool:
+        """Say whether `due_at` names a row or an accumulator."""
+        return self._job.operator in {"join", "window"}
+
+    def _related(self, row: np.void, block: Sequence[Given], found: list[Left]) -> list[Left]:
+        """Say of a result what it was made of."""
+        named = int(row["due_at"])
+        if not self._relates or named == NULL:
+            return found
+        (left,) = found
+        if self._job.operator == "join":
+            return [left._replace(due=NULL, other=block[named].id)]
+        group, values = self._measured(named)
+        return [left._replace(due=NULL, on=group, values=values)]
 
 
 def _leavings(row: np.void, block: Sequence[Given], keys: list[str]) -> list[Left]:

@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING
 
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
 from pipelines.operators.advance_time import AtEnd as AtEndOfTime
+from pipelines.operators.alter_duration import AlterDurationPolicy
+from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import AtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
+from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
+from pipelines.operators.shift_time import ShiftTimePolicy
+from pipelines.operators.union import UnionPolicy
+from pipelines.operators.window import WindowPolicy
 from tests.operators.driving import Job
-from tests.transcripts_model import IMPORTED, Given
+from tests.transcripts_model import IMPORTED, REFUSED, Given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from random import Random
 
 SPAN = 120
@@ -131,11 +138,132 @@ def metronome(random: Random) -> Job:
     return Job("metronome", MetronomePolicy(interval=interval), (*rows, *_close(ground)), (), blind)
 
 
+def passing(random: Random) -> Job:
+    """Draw a job for a filter: some rows are refused, whatever they are."""
+    rows = _passing_rows(random)
+    refused = [row._replace(port=REFUSED) if random.randint(0, 2) == 0 else row for row in rows]
+    return Job("filter", FilterPolicy(where="true"), tuple(refused))
+
+
+def project(random: Random) -> Job:
+    """Draw a job for a projection, which leaves everything as it is that a scan sees."""
+    return Job("project", ProjectPolicy(columns=("x=1",)), tuple(_passing_rows(random)))
+
+
+def shift_time(random: Random) -> Job:
+    """Draw a job for a shift: near, far, and beyond the edges of readable time."""
+    shift = random.choice((0, 1, -1, 10**7, -(10**13), MAX_TIME - MIN_TIME, MIN_TIME - MAX_TIME, 10**15))
+    return Job("shift_time", ShiftTimePolicy(shift=shift), tuple(_passing_rows(random)))
+
+
+def alter_duration(random: Random) -> Job:
+    """Draw a job for a duration: one tick, and all readable time."""
+    duration = random.choice((1, 10**6, 10**13, MAX_TIME - MIN_TIME))
+    return Job("alter_duration", AlterDurationPolicy(duration=duration), tuple(_passing_rows(random)))
+
+
+def union(random: Random) -> Job:
+    """Draw a job for a union: two sides or three, each of a shape of its own, timers, open events, late rows."""
+    ports = tuple("pqr"[: random.choice((2, 2, 3))])
+    shapes = tuple(random.choice(tuple(Shape)) for _ in ports)
+    return Job(
+        "union", UnionPolicy(shapes=shapes), tuple(meeting_rows(random, dict(zip(ports, shapes, strict=True)))), ports
+    )
+
+
+def join(random: Random) -> Job:
+    """Draw a job for a join: every pair of shapes, values that are equal, that are not, and null."""
+    shapes = {port: random.choice(tuple(Shape)) for port in "lr"}
+    rows = meeting_rows(random, shapes, random.choice((("",), ("a", "b"), ("a", "a", "a", None))))
+    return Job("join", JoinPolicy(shapes=tuple(shapes.values())), tuple(rows), tuple(shapes))
+
+
+MEASURES = (
+    "rows=count",
+    "known=count(whole)",
+    "sum=sum(whole)",
+    "least=min(whole)",
+    "most=max(real)",
+    "mean=mean(real)",
+)
+
+
+def window(random: Random) -> Job:
+    """Draw a job for windows: tumbling, hopping and with gaps, over every shape, by group."""
+    ground, shape = Ground(random), random.choice(tuple(Shape))
+    size = max(1, random.choice((1, 3, 10, 25)) * ground.scale + random.choice((0, 0, 1, -1)))
+    hop = random.choice((size, size, max(1, size // 3), max(1, size // 2), 2 * size, size + 1, 7 * ground.scale))
+    policy = WindowPolicy(shape=shape, size=size, hop=hop, measures=MEASURES, max_windows=random.choice((1, 4, 60, 60)))
+    rows = meeting_rows(random, {"": shape}, random.choice((("",), ("a", "b"), ("a", "b", "c", None))), ground)
+    return Job("window", policy, tuple(rows))
+
+
+def meeting_rows(
+    random: Random, shapes: Mapping[str, Shape], on: Sequence[str | None] = ("",), ground: Ground | None = None
+) -> list[Given]:
+    """Draw rows of sides with CTIs near the arrivals, so that some events are late and most can meet.
+
+    Args:
+        random: where draws come from.
+        shapes: of the events of each side.
+        on: what rows are matched or grouped by.
+        ground: where on the axis of time they lie; drawn unless given.
+    """
+    ground, keys = ground or Ground(random), _keys(random)[:3]
+    rows: list[Given] = []
+    for number in range(random.randint(0, 28)):
+        if random.randint(0, 9) == 0 and (reading := ground.reading()):
+            rows.append(reading)
+        (at, place), port = ground.arrive(), random.choice(tuple(shapes))
+        edges = shapes[port] is Shape.EDGE
+        kind = random.choice(
+            (*((Kind.START, Kind.END) * 4 if edges else (Kind.DATA,) * 8), *(Kind.CTI,) * 5, Kind.TIMER)
+        )
+        time, end = _lifetime(ground, kind)
+        event = random.choice("ab") if kind in (Kind.START, Kind.END) else ""
+        value = random.choice((None, 0, 1, 2, -5, 2**62))
+        given = Given(kind, f"r{number}", random.choice(keys), port, at, place, time, end, event)
+        rows.append(given._replace(on=random.choice(on), value=value))
+    return [*rows, *_close(ground)]
+
+
+def _lifetime(ground: Ground, kind: Kind) -> tuple[int, int]:
+    """Give the time and end of a row whose kind says which it has."""
+    random, scale = ground.random, ground.scale
+    if kind is Kind.CTI:
+        moved = min(max(ground.at + random.randint(-15, 25) * scale, MIN_TIME), MAX_TIME)
+        return (INFINITY if random.randint(0, 11) == 0 else moved), NULL
+    time = ground.time()
+    if kind is Kind.TIMER:
+        return (ground.at if time == NULL else time), NULL
+    if kind is Kind.START:
+        return time, NULL
+    end = _end(ground, time)
+    return (random.choice((NULL, time)), end) if kind is Kind.END else (time, end)
+
+
+def _passing_rows(random: Random) -> list[Given]:
+    ground = Ground(random)
+    kinds = (Kind.DATA,) * 4 + (Kind.START, Kind.END, Kind.TIMER, Kind.CTI, Kind.CTI)
+    rows = _rows(ground, random.randint(0, 14), _keys(random), kinds, lambda _: "")
+    timed = [
+        row if row.time != NULL or row.kind not in (Kind.CTI, Kind.TIMER) else row._replace(time=row.at) for row in rows
+    ]
+    return [*(_promise(random, row) for row in timed), *_close(ground)]
+
+
 SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "heartbeat": heartbeat,
     "metronome": metronome,
     "merge": merge,
     "advance_time": advance_time,
+    "filter": passing,
+    "project": project,
+    "shift_time": shift_time,
+    "alter_duration": alter_duration,
+    "union": union,
+    "join": join,
+    "window": window,
 }
 
 

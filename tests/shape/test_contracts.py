@@ -15,7 +15,7 @@ PACKAGES = ("pipelines", "expectations", "dags")
 STANDARD = sys.stdlib_module_names
 MAY_IMPORT = {
     "operators": {"numba", "numpy", "pipelines.operators"},
-    "flows": {"pendulum", "pyarrow", "ruamel", "pipelines.operators", "pipelines.flows"},
+    "flows": {"pendulum", "pyarrow", "ruamel", "sqlglot", "pipelines.operators", "pipelines.flows"},
 }
 HEAVY = {"airflow", "delta", "deltalake", "great_expectations", "numba", "pandas", "pyarrow", "pyspark"}
 PLANTED = [

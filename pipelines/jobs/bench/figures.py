@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,8 @@ from pipelines.jobs.failures import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy")
+PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy", "duckdb", "polars", "bytewax")
+"""Those that are installed; the last three are only compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,8 @@ class Figure:
     """What the value, or the ratio where there is one, is to stay under."""
     at_least: bool = False
     """The target is what it is to reach."""
+    of_value: bool = False
+    """The target is the value's, also where there is a ratio."""
     rows: int = 0
     keys: int = 0
 
@@ -41,20 +45,22 @@ class Figure:
         """Say whether the target is held; None where there is none."""
         if self.target is None:
             return None
-        judged = self.value if self.ratio is None else self.ratio
+        judged = self.value if self.ratio is None or self.of_value else self.ratio
         return judged >= self.target if self.at_least else judged <= self.target
 
     def as_json(self) -> str:
         """Spell it as one JSON object, with the versions it was measured with."""
-        versions = {name: metadata.version(name) for name in PACKAGES}
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions})
+        return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions()})
 
     def as_text(self) -> str:
         """Spell it for people."""
         against = f", {self.ratio:.2f} times {self.against}" if self.ratio is not None else ""
         bound = "at least" if self.at_least else "at most"
-        judged = "" if self.target is None else f" ({bound} {self.target:g}: {'held' if self.held else 'NOT held'})"
+        unit = f" {self.unit}" if self.of_value else ""
+        judged = (
+            "" if self.target is None else f" ({bound} {self.target:g}{unit}: {'held' if self.held else 'NOT held'})"
+        )
         return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
 
 
@@ -76,10 +82,14 @@ def tell_figures(figures: Iterable[Figure], *, as_json: bool, echo: Callable[[st
     return Exit.CHECK_FAILED if missed else Exit.FINE
 
 
+def versions() -> dict[str, str]:
+    """Give the versions of what is installed."""
+    return {name: metadata.version(name) for name in PACKAGES if find_spec(name)}
+
+
 def versions_text() -> str:
     """Name the machine's cores and the versions that figures were measured with."""
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
-    return f"{os.cpu_count()} cores; {versions}"
+    return f"{os.cpu_count()} cores; {', '.join(f'{name} {version}' for name, version in versions().items())}"
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:

@@ -1,0 +1,184 @@
+"""The payload columns of streams: those of the inputs, or what a join, a window or a projection makes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pipelines.engine.columns import ORDER_FIELDS
+from pipelines.flows.errors import nearest
+from pipelines.operators.window import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pipelines.flows.model import Stream
+
+PORT = "port"
+"""The column that a merge of streams adds."""
+SIDE = "side"
+"""The column that tells rows of several inputs apart inside an operator and its carry."""
+TIMED = frozenset({"event_time", "event_end", "arrival", "kind"})
+"""Columns of every stream that expressions may read."""
+
+
+class PayloadError(ValueError):
+    """A stream cannot be made of the columns of its inputs."""
+
+    def __init__(self, stream: str, problem: str, remedy: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(stream, problem, remedy)
+        self.stream, self.problem, self.remedy = stream, problem, remedy
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return f"stream `{self.stream}`: {self.problem}: {self.remedy}"
+
+
+def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    """Give the payload columns of a stream.
+
+    Args:
+        stream: its operator and what was chosen for it.
+        inputs: the payload of each input, in the order of the ports.
+
+    Raises:
+        PayloadError: a column is missing, or of a type that the operator cannot take.
+    """
+    return MADE.get(stream.operator, _passed_on)(stream, inputs)
+
+
+def has_sides(stream: Stream) -> bool:
+    """Say whether the operator must know which input a row came from."""
+    return stream.operator != "merge" and len(stream.inputs) > 1
+
+
+def inner_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    """Give the columns that rows have inside the operator, and in its carry."""
+    if stream.operator == "advance_time":
+        inputs = inputs[:1]
+    if not has_sides(stream):
+        return _together(inputs) if stream.operator != "merge" else _passed_on(stream, inputs)
+    if SIDE in {name for schema in inputs for name in schema.names}:
+        raise PayloadError(stream.name, f"its inputs have a column `{SIDE}`, a name it needs itself", "rename it")
+    return pa.schema([*_together(inputs), pa.field(SIDE, pa.int64())])
+
+
+def readable(payload: pa.Schema) -> pa.Schema:
+    """Give the columns that an expression may read: the payload, and what every event has."""
+    return pa.schema([*payload, *(field for field in ORDER_FIELDS if field.name in TIMED)])
+
+
+def _together(inputs: Iterable[pa.Schema]) -> pa.Schema:
+    fields = {field.name: field for schema in inputs for field in schema}
+    return pa.schema(list(fields.values()))
+
+
+def _passed_on(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    """Give the columns of the inputs, and `port` behind a merge of streams."""
+    if stream.operator == "advance_time":
+        inputs = inputs[:1]
+    merged = stream.operator == "merge" and stream.ports is not None and stream.ports.streams
+    return pa.schema([*_together(inputs), *([pa.field(PORT, pa.string())] if merged else [])])
+
+
+def _filtered(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    came = _typed(stream, stream.policy.where, inputs[0])  # type: ignore[union-attr]
+    if not pa.types.is_boolean(came):
+        raise PayloadError(stream.name, f"`where` must be true or false; it is {came}", "write a comparison")
+    return inputs[0]
+
+
+def _projected(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    policy: Any = stream.policy
+    fields = {name: inputs[0].field(name) for name in stream.by}
+    for name, told in policy.parsed():
+        fields[name] = pa.field(name, _typed(stream, told, inputs[0]))
+    return pa.schema(list(fields.values()))
+
+
+def _typed(stream: Stream, told: str, payload: pa.Schema) -> pa.DataType:
+    from pipelines.engine.expressions import ExpressionTypeError, result_type
+    from pipelines.flows.expressions import parse_expression
+
+    try:
+        return result_type(parse_expression(told), readable(payload))
+    except ExpressionTypeError as error:
+        raise PayloadError(stream.name, str(error), f"correct `{told}`") from error
+
+
+def _united(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    first = inputs[0]
+    for name, other in zip(stream.inputs[1:], inputs[1:], strict=True):
+        missing = [field for field in first if field not in list(other)] + [f for f in other if f not in list(first)]
+        if missing:
+            differ = ", ".join(f"`{name}`" for name in dict.fromkeys(field.name for field in missing))
+            problem = f"the sides of a union must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
+            raise PayloadError(stream.name, problem + f"differ in {differ}", "project one of them first")
+    return first
+
+
+def _joined(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    left, right = inputs
+    on = (*stream.by, *stream.policy.on)  # type: ignore[union-attr]
+    for name in on:
+        for side, schema in zip(stream.inputs, inputs, strict=True):
+            _column(stream, schema, name, f"`on` names a column of both sides; `{side}`")
+        if left.field(name).type != right.field(name).type:
+            problem = f"`{name}` must have one type on both sides; it is {left.field(name).type} and "
+            raise PayloadError(stream.name, problem + f"{right.field(name).type}", "project one side with a CAST")
+    for name in right.names:
+        if name in left.names and name not in on:
+            problem = f"both sides have a column `{name}`, which is not under `on`"
+            raise PayloadError(stream.name, problem, "name it under `on`, or leave it out of one side by `project:`")
+    return pa.schema([*left, *(field for field in right if field.name not in on)])
+
+
+def _windowed(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    policy: Any = stream.policy
+    fields = {name: inputs[0].field(name) for name in stream.by}
+    for name in policy.group:
+        fields[name] = _column(stream, inputs[0], name, "`group` names columns of its input, which")
+        if pa.types.is_floating(fields[name].type) or pa.types.is_nested(fields[name].type):
+            problem = f"`group: {name}` is {fields[name].type}, of which equal values cannot be told"
+            raise PayloadError(stream.name, problem, "group by text, a whole number, a date or a time")
+    for name, measure, column in policy.parsed():
+        if name in fields:
+            raise PayloadError(stream.name, f"`{name}` is a column of its group already", "call the measure otherwise")
+        fields[name] = pa.field(name, _measured(stream, inputs[0], measure, column))
+    return pa.schema(list(fields.values()))
+
+
+def _measured(stream: Stream, schema: pa.Schema, measure: Measure, column: str | None) -> pa.DataType:
+    if column is None or measure is Measure.COUNT:
+        if column is not None:
+            _column(stream, schema, column, "`measures` name columns of its input, which")
+        return pa.int64()
+    came = _column(stream, schema, column, "`measures` name columns of its input, which").type
+    number = pa.types.is_integer(came) or pa.types.is_floating(came)
+    ordered = number or pa.types.is_date32(came) or pa.types.is_timestamp(came)
+    if not (ordered if measure in (Measure.MIN, Measure.MAX) else number):
+        wanted = "a whole number, a float, a date or a time" if measure in (Measure.MIN, Measure.MAX) else "a number"
+        problem = f"{measure.name.lower()}({column}) needs {wanted}; `{column}` is {came}"
+        raise PayloadError(stream.name, problem, "`project:` it with a CAST first")
+    if measure in (Measure.MIN, Measure.MAX):
+        return came
+    return pa.int64() if measure is Measure.SUM and pa.types.is_integer(came) else pa.float64()
+
+
+def _column(stream: Stream, schema: pa.Schema, name: str, required: str) -> pa.Field:
+    if name not in schema.names:
+        near = nearest(name, schema.names)
+        remedy = f"write `{near}`" if near else f"it has {', '.join(schema.names)}"
+        raise PayloadError(stream.name, f"{required} has no `{name}`", remedy)
+    return schema.field(name)
+
+
+MADE: Mapping[str, Callable[[Stream, Sequence[pa.Schema]], pa.Schema]] = {
+    "filter": _filtered,
+    "project": _projected,
+    "union": _united,
+    "join": _joined,
+    "window": _windowed,
+}

@@ -1,0 +1,384 @@
+"""Links of the operators that events go through under CTIs: what each lays out for its scan, and takes back from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine import carrying
+from pipelines.engine.carrying import CHANGE, COMMIT, Change
+from pipelines.engine.columns import TIME, longs, ticks, times
+from pipelines.engine.content import content_hash
+from pipelines.engine.keys import canonical_keys
+from pipelines.engine.link import Delta, Keys, Link
+from pipelines.engine.payload import SIDE, readable
+from pipelines.operators.passing import REFUSED
+from pipelines.operators.rows import NULL, Kind
+from pipelines.operators.window import Measure, Sums, Values, sums
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipelines.flows.model import Stream
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs
+    from pipelines.operators.scan import Blind
+
+FURTHER = {"window": ("windows",)}
+"""Tables of an operator's carry beside its parts and the rows that it holds."""
+NOBODY = -1
+
+
+def link_of(  # noqa: PLR0913 - as a link is built
+    stream: Stream,
+    payload: Sequence[pa.Schema],
+    source: str | None,
+    commit: int,
+    carry: Mapping[str, pa.Table],
+    blind: Blind,
+) -> Link:
+    """Make the link that a stream's operator needs; arguments as of `Link`."""
+    kind = ImportLink if stream.operator == "advance_time" and len(stream.inputs) > 1 else LINKS.get(stream.operator)
+    return (kind or Link)(stream, payload, source, commit, carry, blind)
+
+
+class ImportLink(Link):
+    """Advance time under the CTIs of another stream; of that one nothing else is taken, nor accounted for."""
+
+    def _of_side(self, table: pa.Table, port: int) -> pa.Table:
+        if port == 0:
+            return table
+        promises = table.filter(pc.equal(table["kind"], "cti"))
+        return promises.select([name for name in promises.column_names if name in {*ORDER, *self.stream.by}])
+
+    def _taken_in(self, fresh: pa.Table) -> int:
+        return int((longs(fresh[SIDE]) == 0).sum())
+
+
+ORDER = frozenset(carrying.held_schema(pa.schema([])).names) | {
+    *("kind", "arrival", "place", "event_time", "event_end", "due_at", "landed_at", "landed_place", "commit")
+}
+
+
+def _expression_columns(table: pa.Table, payload: Sequence[str]) -> pa.Table:
+    """Give what an expression may read of rows."""
+    return table.select(readable(pa.schema([table.schema.field(name) for name in payload])).names)
+
+
+class FilterLink(Link):
+    """Refuse the events of which the condition is not true; what is no event passes."""
+
+    def _ports(self, table: pa.Table) -> Longs:
+        from pipelines.engine.expressions import evaluate
+        from pipelines.flows.expressions import parse_expression
+
+        condition: Any = self.stream.policy
+        held = evaluate(parse_expression(condition.where), _expression_columns(table, self._payload))
+        event = pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
+        refused = pc.and_(event, pc.invert(pc.fill_null(held, False)))  # noqa: FBT003 - a value
+        return np.where(np.asarray(refused, dtype=bool), REFUSED, 0)
+
+
+class ProjectLink(Link):
+    """Compute the columns of events; timers and CTIs have none."""
+
+    def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
+        from pipelines.engine.expressions import evaluate
+        from pipelines.flows.expressions import parse_expression
+
+        policy: Any = self.stream.policy
+        read = _expression_columns(table, self._payload)
+        event = pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
+        asked = {name: told for name, told in policy.parsed() if name in names}
+        columns = [
+            pc.if_else(
+                event, evaluate(parse_expression(asked[name]), read), pa.scalar(None, self.schema.field(name).type)
+            )
+            if name in asked
+            else table[name]
+            for name in names
+        ]
+        return self._taken(pa.table(columns, names=list(names)), out.src)
+
+
+class MeetingLink(Link):
+    """Rows of several sides; event ids are of one block, for what is open is among the held rows."""
+
+    def _taken_in(self, fresh: pa.Table) -> int:
+        return int(pc.sum(pc.not_equal(fresh["kind"], "cti")).as_py() or 0)
+
+    def _event_ids(self, table: pa.Table) -> Longs:
+        ids = np.zeros(table.num_rows, dtype=np.int64)
+        edges = np.flatnonzero(np.isin(_kinds(table), (Kind.START, Kind.END)))
+        if not len(edges):
+            return ids
+        taken, first = table.take(pa.array(edges)), 1
+        port = self._ports(taken)
+        for side, column in enumerate(self.stream.event_ids):
+            mine = np.flatnonzero(port == side)
+            if column and len(mine):
+                found = self._named(taken.take(pa.array(mine)), column)
+                ids[edges[mine]] = first + found
+                first += int(found.max(initial=-1)) + 1
+        return ids
+
+
+    def _named(self, edges: pa.Table, column: str) -> Longs:
+        """Number edges by scope and event id; a null is an id like any other."""
+        found = _codes(edges, (*self.stream.by, column))
+        if (found >= 0).all():
+            return found
+        scopes = _codes(edges, self.stream.by) if self.stream.by else np.zeros(len(found), dtype=np.int64)
+        return np.where(found < 0, found.max() + 1 + scopes, found)
+
+
+class JoinLink(MeetingLink):
+    """A join: rows are matched by scope and the columns under `on`, results are a left row and a right row."""
+
+    def _lay(self, table: pa.Table, key: Longs) -> None:
+        on = (*self.stream.by, *self.operator.policy.on)
+        steering = np.full(len(key) + 2, NOBODY, dtype=np.int64)
+        steering[: len(key)] = _codes(table, on) if on else 0
+        self.operator.match = steering
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
+        return pa.nulls(len(out.src), TIME)
+
+    def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
+        left, right = self._sides
+        other = np.where(out.due_at == NULL, NOBODY, out.due_at)
+        mine = [name for name in names if name in left]
+        others = [name for name in names if name not in left and name in right]
+        taken = {
+            **dict(zip(mine, self._taken(table.select(mine), out.src).columns, strict=True)),
+            **dict(zip(others, self._taken(table.select(others), other).columns, strict=True)),
+            "landed_at": pa.nulls(len(out.src), TIME),
+            "landed_place": pa.nulls(len(out.src), pa.int64()),
+        }
+        return pa.table({name: taken[name] for name in names})
+
+    @property
+    def _sides(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Name the payload columns that are taken from the left row, and those from the right one."""
+        left, right = (frozenset(schema.names) for schema in self.payload)
+        return left, right - left
+
+
+class WindowLink(MeetingLink):
+    """Windows: what is measured goes in by row, what is known of each window and group comes out by accumulator."""
+
+    def _resume(self, carry: Mapping[str, pa.Table]) -> None:
+        policy = self.operator.policy
+        self.measures = policy.parsed()
+        self.group = [self.inner.field(name) for name in policy.group]
+        key = [*self.keys.schema, *self.group]
+        self.groups = Keys([pa.field(f"n{i}", pa.bool_()) for i in range(len(key))] + _filled_fields(key))
+        self._group_rows = pa.schema(key).empty_table()
+        carried = carry.get("windows")
+        if carried is not None:
+            self._take_up(carried)
+        self._windows_before = self._windows()
+
+    def renew(self, commit: int, blind: Blind) -> None:
+        """Begin another commit with the carry as it stands."""
+        super().renew(commit, blind)
+        self._windows_before = self._windows()
+
+    def _take_up(self, carried: pa.Table) -> None:
+        ordered = carried.take(pc.sort_indices(carried, sort_keys=[("age", "ascending")]))
+        laid = sums(ordered.num_rows, len(self.measures))
+        laid.of["scope"][:] = self.keys.ids(ordered)
+        laid.of["group"][:] = self._group_ids(ordered)
+        laid.of["window"][:] = ticks(ordered["window_start"]) // self.operator.policy.hop
+        laid.of["age"][:] = longs(ordered["age"])
+        for m, (name, measure, _) in enumerate(self.measures):
+            laid.counted[:, m] = longs(ordered[f"{name}_count"])
+            target = laid.real if self._is_real(m, measure) else laid.whole
+            target[:, m] = np.asarray(ordered[f"{name}_value"])
+        self.operator.resume(laid)
+
+    def _is_real(self, m: int, measure: Measure) -> bool:
+        column = self.measures[m][2]
+        return (
+            measure is not Measure.COUNT and column is not None and pa.types.is_floating(self.inner.field(column).type)
+        )
+
+    def _group_ids(self, table: pa.Table) -> Longs:
+        """Give the dense id of each row's scope and group; a null in a group is a value like any other."""
+        names = [*self.stream.by, *(field.name for field in self.group)]
+        if not names:
+            if not self._group_rows.num_rows:
+                self._group_rows = pa.table({"": pa.array([None])}).drop_columns([""])
+            return np.zeros(table.num_rows, dtype=np.int64)
+        columns = [table[name] for name in names]
+        spelled = pa.table(
+            [*(pc.is_null(column) for column in columns), *(_filled(column) for column in columns)],
+            names=self.groups.schema.names,
+        )
+        known = self.groups.count
+        ids = self.groups.ids(spelled)
+        if self.groups.count > known:
+            fresh, first = np.unique(ids, return_index=True)
+            rows = table.select(names).take(pa.array(first[fresh >= known]))
+            self._group_rows = pa.concat_tables([self._group_rows, rows.cast(self._group_rows.schema)]).combine_chunks()
+        return ids
+
+    def _lay(self, table: pa.Table, key: Longs) -> None:
+        rows, wide = len(key) + 2, len(self.measures)
+        group = np.zeros(rows, dtype=np.int64)
+        group[: len(key)] = self._group_ids(table)
+        whole, real = np.zeros((wide, rows), dtype=np.int64), np.zeros((wide, rows))
+        given = np.zeros((wide, rows), dtype=np.bool_)
+        is_real = np.zeros(wide, dtype=np.bool_)
+        for m, (_, measure, column) in enumerate(self.measures):
+            is_real[m] = self._is_real(m, measure)
+            given[m, : len(key)] = True if column is None else np.asarray(pc.is_valid(table[column]))
+            if column is not None and measure is not Measure.COUNT:
+                target = real if is_real[m] else whole
+                target[m, : len(key)] = _numbers(table[column])
+        kinds = np.array([int(measure) for _, measure, _ in self.measures], dtype=np.int64)
+        self.operator.values = Values(group, kinds, is_real, whole, real, given)
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
+        return pa.nulls(len(out.src), TIME)
+
+    def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:  # noqa: ARG002 - as every link is asked
+        made = np.where(out.due_at == NULL, NOBODY, out.due_at)
+        known: Sums = self.operator.sums
+        taken = {"landed_at": pa.nulls(len(made), TIME), "landed_place": pa.nulls(len(made), pa.int64())}
+        groups = pa.array(known.of["group"][made], mask=made < 0)
+        for field in self.group:
+            taken[field.name] = self._group_rows[field.name].take(groups)
+        for m, (name, measure, _) in enumerate(self.measures):
+            taken[name] = _measured(known, m, measure, made, self.schema.field(name).type, self._is_real(m, measure))
+        return pa.table({name: taken[name] for name in names})
+
+    def base(self) -> dict[str, pa.Table]:
+        """Give the whole carry as tables, a base for whoever comes next."""
+        return super().base() | {"windows": _stamped(self._windows(), self._commit, Change.BASE)}
+
+    def delta(self) -> Delta:
+        """Give what of the carry changed since the commit began."""
+        known = super().delta()
+        now, before = self._windows(), self._windows_before
+        changed, gone, was = _differ(now, before, [*self.stream.by, "age"])
+        rows = [
+            _stamped(now.filter(changed), self._commit, Change.SET),
+            _stamped(before.filter(gone), self._commit, Change.GONE),
+        ]
+        content = known.content + content_hash(rows[0], leave_out=carrying.NOT_HASHED)
+        content -= content_hash(_stamped(before.filter(was), self._commit, Change.SET), leave_out=carrying.NOT_HASHED)
+        return Delta(known.tables | {"windows": pa.concat_tables(rows)}, content)
+
+    def part_schemas(self) -> dict[str, pa.Schema]:
+        """Give the schema of each carry table that this stream may have."""
+        return super().part_schemas() | {"windows": pa.schema([COMMIT, CHANGE, *self._windows_schema()])}
+
+    def _windows_schema(self) -> pa.Schema:
+        fields = [*self.keys.schema, pa.field("age", pa.int64()), pa.field("window_start", TIME), *self.group]
+        for m, (name, measure, _) in enumerate(self.measures):
+            value = pa.float64() if self._is_real(m, measure) else pa.int64()
+            fields += [pa.field(f"{name}_count", pa.int64()), pa.field(f"{name}_value", value)]
+        return pa.schema(fields)
+
+    def _windows(self) -> pa.Table:
+        """Give the accumulators of open windows, a row each."""
+        which, known = self.operator.open_windows(), self.operator.sums
+        groups = pa.array(known.of["group"][which])
+        columns: list[pa.Array | pa.ChunkedArray] = list(
+            self.keys.table().take(pa.array(known.of["scope"][which])).columns
+        )
+        columns = columns if self.stream.by else []
+        columns += [pa.array(known.of["age"][which]), times(known.of["window"][which] * self.operator.policy.hop)]
+        columns += [self._group_rows[field.name].take(groups) for field in self.group]
+        for m, (_, measure, _) in enumerate(self.measures):
+            value = known.real if self._is_real(m, measure) else known.whole
+            columns += [pa.array(known.counted[which, m]), pa.array(value[which, m])]
+        return pa.table(columns, schema=self._windows_schema())
+
+
+def _kinds(table: pa.Table) -> Any:  # noqa: ANN401 - an array of int8
+    from pipelines.engine.columns import kinds
+
+    return kinds(table["kind"])
+
+
+def _codes(table: pa.Table, names: Sequence[str]) -> Longs:
+    """Number rows by the values of some columns, densely; -1 where one of them is null."""
+    spelled = canonical_keys([table[name].combine_chunks() for name in names])
+    encoded = (
+        spelled.dictionary_encode() if isinstance(spelled, pa.Array) else spelled.combine_chunks().dictionary_encode()
+    )
+    return np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), -1), dtype=np.int64)
+
+
+def _filled_fields(key: Sequence[pa.Field]) -> list[pa.Field]:
+    return [pa.field(f"v{i}", field.type) for i, field in enumerate(key)]
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Give a column with a value in place of null."""
+    if not column.null_count:
+        return column
+    kind = column.type
+    plain: Any = b"" if pa.types.is_binary(kind) else "" if pa.types.is_string(kind) else 0
+    value = pa.scalar(False) if pa.types.is_boolean(kind) else pa.scalar(plain).cast(kind)  # noqa: FBT003 - a value
+    return pc.fill_null(column, value)
+
+
+def _numbers(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array of int64 or float64
+    if pa.types.is_floating(column.type):
+        return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
+    whole = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(column.type) else column.cast(pa.int64())
+    return np.asarray(pc.fill_null(whole, 0), dtype=np.int64)
+
+
+def _measured(  # noqa: PLR0913 - one column of a result
+    known: Sums,
+    m: int,
+    measure: Measure,
+    made: Longs,
+    kind: pa.DataType,
+    is_real: bool,  # noqa: FBT001 - a fact
+) -> pa.Array:
+    count = known.counted[made, m]
+    absent = made < 0
+    if measure is Measure.COUNT:
+        return pa.array(count, mask=absent)
+    value = known.real[made, m] if is_real else known.whole[made, m]
+    absent = absent | (count <= 0)
+    if measure is Measure.MEAN:
+        return pa.array(value / np.where(absent, 1, count), mask=absent)
+    if pa.types.is_date32(kind):
+        return pa.array(value.astype(np.int32), mask=absent).cast(kind)
+    return pa.array(value, mask=absent).cast(kind)
+
+
+def _stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
+    stamps = [pa.array(np.full(rows.num_rows, commit)), pa.repeat(change.value, rows.num_rows)]
+    return pa.Table.from_arrays([*stamps, *rows.columns], schema=pa.schema([COMMIT, CHANGE, *rows.schema]))
+
+
+def _differ(now: pa.Table, before: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Say which rows are new or changed, which have gone, and which of the old ones are no longer so."""
+    one, other = ({_cell(row, key): row for row in table.to_pylist()} for table in (now, before))
+    changed = pa.array([repr(other.get(name)) != repr(row) for name, row in one.items()], pa.bool_())
+    gone = pa.array([name not in one for name in other], pa.bool_())
+    was = pa.array([repr(one.get(name)) != repr(row) for name, row in other.items()], pa.bool_())
+    return changed, gone, was
+
+
+def _cell(row: dict[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in key)
+
+
+LINKS: dict[str, type[Link]] = {
+    "filter": FilterLink,
+    "project": ProjectLink,
+    "union": MeetingLink,
+    "join": JoinLink,
+    "window": WindowLink,
+}

@@ -1,0 +1,35 @@
+"""Filter: let the rows through of which a condition is true.
+
+Source: Microsoft StreamInsight, *Filtering*; the project's semantics, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.operators.passing import Passing
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterPolicy:
+    """What a person chose for one filter."""
+
+    where: str
+    """The condition, an expression over the columns of the row."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        return ()
+
+
+class Filter(Passing):
+    """Let events through of which the condition is true; where it is false or null they stand in the ledger.
+
+    CTIs and timers always pass, so time goes on even if every event vanishes. The engine judges the condition and gives
+    the others the port -1.
+
+    Laws: every input leaves or is in the ledger; order is unchanged; cuts do not matter.
+    """
+
+    name = "filter"
+    version = 1

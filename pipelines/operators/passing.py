@@ -1,0 +1,182 @@
+"""What filter, project, shift_time and alter_duration share: a row passes, changed or not, or is dropped.
+
+Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*; the project's semantics, section 3.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import (
+    INFINITY,
+    MAX_TIME,
+    MIN_TIME,
+    NULL,
+    OUT_CAPACITY,
+    Fate,
+    Kind,
+    Longs,
+    Reason,
+    Records,
+    Rows,
+    out_buffer,
+)
+from pipelines.operators.scan import (
+    NO_BLIND,
+    NOTHING_HELD,
+    NUMBERING,
+    Blind,
+    Part,
+    Per,
+    drain,
+    grown,
+    place_main,
+    taken_up,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+STATE = np.dtype([("cti", "i8"), *NUMBERING])
+INSTANTS = frozenset({"cti", "last_arrival"})
+DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
+MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
+NONE, FILTERED, OUT_OF_TIME = int(Reason.NONE), int(Reason.FILTERED), int(Reason.OUT_OF_TIME)
+LATE_CTI, DURATION_SET = int(Reason.LATE_CTI), int(Reason.DURATION_SET)
+REFUSED = -1
+"""The port of a row that is not let through."""
+
+
+class Change(NamedTuple):
+    """What is done to the times of a row, in ticks."""
+
+    shift: int
+    """Added to starts, ends, timers and CTIs."""
+    duration: int
+    """What every event lasts from its start on; 0 leaves it as it is."""
+
+
+@compiled
+def _moved(instant, shift) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Move an instant; no instant and infinity stay."""
+    return instant if instant == NULL or instant == INFINITY else instant + shift
+
+
+@compiled
+def _readable(instant) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    return instant == NULL or instant == INFINITY or MIN_TIME <= instant <= MAX_TIME
+
+
+@compiled
+def _judged(c: Change, rows: Rows, i, s):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Say what becomes of a row: (reason it is dropped for, kind, start, end)."""
+    kind, time, end = rows.kind[i], _moved(rows.event_time[i], c.shift), _moved(rows.event_end[i], c.shift)
+    if kind == CTI:
+        time = time if time == INFINITY else min(max(time, MIN_TIME), MAX_TIME)
+        if time <= s["cti"]:
+            return LATE_CTI, kind, rows.event_time[i], end
+        s["cti"] = time
+        return NONE, kind, time, end
+    if rows.port[i] == REFUSED:
+        return FILTERED, kind, rows.event_time[i], rows.event_end[i]
+    if c.duration and kind == END:
+        return DURATION_SET, kind, rows.event_time[i], rows.event_end[i]
+    if c.duration and kind != TIMER and time != NULL:
+        kind, end = DATA, time + c.duration
+    if not (_readable(time) and _readable(end)):
+        return OUT_OF_TIME, rows.kind[i], rows.event_time[i], rows.event_end[i]
+    return NONE, kind, time, end
+
+
+@compiled
+def scan(c: Change, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+    n = 0
+    while i < len(rows.kind):
+        if rows.kind[i] > CTI:
+            i += 1
+            continue
+        if n == len(out):
+            return i, n
+        reason, kind, time, end = _judged(c, rows, i, state[rows.key[i]])
+        row = out[n]
+        row["src"] = i
+        row["key"] = rows.key[i]
+        row["kind"] = kind
+        row["fate"] = MAIN if reason == NONE else DROPPED
+        row["reason"] = reason
+        row["arrival"] = rows.arrival[i]
+        row["place"] = place_main(state, rows.key[i], rows.arrival[i]) if reason == NONE else rows.place[i]
+        row["event_time"] = time
+        row["event_end"] = end
+        row["due_at"] = NULL
+        row["cti"] = NULL
+        row["cti_arrival"] = NULL
+        row["cti_place"] = NULL
+        n += 1
+        i += 1
+    return i, n
+
+
+def fresh() -> Records:
+    """Give the numbering of a key that has not been seen."""
+    state = np.zeros(1, dtype=STATE)
+    for name in ("cti", "last_arrival"):
+        state[name] = NULL
+    return state
+
+
+class Passing:
+    """An operator that looks at one row at a time; those of this kind say what it changes.
+
+    Args:
+        policy: the settings.
+        carry: part "state", the numbering of each key.
+        blind: not looked at; silence is not judged here.
+        capacity: rows of the output buffer.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    held: Longs = NOTHING_HELD
+
+    def __init__(
+        self,
+        policy: Any,  # noqa: ANN401 - each operator has its own
+        carry: Mapping[str, Records] = MappingProxyType({}),
+        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
+        capacity: int = OUT_CAPACITY,
+    ) -> None:
+        """Take up the carry."""
+        self.policy = policy
+        self.records = {"state": taken_up(carry, "state", fresh())}
+        self._capacity, self._change = capacity, self.change()
+
+    def change(self) -> Change:
+        """Say what is done to the times of a row."""
+        return Change(0, 0)
+
+    def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - no event is remembered
+        """Make room for `keys` keys."""
+        self.records["state"] = grown(self.records["state"], keys, fresh())
+
+    def listen(self, blind: Blind) -> None:
+        """Take no notice: silence is not judged here."""
+
+    def next_due(self) -> int:
+        """Say that silence alone makes nothing leave."""
+        return INFINITY
+
+    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
+        """Say that no timer is made here."""
+        return 0.0
+
+    def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
+        """Take in rows in order; give what leaves or is dropped, each with its fate."""
+        state, out = self.records["state"], out_buffer(max(1, self._capacity))
+        return drain(lambda i: scan(self._change, rows, i, state, out), held, len(rows.kind), out)

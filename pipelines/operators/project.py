@@ -1,0 +1,47 @@
+"""Project: other columns, computed from those of each row.
+
+Source: Microsoft StreamInsight, *Projection*; the project's semantics, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.operators.passing import Passing
+from pipelines.operators.rows import PolicyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectPolicy:
+    """What a person chose for one projection.
+
+    Raises:
+        PolicyError: no column.
+    """
+
+    columns: tuple[str, ...]
+    """By column of the result, in order: `name=expression`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if not self.columns:
+            raise PolicyError("columns", "at least one, such as {late: dep_delay > 15}", "none")
+
+    def parsed(self) -> tuple[tuple[str, str], ...]:
+        """Give (column, expression) for each column."""
+        pairs = (text.partition("=") for text in self.columns)
+        return tuple((name, told) for name, _, told in pairs)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        return ()
+
+
+class Project(Passing):
+    """Give every event the columns that are asked for, and its key; times, CTIs and timers stay as they are.
+
+    Laws: rows in = rows out; order is unchanged; cuts do not matter.
+    """
+
+    name = "project"
+    version = 1

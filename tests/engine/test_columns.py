@@ -1,0 +1,63 @@
+"""The ledger spells a row as one object, however its columns are spelled."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from pipelines.engine.columns import TABLE_INFINITY, canonical_json, json_rows, longs, ticks
+from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL
+
+INSTANTS = [None, 0, -1, 1, 999_999, 1_000_000, MIN_TIME, MAX_TIME, TABLE_INFINITY]
+COUNT = len(INSTANTS)
+
+
+def times(zone: str | None) -> pa.Array:
+    return pa.array(INSTANTS, pa.int64()).cast(pa.timestamp("us", zone))
+
+
+def rows() -> pa.Table:
+    columns = {
+        "zulu": times("UTC"),
+        "face": times(None),
+        "york": pa.array([None, *range(COUNT - 1)], pa.int64()).cast(pa.timestamp("us", "America/New_York")),
+        'quoted "ü" %s': pa.array([None, -128, 127, 0, 1, 2, 3, 4, 5], pa.int8()),
+        "large": pa.array([2**64 - 1 - i for i in range(COUNT)], pa.uint64()),
+        "text": pa.array([None, "", "ü\n", '"', "%d", "a", "b", "c", "d"]),
+        "float": pa.array([None, 1.5, float("nan"), float("inf"), -float("inf"), -0.0, 1e300, 1e-7, 1.0]),
+        "bool": pa.array([None, True, False] * 3),
+        "date": pa.array([dt.date(1, 1, 1)] * COUNT),
+        "decimal": pa.array([Decimal("1.50")] * COUNT),
+        "binary": pa.array([b"\0\xff"] * COUNT),
+        "struct": pa.array([{"z": 1, "a": dt.datetime(1, 1, 1, tzinfo=dt.UTC)}] * COUNT),
+        "list": pa.array([[1, None]] * COUNT),
+    }
+    return pa.table(columns)
+
+
+def test_rows_are_spelled_as_each_row_by_itself() -> None:
+    table = pa.concat_tables([rows(), rows().slice(3, 4)])
+
+    assert json_rows(table, table.column_names) == [canonical_json(row) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("name", rows().column_names)
+def test_one_column_is_spelled_alike(name: str) -> None:
+    one = rows().select([name])
+
+    assert json_rows(one, [name]) == [canonical_json(row) for row in one.to_pylist()]
+
+
+def test_rows_without_columns_and_columns_without_rows_are_spelled() -> None:
+    assert json_rows(rows(), []) == ["{}"] * COUNT
+    assert json_rows(rows().slice(0, 0), ["text"]) == []
+
+
+def test_a_null_and_infinity_are_numbers_in_the_core_with_and_without_nulls_beside_them() -> None:
+    assert ticks(times("UTC"))[[0, 1, -1]].tolist() == [NULL, 0, INFINITY]
+    assert ticks(times("UTC").slice(1))[[0, -1]].tolist() == [0, INFINITY]
+    assert longs(pa.chunked_array([pa.array([1], pa.int8()), pa.array([None], pa.int8())])).tolist() == [1, NULL]
+    assert longs(pa.chunked_array([pa.array([1]), pa.array([2])])).tolist() == [1, 2]
