@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from docs.diagrams.cases import PAGES, cases
-from docs.diagrams.drawing import svg
-from docs.diagrams.lanes import picture
+from docs.diagrams.drawn import drawn
 from docs.diagrams.pages import pages, remade
 from docs.diagrams.running import run
 
@@ -16,7 +15,7 @@ def main() -> int:
     ran = {case.name: run(case) for case in cases()}
     for name, one in ran.items():
         if one.case.draws:
-            (PAGES / f"{name}.svg").write_text(svg(picture(one)), encoding="utf-8")
+            (PAGES / f"{name}.svg").write_text(drawn(one), encoding="utf-8")
     for page in pages():
         page.write_text(remade(page.read_text(encoding="utf-8"), ran), encoding="utf-8")
     return 0

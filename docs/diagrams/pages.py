@@ -3,8 +3,11 @@
 - `<!-- made: flow CASE -->`: the flow's file
 - `<!-- made: input CASE FILE -->`: a file of a feed
 - `<!-- made: rows CASE STREAM -->`: what the stream has, in its order
-- `<!-- made: held CASE STREAM -->`: what the merge holds at the last reading
+- `<!-- made: held CASE STREAM -->`: the rows that an operator holds at the last reading
+- `<!-- made: windows CASE STREAM -->`: what windows that have not left know at the last reading
 - `<!-- made: ledger CASE -->`: what the ledger says
+
+Columns may be named behind these; without any, those are shown that say most of a row.
 """
 
 from __future__ import annotations
@@ -22,14 +25,19 @@ if TYPE_CHECKING:
     from docs.diagrams.running import Ran, Row
 
 MADE = re.compile(r"(<!-- made: ([^>]+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
-INSTANTS = ("arrival", "event_time", "due_at", "landed_at")
+INSTANTS = frozenset(
+    {
+        *("arrival", "event_time", "event_end", "due_at", "landed_at", "window_start"),
+        *("new_time", "new_end", "cti", "cti_arrival"),
+    }
+)
 NAMED = ("stream", "reason", "action", "arrival", "event_time", "raw")
 """The columns of the ledger that are shown."""
 
 
 def pages() -> tuple[Path, ...]:
-    """Give the pages of the operators."""
-    return tuple(sorted(PAGES.glob("*.md")))
+    """Give the pages of the operators, and that of the ledger."""
+    return (*sorted(PAGES.glob("*.md")), PAGES.parent / "ledger.md")
 
 
 def remade(text: str, ran: Mapping[str, Ran]) -> str:
@@ -53,9 +61,10 @@ def _part(words: Sequence[str], ran: Mapping[str, Ran]) -> str:
     if what == "input":
         return _fenced(one.case.files[name[0]], "csv")
     if what == "ledger":
-        return _fenced(_table(one, one.ledger, [*NAMED[:3], one.key, *NAMED[3:]]))
-    rows = {"rows": one.streams, "held": one.held}[what][name[0]]
-    return _fenced(_table(one, rows, ["arrival", "kind", one.key, "event_time", "due_at", "landed_at"]))
+        return _fenced(_table(one, one.ledger, name or [*NAMED[:3], one.key, *NAMED[3:]]))
+    stream, *columns = name
+    rows = {"rows": one.streams, "held": one.held, "windows": one.windows}[what][stream]
+    return _fenced(_table(one, rows, columns or ["arrival", "kind", one.key, "event_time", "due_at", "landed_at"]))
 
 
 def _fenced(text: str, language: str = "") -> str:

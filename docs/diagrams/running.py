@@ -135,8 +135,14 @@ def _read(case: Case, wanted: Backfill) -> Ran:
         flow=flow,
         landed={name: _landed(wanted, name, len(case.readings) - 1) for name in flow.sources},
         streams={name: _rows(read_stream(root, name, key=flow.key_of(name))) for name in flow.tables()},
-        held={name: _carried(wanted, name, "held") for name, stream in flow.streams.items() if stream.operator in HOLDING},
-        windows={name: _carried(wanted, name, "windows") for name, stream in flow.streams.items() if stream.operator == "window"},
+        held={
+            name: _carried(wanted, name, "held") for name, stream in flow.streams.items() if stream.operator in HOLDING
+        },
+        windows={
+            name: _carried(wanted, name, "windows")
+            for name, stream in flow.streams.items()
+            if stream.operator == "window"
+        },
         ledger=_rows(read_ledger(root)),
     )
 

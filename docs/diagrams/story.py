@@ -34,7 +34,7 @@ ROOM = 66
 SECOND = 1_000_000
 SHOWN = 3
 """In how many windows an event may be for them to be named."""
-ASIDE = ".diverted"
+POINTS = {Style.LOST: Style.POINT_LOST, Style.ASIDE: Style.POINT_ASIDE}
 EVENTS = frozenset({"data", "start", "end"})
 
 
@@ -97,7 +97,8 @@ def _heading(stream: Stream) -> str:
         words = [f"a CTI every {' and '.join(every)}"] if every else []
         words += [f"delay {spell(policy.delay)}"] if policy.delay else []
         words += [f"CTIs imported from {imported[0]}"] if imported else []
-        return f"{stream.name}: advance_time of {stream.inputs[0]}, {', '.join([*words, f'late: {policy.late.name.lower()}'])}"
+        words += [f"late: {policy.late.name.lower()}"]
+        return f"{stream.name}: advance_time of {stream.inputs[0]}, {', '.join(words)}"
     if isinstance(policy, WindowPolicy):
         hop = f", hop {spell(policy.hop)}" if policy.hop != policy.size else ""
         return f"{stream.name}: window of {read}, size {spell(policy.size)}{hop}"
@@ -112,8 +113,7 @@ def _marks(line: Told, y: float, span: Span) -> Iterator[Mark]:
             yield Mark(style=Style.ENDLESS, at=start, y=y, until=last, to=y)
             last = start + (span[1] - span[0]) // 100
         if pixel(span, last, EDGES) - pixel(span, start, EDGES) < SHORTEST:
-            point = {Style.LOST: Style.REFUSED, Style.ASIDE: Style.EARLY}.get(style, Style.ROW)
-            yield Mark(style=point, at=start, y=y, told=told)
+            yield Mark(style=POINTS.get(style, Style.POINT), at=start, y=y, told=told)
         else:
             yield Mark(style=style, at=start, y=y, until=last, to=y, told=told)
     if line.given is not None:
@@ -167,12 +167,11 @@ def _fate(ran: Ran, stream: Stream, row: Row, cti: int | None) -> Told:
     words = f"{line['reason']}, {line['action']}"
     if line["action"] == "adjusted":
         now = (line["new_time"], end if line["new_end"] is None else line["new_end"])
-        verb = f"starts {spoken(now[0], ran.case.day)}" if now[0] != start else f"ends {spoken(now[1], ran.case.day)}"
-        return Told(
-            note=note, words=f"{words}: {verb}", warns=True, bars=((Style.CAME, start, end), (Style.LIFE, *now))
-        )
+        told = f"from {spoken(now[0], ran.case.day)}" if now[0] != start else f"until {spoken(now[1], ran.case.day)}"
+        was = (Style.CAME, start, now[0] if end is None else end)
+        return Told(note=note, words=f"{words}: {told}", warns=True, bars=(was, (Style.LIFE, *now)))
     style = Style.ASIDE if line["action"] == "diverted" else Style.LOST
-    words += ": the run stays open" if line["reason"] == "late_end" else ""
+    words += ": it stays open" if line["reason"] == "late_end" else ""
     return Told(note=note, words=words, warns=True, bars=((style, start, end),))
 
 
@@ -195,17 +194,17 @@ def _meeting(ran: Ran, stream: Stream) -> Iterator[Told]:
         for row in ran.rows_into(stream.name, port)
     ]
     made = [(row["arrival"], 1, 0, row["place"], row) for row in ran.streams[stream.name]]
-    given: int | None = None
+    given: dict[int, int] = {}
     for _, leaves, port, _, row in sorted(came + made, key=lambda each: each[:4]):
         time, end, day = row["event_time"], row["event_end"], ran.case.day
         side = f"{stream.inputs[port]} " if len(stream.inputs) > 1 else ""
         if leaves and row["kind"] == "cti":
-            words = f"leaves: CTI {spoken(time, day)}" + _why(stream, time, given)
+            words = f"leaves: CTI {spoken(time, day)}" + _why(stream, time, min(given.values()))
             yield Told(note="", words=words, cti=time)
         elif leaves:
             yield Told(note="", words=f"leaves: {_payload(ran, stream, row)}", bars=((Style.RESULT, time, end),))
         elif row["kind"] == "cti":
-            given = time
+            given[port] = time
             yield Told(note=f"{_when(ran, row)} {side}CTI", words=f"CTI {spoken(time, day)}", given=time)
         else:
             style = Style.OTHER if port else Style.LIFE
@@ -213,8 +212,11 @@ def _meeting(ran: Ran, stream: Stream) -> Iterator[Told]:
             yield Told(note=_note(ran, row, side), words=_windows(stream, time, end, day), bars=bars)
 
 
-def _why(stream: Stream, time: int, given: int | None) -> str:
-    return ", moved down" if isinstance(stream.policy, WindowPolicy) and given is not None and time < given else ""
+def _why(stream: Stream, time: int, older: int) -> str:
+    """Say why a CTI leaves that lies before the older of those that came in."""
+    if time == older:
+        return ""
+    return ", moved down" if isinstance(stream.policy, WindowPolicy) else ", held back"
 
 
 def _windows(stream: Stream, start: int, end: int, day: str) -> str:
@@ -232,7 +234,9 @@ def _payload(ran: Ran, stream: Stream, row: Row) -> str:
     """Say what a result has beside its order: numbers, and texts."""
     sides = [each for name in stream.inputs for each in _edge_columns(ran, name)]
     values = {name: value for name, value in row.items() if name not in {*RESERVED, *sides, ran.key}}
-    return ", ".join(f"{name} {value:g}" for name, value in values.items() if isinstance(value, int | float) and abs(value) < SECOND)
+    return ", ".join(
+        f"{name} {value:g}" for name, value in values.items() if isinstance(value, int | float) and abs(value) < SECOND
+    )
 
 
 def _edge_columns(ran: Ran, name: str) -> Iterator[str]:

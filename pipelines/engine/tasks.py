@@ -34,6 +34,7 @@ from pipelines.engine.spacing import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.flows.plan import Plan, Stage, plan
+from pipelines.operators.advance_time import OpenFull
 from pipelines.operators.merge import MergeFull
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import NULL
@@ -256,6 +257,8 @@ class _Work:
             made = link.feed([tables[given] for given in link.stream.inputs], reading, final)
         except MergeFull as full:
             raise MergeFull(full.held, full.allowed, name) from None
+        except OpenFull as full:
+            raise OpenFull(full.allowed, name) from None
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
         if made.broken is not None:
             self.counts[name].update({"broken": made.broken})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipelines.flows.policies import Policy
     from pipelines.flows.section import Section
 
-ADVANCING = ("every", "delay", "late", "at_end", "late_end", "max_ahead")
+ADVANCING = ("every", "delay", "late", "at_end", "late_end", "max_ahead", "max_open")
 """What advance_time can be told, in a stream or, for all streams that bind it, in a source."""
 SETTINGS = {
     "heartbeat": ("interval", "slack", "acceleration", "max_ahead", "max_catch_up", "expire", "about"),
@@ -43,6 +43,8 @@ LATER = (
 TIMED = frozenset({"heartbeat", "metronome"})
 """Operators that make timers, whose payload is empty."""
 DAY = 86_400_000_000
+MAX_OPEN = 1_000_000
+"""Open events of one timeline, where the flow does not say."""
 MEASURES = ("count", "sum", "min", "max", "mean")
 MEASURE = re.compile(r"([a-z]+)(?:\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\))?")
 WHOLE_KEY = "key"
@@ -341,7 +343,8 @@ def _advance_time(drafted: Draft, flow: Flow) -> dict[str, Any]:
     settings = advancing(section) if declared is None else dict(declared)
     generated = settings.pop("every", {})
     if generated or len(drafted.inputs) > 1 or promises(flow, drafted.inputs[0]):
-        return {"shape": made.shape, **generated, **settings}
+        bounded = {"max_open": MAX_OPEN} if made.shape is Shape.EDGE else {}
+        return {"shape": made.shape, **bounded, **generated, **settings}
     expected = (
         "`every: {events: <count>}`, `every: {duration: <duration>}`, or both, or `import: <stream>`: CTIs are "
         "generated, imported, or come with the rows of a source that has an `edge` column"
@@ -362,6 +365,8 @@ def advancing(section: Section) -> dict[str, Any]:
         "late": section.choice("late", enum_of("advance_time", "late")),
         "max_ahead": section.bound("max_ahead", DAY),
     }
+    if section.has("max_open"):
+        settings["max_open"] = section.count("max_open")
     if section.has("every"):
         settings["every"] = _every(section)
     for key in ("late_end", "at_end"):

@@ -10,6 +10,7 @@ from pipelines.engine.columns import spelled_as, ticks
 from pipelines.engine.readers import read_carry
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.counts import counted
+from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,7 +142,45 @@ def _advance_time(known: KnownRun, name: str) -> Facts | None:
     return {"events": every - rows[0]["received"] % every} if rows and rows[0].get("received") is not None else None
 
 
-_AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {"merge": _merge, "advance_time": _advance_time}
+def _meeting(known: KnownRun, name: str) -> Facts | None:
+    """Say how many rows a union or a join keeps, and which side's CTI is the oldest, or is not there yet."""
+    stream = known.streams[name]
+    rows = _carry(known, name, "ports", (*stream["by"], PORT))
+    sides = zip(*(rows[key].to_pylist() for key in (*stream["by"], PORT)), strict=True)
+    newest = dict(zip(sides, ticks(rows["cti"]).tolist(), strict=True))
+    if not newest:
+        return None
+    oldest = min(newest.items(), key=lambda item: item[1])
+    return {
+        "kept": held_rows(known, name),
+        "side": stream["inputs"][oldest[0][-1]],
+        "cti_at": None if oldest[1] == NULL else int(oldest[1]),
+        "scopes": len({group[:-1] for group in newest}),
+    }
+
+
+def _window(known: KnownRun, name: str) -> Facts | None:
+    """Say how many accumulators windows keep, and which CTI lets the first of them leave."""
+    stream = known.streams[name]
+    rows = _carry(known, name, "windows", (*stream["by"], "age"))
+    if not rows.num_rows:
+        return None
+    first = int(ticks(rows["window_start"]).min())
+    return {
+        "accumulators": rows.num_rows,
+        "windows": len(rows["window_start"].unique()),
+        "kept": held_rows(known, name),
+        "next_at": first + int(stream["policy"]["size"]),
+    }
+
+
+_AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {
+    "merge": _merge,
+    "advance_time": _advance_time,
+    "union": _meeting,
+    "join": _meeting,
+    "window": _window,
+}
 
 
 def _carry(known: KnownRun, name: str, part: str, key: Sequence[str]) -> pa.Table:

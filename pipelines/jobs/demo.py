@@ -62,7 +62,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
     page = write_page(settings, flow, MAIN_RUN)
     for line in ["", *summary(log_state(root)), "", *text_lines(certificate), "", f"open {page.as_uri()}"]:
         echo(line)
-    echo("next: pulseline status flights, pulseline ledger flights, pulseline show flights punctual")
+    echo("next: pulseline status flights, pulseline ledger flights, pulseline show flights delays")
     return Exit.FINE if certificate.equal else Exit.CHECK_FAILED
 
 
@@ -99,8 +99,11 @@ def summary(state: LogState) -> list[str]:
     punctual = total["punctual"]
     timers, promises = total["beating"]["timer"], punctual["cti"]
     diverted = f"{late:,} flights came later than one allowed and were diverted"
+    hourly, delays = total["hourly"]["data"], total["delays"]["data"]
+    counts = f"{hourly:,} counts by airport and hour, {delays:,} mean delays over three hours"
     return [
-        f"{sum(total['landed'].values()):,} flights landed, {cancelled:,} were cancelled and stand in the ledger",
+        f"{total['landed']['departures']:,} flights landed, {cancelled:,} were cancelled and stand in the ledger",
         f"{timers:,} timers moved time while airports were silent; {punctual['timer']:,} came through the merge",
         f"{promises:,} CTIs, each a promise; {diverted}: kept, and explained in the ledger",
+        f"{total['joined']['data']:,} flights with the weather at their airport, {counts}",
     ]

@@ -119,46 +119,39 @@ def stream_words(stream: Stream) -> list[str]:
     elif isinstance(stream.policy, MergePolicy):
         words = [f"= merge of {inputs}{scope}", *merge_words(stream, stream.policy)]
     else:
-        words = [f"= {stream.operator} of {inputs}{scope}", *relation_words(stream.policy)]
+        words = [f"= {stream.operator} of {inputs}{scope}", *relation_words(stream.operator, stream.policy)]
     return [*([stream.about] if stream.about else []), *words]
 
 
-def relation_words(policy: Any) -> list[str]:  # noqa: ANN401 - of one of several operators
-    """Say in words what an operator does that events go through under CTIs."""
-    from pipelines.operators.alter_duration import AlterDurationPolicy
-    from pipelines.operators.filter import FilterPolicy
-    from pipelines.operators.join import JoinPolicy
-    from pipelines.operators.project import ProjectPolicy
-    from pipelines.operators.shift_time import ShiftTimePolicy
-    from pipelines.operators.window import WindowPolicy
+RELEASED = "once the older of its sides' promises is past"
 
-    released = "once the older of its sides' promises is past"
-    if isinstance(policy, FilterPolicy):
-        return [f"lets events through of which `{policy.where}` is true; the others go to the ledger"]
-    if isinstance(policy, ProjectPolicy):
-        return [f"{name} is {told}" for name, told in policy.parsed()]
-    if isinstance(policy, ShiftTimePolicy):
-        way = "later" if policy.shift >= 0 else "earlier"
-        return [f"events and promises are {spoken(abs(policy.shift))} {way}"]
-    if isinstance(policy, AlterDurationPolicy):
-        return [f"every event lasts {spoken(policy.duration)} from its start on"]
-    if isinstance(policy, JoinPolicy):
-        on = f" whose {', '.join(policy.on)} {'is' if len(policy.on) == 1 else 'are'} equal" if policy.on else ""
-        return [f"pairs events{on} while both last; a pair leaves {released} its start"]
-    if isinstance(policy, WindowPolicy):
-        return _window_words(policy)
-    return [f"an event leaves {released} its start, in order of starts"]
+
+def relation_words(operator: str, policy: Any) -> list[str]:  # noqa: ANN401 - of one of several operators
+    """Say in words what an operator does that events go through under CTIs."""
+    return {
+        "filter": lambda: [f"lets events through of which `{policy.where}` is true; the others go to the ledger"],
+        "project": lambda: [f"{name} is {told}" for name, told in policy.parsed()],
+        "shift_time": lambda: [
+            f"events and promises are {spoken(abs(policy.shift))} {'later' if policy.shift >= 0 else 'earlier'}"
+        ],
+        "alter_duration": lambda: [f"every event lasts {spoken(policy.duration)} from its start on"],
+        "union": lambda: [f"an event leaves {RELEASED} its start, in order of starts"],
+        "join": lambda: _join_words(policy.on),
+        "window": lambda: _window_words(policy),
+    }[operator]()
+
+
+def _join_words(on: tuple[str, ...]) -> list[str]:
+    equal = f" whose {', '.join(on)} {'is' if len(on) == 1 else 'are'} equal" if on else ""
+    return [f"pairs events{equal} while both last; a pair leaves {RELEASED} its start"]
 
 
 def _window_words(policy: Any) -> list[str]:  # noqa: ANN401 - as it is asked
     hop = "" if policy.hop == policy.size else f", a new one each {spoken(policy.hop)}"
     group = f" for each {', '.join(policy.group)}" if policy.group else ""
+    leaves = f"a window's row{group} leaves with the first promise at or past its end"
     measures = ", ".join(text.replace("=", " is ", 1) for text in policy.measures)
-    return [
-        f"windows of {spoken(policy.size)}{hop}, counted from 1970 UTC; a window's row{group} leaves with the first "
-        "promise at or past its end",
-        measures,
-    ]
+    return [f"windows of {spoken(policy.size)}{hop}, counted from 1970 UTC; {leaves}", measures]
 
 
 def heartbeat_words(policy: HeartbeatPolicy) -> list[str]:

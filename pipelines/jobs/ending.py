@@ -57,6 +57,7 @@ CODES = MappingProxyType(
         "pipelines.engine.clock.ClockJumpError": Exit.RUN_FAILED,
         "pipelines.engine.streaming.QueryFailedError": Exit.RUN_FAILED,
         "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
+        "pipelines.operators.advance_time.OpenFull": Exit.RUN_FAILED,
         "expectations.report.facts.ReportError": Exit.RUN_FAILED,
         "expectations.checkpoints.CheckFailedError": Exit.RUN_FAILED,
     }

@@ -110,9 +110,28 @@ def _blind_text(known: KnownRun, name: str, blind: Facts) -> str:
     return f"{name}: {counted(blind['spans'], 'span')}, {spoken(blind['ticks'])} in all, {looked}: {last}{rest}"
 
 
+def _meeting_text(known: KnownRun, name: str, facts: Facts) -> str:
+    each = f", the oldest of {counted(facts['scopes'], 'timeline')}" if facts["scopes"] > 1 else ""
+    if facts["cti_at"] is not None and facts["cti_at"] >= TABLE_INFINITY:
+        return f"{name}: keeps {counted(facts['kept'], 'row')}; both sides have ended"
+    stands = "has no CTI yet" if facts["cti_at"] is None else f"stands at {known.moments.text(second(facts['cti_at']))}"
+    return f"{name}: keeps {counted(facts['kept'], 'row')}; {facts['side']} {stands}{each}: its next CTI goes on"
+
+
+def _window_text(known: KnownRun, name: str, facts: Facts) -> str:
+    kept = f" and {counted(facts['kept'], 'open event')}" if facts["kept"] else ""
+    sums = f"{counted(facts['accumulators'], 'accumulator')} of {counted(facts['windows'], 'window')}"
+    until = known.moments.text(second(facts["next_at"]))
+    return f"{name}: keeps {sums}{kept}; the first leaves with a CTI at or past {until}"
+
+
 def _awaited_text(known: KnownRun, name: str, facts: Facts) -> str:
     if "events" in facts:
         return f"{name}: {counted(facts['events'], 'more event')} until it looks at its next CTI"
+    if "side" in facts:
+        return _meeting_text(known, name, facts)
+    if "accumulators" in facts:
+        return _window_text(known, name, facts)
     oldest = f"; the oldest came {known.moments.text(facts['since_at'])}" if facts["since_at"] else ""
     held = f"{name}: holds {counted(facts['held'], 'row')}"
     if not facts["ports"]:

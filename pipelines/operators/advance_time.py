@@ -53,6 +53,7 @@ STATE = np.dtype(
         ("cti_arrival", "i8"),
         ("cti_place", "i8"),
         ("received", "i8"),
+        ("open", "i8"),
         ("base", "i8"),
         ("side_arrival", "i8"),
         ("side_place", "i8"),
@@ -108,6 +109,24 @@ class AtEnd(IntEnum):
     """Everything: a last CTI at infinity."""
 
 
+class OpenFull(RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
+    """More events of one timeline are open than `max_open` allows; nothing was dropped, reading stops."""
+
+    def __init__(self, allowed: int, stream: str = "") -> None:
+        """Keep the facts as attributes; the operator itself does not know the stream it makes."""
+        super().__init__(allowed, stream)
+        self.allowed, self.stream = allowed, stream
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        where = f"`{self.stream}`" if self.stream else "advance_time"
+        return (
+            f"{where} would keep more open events of one timeline than the {self.allowed:,} that max_open allows: end "
+            "edges do not come, or `event_id` does not tell them apart (pulseline status FLOW names the oldest); "
+            "raise max_open, then give up the commit begun under the old flow: pulseline abandon FLOW --commit N"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AdvanceTimePolicy:
     """What a person chose for one stream's CTIs; all times in ticks (µs).
@@ -126,6 +145,8 @@ class AdvanceTimePolicy:
     late_end: LateEnd = LateEnd.STAY_OPEN
     at_end: AtEnd = AtEnd.SILENT
     max_ahead: int | None = None
+    max_open: int | None = None
+    """How many events of one timeline may be open, each a start edge whose end edge has not come."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -137,6 +158,8 @@ class AdvanceTimePolicy:
             raise PolicyError("delay", "no longer than all readable time", self.delay)
         if self.max_ahead is not None and not 0 <= self.max_ahead <= LONGEST:
             raise PolicyError("max_ahead", "zero or more", self.max_ahead)
+        if self.max_open is not None and self.max_open < 1:
+            raise PolicyError("max_open", "at least 1", self.max_open)
 
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
@@ -154,6 +177,7 @@ class Numbers(NamedTuple):
     late_end: int
     at_end: int
     max_ahead: int
+    max_open: int
 
 
 class Row(NamedTuple):
@@ -241,9 +265,10 @@ def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # n
 
 
 @compiled
-def _remember_start(row: Row, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _remember_start(row: Row, s, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if row.kind != START or reason == REUSED:
         return
+    s["open"] += 1
     event["start"] = start
     if fate == SIDE:
         event["status"] = DIVERTED_START
@@ -251,6 +276,12 @@ def _remember_start(row: Row, fate, reason, start, event) -> None:  # type: igno
         event["status"] = DROPPED_START
     else:
         event["status"] = OPENED if reason == NONE else MOVED
+
+
+@compiled
+def _forget(s, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    event["status"] = CLOSED
+    s["open"] -= 1
 
 
 @compiled
@@ -262,16 +293,16 @@ def _end_edge(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  
     if status == CLOSED:
         return GONE, ORPHAN, start, end
     if status == DROPPED_START or status == DIVERTED_START:
-        event["status"] = CLOSED
+        _forget(s, event)
         return (GONE, START_DROPPED, start, end) if status == DROPPED_START else (SIDE, START_DIVERTED, start, end)
     reason = NONE
     if status == MOVED:
         start, reason = event["start"], START_MOVED
     if end >= s["cti"]:
-        event["status"] = CLOSED
+        _forget(s, event)
         return MAIN, reason, start, end
     if p.late_end == LateEnd.CLOSE_AT_CTI:
-        event["status"] = CLOSED
+        _forget(s, event)
         return MAIN, LATE_END, start, s["cti"]
     return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, row.time, end
 
@@ -313,7 +344,7 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
     counted = time - row.arrival <= p.max_ahead
     if kind != TIMER:
         fate, reason, start = _event(p, row, s, event)
-        _remember_start(row, fate, reason, start, event)
+        _remember_start(row, s, fate, reason, start, event)
         if reason == NONE and not counted:
             reason = AHEAD
     _leave(row, s, fate, reason, start, row.end, out)
@@ -324,11 +355,11 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
 
 @compiled
 def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
+    """Run from row `i` on until rows or buffer end, or too many events are open; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
         kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
-        if n + 2 > len(out):
+        if n + 2 > len(out) or (kind == START and state[k]["open"] >= p.max_open):
             return i, n
         row = Row(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
         if kind == FINAL and p.at_end == AtEnd.INFINITY:
@@ -398,6 +429,7 @@ class AdvanceTime:
             int(p.late_end),
             int(p.at_end),
             2 * LONGEST if p.max_ahead is None else p.max_ahead,
+            INFINITY if p.max_open is None else p.max_open,
         )
 
     def grow(self, keys: int, events: int = 1) -> None:
@@ -417,7 +449,16 @@ class AdvanceTime:
         return 0.0
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
-        """Take in rows in order; give what leaves, is set aside or dropped, each with its fate."""
-        state, opens = self.records["state"], self.records["open"]
+        """Take in rows in order; give what leaves, is set aside or dropped, each with its fate.
+
+        Raises:
+            OpenFull: a start edge comes while as many events of its timeline are open as may be.
+        """
         out = out_buffer(self._capacity)
-        return drain(lambda i: scan(self._numbers, rows, i, state, opens, out), held, len(rows.kind), out)
+        return drain(lambda i: self._step(rows, i, out), held, len(rows.kind), out)
+
+    def _step(self, rows: Rows, i: int, out: Records) -> tuple[int, int]:
+        i, written = scan(self._numbers, rows, i, self.records["state"], self.records["open"], out)
+        if i < len(rows.kind) and written + 2 <= len(out):
+            raise OpenFull(self._numbers.max_open)
+        return i, written

@@ -162,11 +162,16 @@ def take_first(rows: Rows, desk: Desk, k) -> int:  # type: ignore[no-untyped-def
 
 @compiled
 def fault(rows: Rows, i, port, desk: Desk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0911 - a reason each
-    """Say why a row that is or ends an event cannot be taken in; NONE where it can."""
+    """Say why a row that is or ends an event cannot be taken in; NONE where it can.
+
+    Behind infinity every edge is late, whether its event is still known or has left.
+    """
     kind, time, end = rows.kind[i], rows.event_time[i], rows.event_end[i]
     interval = kind == DATA and desk.shapes[rows.port[i]] != POINT
     if (time == NULL and kind != END) or (end == NULL and (interval or kind == END)):
         return NULL_TIME
+    if port["cti"] == INFINITY and kind != DATA:
+        return LATE if kind == START else LATE_END
     if kind == END:
         start = desk.opened[rows.event_id[i]]
         if start < 0:

@@ -1,6 +1,6 @@
 """What filter, project, shift_time and alter_duration share: a row passes, changed or not, or is dropped.
 
-Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*; section 3 of the semantics.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ def _judged(c: Change, rows: Rows, i, s):  # type: ignore[no-untyped-def]  # noq
     if kind == CTI:
         time = time if time == INFINITY else min(max(time, MIN_TIME), MAX_TIME)
         if time <= s["cti"]:
-            return LATE_CTI, kind, rows.event_time[i], end
+            return LATE_CTI, kind, rows.event_time[i], rows.event_end[i]
         s["cti"] = time
-        return NONE, kind, time, end
+        return NONE, kind, time, NULL
     if rows.port[i] == REFUSED:
         return FILTERED, kind, rows.event_time[i], rows.event_end[i]
     if c.duration and kind == END:

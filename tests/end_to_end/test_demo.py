@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from tests.conftest import LentSpark
 
-TABLES = 6
-"""Three streams, what is diverted, the ledger, the carry."""
+TABLES = 10
+"""Seven streams, what is diverted, the ledger, the carry."""
 
 
 @pytest.fixture

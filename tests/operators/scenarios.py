@@ -209,9 +209,9 @@ def meeting_rows(
         on: what rows are matched or grouped by.
         ground: where on the axis of time they lie; drawn unless given.
     """
-    ground, keys = ground or Ground(random), _keys(random)[:3]
+    ground, keys = ground or Ground(random), _keys(random)[: random.choice((1, 1, 3))]
     rows: list[Given] = []
-    for number in range(random.randint(0, 28)):
+    for number in range(random.randint(0, 40)):
         if random.randint(0, 9) == 0 and (reading := ground.reading()):
             rows.append(reading)
         (at, place), port = ground.arrive(), random.choice(tuple(shapes))
@@ -231,8 +231,8 @@ def _lifetime(ground: Ground, kind: Kind) -> tuple[int, int]:
     """Give the time and end of a row whose kind says which it has."""
     random, scale = ground.random, ground.scale
     if kind is Kind.CTI:
-        moved = min(max(ground.at + random.randint(-15, 25) * scale, MIN_TIME), MAX_TIME)
-        return (INFINITY if random.randint(0, 11) == 0 else moved), NULL
+        moved = min(max(ground.at + random.randint(-25, 5) * scale, MIN_TIME), MAX_TIME)
+        return (INFINITY if random.randint(0, 29) == 0 else moved), NULL
     time = ground.time()
     if kind is Kind.TIMER:
         return (ground.at if time == NULL else time), NULL

@@ -20,20 +20,14 @@ from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
+from tests.operators import test_relations
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
+from tests.operators.lawful import BETWEEN, CAPACITIES, CUTS, assert_cuts_do_not_matter, jobs
 from tests.operators.scenarios import SCENARIOS
 from tests.transcripts_model import IMPORTED, LEDGER, MAIN, SIDE, Given, Left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-CUTS = st.lists(st.integers(0, 30), max_size=5)
-BETWEEN = st.sampled_from(Between)
-CAPACITIES = st.sampled_from((1, 2, 3, 5, 1_000))
-
-
-def jobs(operator: str) -> st.SearchStrategy[Job]:
-    return st.randoms(use_true_random=False).map(SCENARIOS[operator])
 
 
 def data(rows: Sequence[Given]) -> list[Given]:
@@ -49,10 +43,6 @@ def by_key(rows: Sequence[Given]) -> dict[str, list[Given]]:
 
 def made(rows: Sequence[Left]) -> list[Left]:
     return [row for row in rows if row.id is None]
-
-
-def assert_cuts_do_not_matter(job: Job, cuts: Sequence[int], between: Between, capacity: int) -> None:
-    assert run(job, cuts, between, capacity) == run(job)
 
 
 # ---- heartbeat
@@ -302,7 +292,8 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
     paragraph = re.search(r"Laws: (.*?)\.\n", OPERATORS[operator].__doc__ or "", re.DOTALL)
     assert paragraph is not None
     named = [words(law) for law in paragraph[1].split(";")]
-    tested = [name.removeprefix(f"test_{operator}__") for name in globals() if name.startswith(f"test_{operator}__")]
+    laws = (*globals(), *vars(test_relations))
+    tested = [name.removeprefix(f"test_{operator}__") for name in laws if name.startswith(f"test_{operator}__")]
 
     assert named == tested
 
@@ -356,13 +347,31 @@ def test_the_drawn_jobs_reach_what_the_laws_speak_of(operator: str) -> None:
     reasons = {row.reason for outcome in outcomes for row in outcome.all} - {Reason.NONE}
 
     assert reasons == REASONS[operator]
-    assert any(outcome.held for outcome in outcomes) == (operator == "merge")
+    assert any(outcome.held for outcome in outcomes) == (operator in HOLDING)
 
 
+HOLDING = ("merge", "union", "join", "window")
+MEETING = {
+    Reason.LATE,
+    Reason.LATE_END,
+    Reason.ORPHAN_END,
+    Reason.ID_REUSED,
+    Reason.EMPTY,
+    Reason.NULL_TIME,
+    Reason.LATE_CTI,
+}
 REASONS = {
     "heartbeat": {Reason.MAX_AHEAD, Reason.MAX_CATCH_UP, Reason.EXPIRED},
     "metronome": set(),
     "merge": {Reason.UNKNOWN_PORT},
     "advance_time": set(Reason)
-    - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END},
+    - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END}
+    - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET},
+    "filter": {Reason.FILTERED, Reason.LATE_CTI},
+    "project": {Reason.LATE_CTI},
+    "shift_time": {Reason.OUT_OF_TIME, Reason.LATE_CTI},
+    "alter_duration": {Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.LATE_CTI},
+    "union": MEETING,
+    "join": MEETING,
+    "window": MEETING | {Reason.MAX_WINDOWS},
 }
