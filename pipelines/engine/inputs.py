@@ -151,8 +151,10 @@ class OrderedInput:
     def distinct(self, key: Sequence[str]) -> int:
         """Count the keys among the rows read ahead; without key columns all rows have one."""
         ahead = [table for reader in self._readers if (table := reader.ahead) is not None]
-        if not key or not ahead:
-            return len(ahead[:1])
+        if not ahead or not set(key) <= set(ahead[0].column_names):
+            return 0
+        if not key:
+            return 1
         return int(pa.concat_tables(ahead).select(list(key)).group_by(list(key)).aggregate([]).num_rows)
 
     def count(self, before: int) -> int:

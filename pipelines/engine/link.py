@@ -362,6 +362,9 @@ class Link:
         known = spelled_as(ports.values or ports.streams, column.type)
         return np.asarray(pc.fill_null(pc.index_in(column, known), -1), dtype=np.int64)
 
+    def _key_ids(self, table: pa.Table) -> Longs:
+        return self.keys.ids(table)
+
     def _event_ids(self, table: pa.Table) -> Longs:
         ids = np.zeros(table.num_rows, dtype=np.int64)
         if self._event is None:
@@ -371,7 +374,7 @@ class Link:
         return ids
 
     def _rows(self, table: pa.Table, reading: int, final: int | None) -> Rows:
-        key, event_id = self.keys.ids(table), self._event_ids(table)
+        key, event_id = self._key_ids(table), self._event_ids(table)
         self.operator.grow(self.keys.count, max(self.events.count, int(event_id.max(initial=0))) + 1)
         self._lay(table, key)
         steering = [(Kind.READING, reading)] if final is None else [(Kind.FINAL, final), (Kind.READING, reading)]

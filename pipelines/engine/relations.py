@@ -57,6 +57,32 @@ class ImportLink(Link):
     def _taken_in(self, fresh: pa.Table) -> int:
         return int((longs(fresh[SIDE]) == 0).sum())
 
+    def _key_ids(self, table: pa.Table) -> Longs:
+        """Give the id of each row's key; CTIs that bind every key have none."""
+        if not self.everywhere:
+            return self.keys.ids(table)
+        own = longs(table[SIDE]) == 0
+        ids = np.full(table.num_rows, NOBODY, dtype=np.int64)
+        ids[own] = self.keys.ids(table.filter(pa.array(own)))
+        return ids
+
+    everywhere = False
+    """Whether the CTIs that are imported bind every key."""
+
+    def bind(self, sent: pa.Table | None) -> None:
+        """Know the newest CTI of a whole stream that was imported before the span.
+
+        Args:
+            sent: the carry of the stream that sends them; None where it has none.
+        """
+        self.everywhere = True
+        if sent is not None and sent.num_rows:
+            bound = self.operator.bound
+            field = "promised" if "promised" in sent.column_names else "cti"
+            bound["cti"] = ticks(sent[field])[0]
+            if "cti_arrival" in sent.column_names and field == "cti":
+                bound["cti_arrival"], bound["cti_place"] = ticks(sent["cti_arrival"])[0], longs(sent["cti_place"])[0]
+
 
 ORDER = frozenset(carrying.held_schema(pa.schema([])).names) | {
     *("kind", "arrival", "place", "event_time", "event_end", "due_at", "landed_at", "landed_place", "commit")

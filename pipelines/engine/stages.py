@@ -181,9 +181,9 @@ def _carry(work: Work, flow: Flow, stage: Stage, line: CarryLine) -> dict[tuple[
 
 
 def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
-    """Lay a stream out for the first later stage that reads it by a key of its own."""
+    """Lay a stream out for the first later stage that reads it by a key of its own; one without a key has only CTIs."""
     for later in plan.stages[stage.index + 1 :]:
-        if name in later.reads and later.key:
+        if name in later.reads and later.key and stage.key:
             return Layout(key=later.key, buckets=buckets)
     return Layout()
 
@@ -205,7 +205,9 @@ def _input(  # noqa: PLR0913 - one input of one task
     own = bool(stage.key) and key == stage.key
     wanted = [bucket] if own else range(buckets)
     readers = [reader for each in wanted for reader in files(name, each)]
-    return Input(name=name, readers=tuple(readers), mixed=bool(stage.key) and not own)
+    # CTIs for a whole stream bind every key, so every bucket takes them all.
+    mixed = bool(stage.key) and not own and bool(flow.key_of(name))
+    return Input(name=name, readers=tuple(readers), mixed=mixed)
 
 
 def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[Chain]:

@@ -29,7 +29,7 @@ from pipelines.engine.inputs import OrderedInput, row_groups, windows
 from pipelines.engine.link import landed_as_stream
 from pipelines.engine.payload import output_payload
 from pipelines.engine.readers import Carry, carry_on, taken_up
-from pipelines.engine.relations import FURTHER, link_of
+from pipelines.engine.relations import FURTHER, ImportLink, link_of
 from pipelines.engine.spacing import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.flows.model import DIVERTED, Flow
@@ -317,6 +317,8 @@ class _Work:
         )
         if not stream.inputs and not carry:
             link.hear(self.task.start)
+        if isinstance(link, ImportLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
+            link.bind(self._carry(stream.inputs[1]).get("state"))
         return link
 
     def _blind(self, name: str) -> Blind:

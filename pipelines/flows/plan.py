@@ -18,9 +18,9 @@ The flights, for one: `beating` works per airport and is stage 0, four buckets, 
 are stream-wide, stage 1, one task that reads what stage 0 wrote.
 
 Why stages never wait for each other in a circle: the key of a stream is the key of its inputs or a part of it, in the
-same order (`reading` refuses all else). Along a path through the graph keys only get shorter, so a path that has left
-a key never comes back to it, and sorting stages by the length of their keys, longest first, puts each behind all that
-it reads.
+same order (`reading` refuses all else), so along rows keys only get shorter. CTIs alone can go the other way: a stream
+with a key may import those of a stream without one. Streams of one key are therefore not put into one stage where a
+stream of another key lies between them, and a stage stands behind all that it reads.
 """
 
 from __future__ import annotations
@@ -81,15 +81,41 @@ def plan(flow: Flow) -> Plan:
     Returns:
         Every stream in exactly one stage.
     """
+    behind = _behind(flow)
     groups: list[list[str]] = []
     for name in flow.streams:
-        together = [group for group in groups if _joins(flow, name, group)]
-        groups = [group for group in groups if group not in together]
-        groups.append([*(member for group in together for member in group), name])
+        group = [name]
+        for other in [other for other in groups if _joins(flow, name, other)]:
+            if not _tangled(behind, [*other, *group]):
+                groups.remove(other)
+                group = [*other, *group]
+        groups.append(group)
     place = {name: number for number, name in enumerate(flow.streams)}
-    ordered = [sorted(group, key=place.__getitem__) for group in groups]
-    ordered.sort(key=lambda group: (-len(flow.key_of(group[0])), place[group[0]]))
+    waiting = [sorted(group, key=place.__getitem__) for group in groups]
+    waiting.sort(key=lambda group: (-len(flow.key_of(group[0])), place[group[0]]))
+    ordered: list[list[str]] = []
+    while waiting:
+        done = {name for group in ordered for name in group}
+        ready = next(group for group in waiting if {b for name in group for b in behind[name]} <= done | set(group))
+        waiting.remove(ready)
+        ordered.append(ready)
     return Plan(stages=tuple(_stage(flow, index, group) for index, group in enumerate(ordered)))
+
+
+def _behind(flow: Flow) -> dict[str, set[str]]:
+    """Give for each stream all streams whose rows or CTIs reach it."""
+    found: dict[str, set[str]] = {}
+    for name, stream in flow.streams.items():
+        read = {each.removesuffix(DIVERTED) for each in stream.inputs} & found.keys()
+        found[name] = read.union(*(found[each] for each in read))
+    return found
+
+
+def _tangled(behind: dict[str, set[str]], group: list[str]) -> bool:
+    """Say whether a stream that is not of the group lies between two that are."""
+    inside = set(group)
+    outside: set[str] = set().union(*(behind[name] for name in group)) - inside
+    return any(behind[name] & inside for name in outside)
 
 
 def _joins(flow: Flow, name: str, group: list[str]) -> bool:

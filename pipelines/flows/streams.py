@@ -271,9 +271,9 @@ def _imported_key(drafted: Draft, own: tuple[str, ...], keys: list[tuple[str, ..
             came = f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
             expected = "a stream with CTIs for the whole stream; or write `by: key` here too"
             raise drafted.section.wrong("import", came, expected)
-        if key != own:
-            came = f"`{name}` with CTIs for {', '.join(key) or 'the whole stream'}"
-            expected = f"CTIs for each {', '.join(own)}, as this stream has them; or no `by` here"
+        if key and key != own:
+            came = f"`{name}` with CTIs for {', '.join(key)}"
+            expected = f"CTIs for each {', '.join(own)}, as this stream has them, or for the whole stream"
             raise drafted.section.wrong("import", came, expected)
     return own
 

@@ -54,6 +54,7 @@ STATE = np.dtype(
         ("cti_place", "i8"),
         ("received", "i8"),
         ("open", "i8"),
+        ("seen", "i8"),
         ("base", "i8"),
         ("side_arrival", "i8"),
         ("side_place", "i8"),
@@ -354,13 +355,25 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
 
 
 @compiled
-def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def _heard(s, bound) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Bind a key that is heard for the first time by what was imported for all keys before."""
+    s["seen"] = 1
+    if bound["cti"] > s["cti"]:
+        s["cti"] = bound["cti"]
+        s["cti_arrival"] = bound["cti_arrival"]
+        s["cti_place"] = bound["cti_place"]
+
+
+@compiled
+def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until rows or buffer end, or too many events are open; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
         kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
         if n + 2 > len(out) or (kind == START and state[k]["open"] >= p.max_open):
             return i, n
+        if kind <= CTI and rows.port[i] != IMPORTED and not state[k]["seen"]:
+            _heard(state[k], bound[0])
         row = Row(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
         if kind == FINAL and p.at_end == AtEnd.INFINITY:
             for every in range(len(state)):
@@ -368,9 +381,17 @@ def scan(p: Numbers, rows: Rows, i, state, opens, out):  # type: ignore[no-untyp
                     n += _promise(row, -1, state[every], every, INFINITY, out[n])
             if n == len(out):
                 return i, n
+        elif kind == CTI and rows.port[i] == IMPORTED and k >= 0:
+            n += _promise(row, -1, state[k], k, time, out[n])
         elif kind == CTI and rows.port[i] == IMPORTED:
-            if k >= 0:
-                n += _promise(row, -1, state[k], k, time, out[n])
+            for every in range(len(state)):
+                if n < len(out) and state[every]["seen"]:
+                    n += _promise(row, -1, state[every], every, time, out[n])
+            if n == len(out):
+                return i, n
+            bound[0]["cti"] = time
+            bound[0]["cti_arrival"] = row.arrival
+            bound[0]["cti_place"] = row.place
         elif kind != READING and kind != FINAL:
             n += _received(p, row, state[k], opens[rows.event_id[i]], out[n], out[n + 1])
         i += 1
@@ -415,6 +436,8 @@ class AdvanceTime:
     ) -> None:
         """Take up the carry."""
         p = policy
+        self.bound = fresh()
+        """The newest CTI that was imported for all keys; the engine takes it from the stream that sent it."""
         self.records = {
             "state": taken_up(carry, "state", fresh()),
             "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
@@ -458,7 +481,7 @@ class AdvanceTime:
         return drain(lambda i: self._step(rows, i, out), held, len(rows.kind), out)
 
     def _step(self, rows: Rows, i: int, out: Records) -> tuple[int, int]:
-        i, written = scan(self._numbers, rows, i, self.records["state"], self.records["open"], out)
+        i, written = scan(self._numbers, rows, i, self.records["state"], self.records["open"], self.bound, out)
         if i < len(rows.kind) and written + 2 <= len(out):
             raise OpenFull(self._numbers.max_open)
         return i, written

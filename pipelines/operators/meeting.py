@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
-from pipelines.operators.rows import INFINITY, NULL, OUT, Fate, Kind, Longs, Reason, Records, Rows, Shape
+from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, OUT, Fate, Kind, Longs, Reason, Records, Rows, Shape
 from pipelines.operators.scan import NUMBERING, Part, Per, place_main
 
 if TYPE_CHECKING:
@@ -187,6 +187,12 @@ def fault(rows: Rows, i, port, desk: Desk) -> int:  # type: ignore[no-untyped-de
 
 
 @compiled
+def behind(instant) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Give the end of a point: a tick later, which is infinity behind the last readable instant, as in tables."""
+    return instant + 1 if instant < MAX_TIME else INFINITY
+
+
+@compiled
 def take_in(rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Know an event from its row, new or held; an end edge gives its start its end."""
     kind = rows.kind[i]
@@ -201,7 +207,7 @@ def take_in(rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def] 
     elif kind == TIMER:
         desk.event[i]["end"] = rows.event_time[i]
     else:
-        desk.event[i]["end"] = rows.event_time[i] + 1 if desk.shapes[rows.port[i]] == POINT else rows.event_end[i]
+        desk.event[i]["end"] = behind(rows.event_time[i]) if desk.shapes[rows.port[i]] == POINT else rows.event_end[i]
 
 
 @compiled

@@ -117,8 +117,8 @@ class WindowPolicy:
     """By column of the result, in order: `name=count`, `name=sum(column)`."""
     group: tuple[str, ...] = ()
     max_windows: int = 10_000
-    """Into how many windows one row may put events: one that would put its event into more stands in the ledger, and the
-    event goes no further. So does an open event that a CTI would put into more."""
+    """Into how many windows at once one event may go; one that its row, or a CTI, would put into more is counted no
+    further, and stands in the ledger."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -246,7 +246,7 @@ def _slot(slots, s: Sums, group, window) -> int:  # type: ignore[no-untyped-def]
 
 @compiled
 def _slots(s: Sums, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Lay the slots of the accumulators that there are, a power of two; those of windows that have left are forgotten."""
+    """Lay a power of two of slots, those of the accumulators taken; windows that have left are forgotten."""
     size = FIRST
     while size < 4 * len(s.of):
         size *= 2
@@ -466,7 +466,7 @@ def _close(p: Numbers, rows: Rows, i, s: Sums, state, book: Book, out, n):  # ty
         a = book.root[k]
         book.root[k] = _melded(s, s.of[a]["less"], s.of[a]["more"])
         start = s.of[a]["window"] * p.hop
-        time, end = max(start, MIN_TIME), min(start + p.size, MAX_TIME)
+        time, end = max(start, MIN_TIME), start + p.size if start + p.size <= MAX_TIME else INFINITY
         out, n = _leave(rows, i, state, a, DATA, time, end, out, n)
         s.of[a]["scope"] = NOBODY
     promised = cti if cti == INFINITY else max(MIN_TIME, min(cti, _first_window(p, cti) * p.hop))

@@ -71,7 +71,7 @@ class Side:
                 return None
             event.end, event.closed_by = row.end, row
             return event
-        end = row.time + 1 if self.shape is Shape.POINT else row.end
+        end = row.end if self.shape is not Shape.POINT else row.time + 1 if row.time < MAX_TIME else INFINITY
         event = Event(row, number, row.time, None if row.kind is Kind.START else end)
         self.events.append(event)
         if row.kind is Kind.START:
@@ -155,13 +155,13 @@ def joined(rows: Sequence[Given], shapes: Mapping[str, Shape]) -> Verdict:
             pairs.append((one.row.id, other.row.id, start, _overlap(ends, (left.cti, right.cti))))
     until = min([until, *(start for _, _, start, end in pairs if end is None)])
     found = [pair for pair in pairs if pair[2] < until]
-    held = [
-        name
+    alive = [
+        event
         for side in (left, right)
         for event in side.events
-        if (side.known_end(event) or INFINITY) > until or (until != INFINITY and side.known_end(event) is None)
-        for name in event.rows
+        if (end := side.known_end(event)) is None or end > until
     ]
+    held = [name for event in alive for name in event.rows]
     return Verdict(Counter(found), _ledger(sides), frozenset(held), until)
 
 
@@ -213,8 +213,9 @@ class Windows:
 
     def _whole(self, event: Event, row: Given) -> None:
         """Put an event whose end is known into the windows that are not closed yet."""
-        assert event.end is not None
-        windows = self._around(max(event.start, self._side.cti), event.end)
+        end = event.start + 1 if self._policy.shape is Shape.POINT else event.end
+        assert end is not None
+        windows = self._around(max(event.start, self._side.cti), end)
         windows = [window for window in windows if window * self._policy.hop + self._policy.size > self._side.cti]
         if len(windows) > self._policy.max_windows:
             rows = (row.id,) if event.closed_by is None else (row.id, event.row.id)
@@ -237,7 +238,8 @@ class Windows:
         )
         for window in ready:
             self._done.add(window)
-            start, end = max(window * hop, MIN_TIME), min(window * hop + size, MAX_TIME)
+            start, end = max(window * hop, MIN_TIME), window * hop + size
+            end = end if end <= MAX_TIME else INFINITY
             self.left += [(row.at, start, end, on, _measured(values)) for on, values in self._inside[window].items()]
         earliest = (cti - size) // hop + 1
         promised = cti if cti == INFINITY else max(MIN_TIME, min(cti, earliest * hop))

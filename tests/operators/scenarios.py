@@ -141,7 +141,8 @@ def metronome(random: Random) -> Job:
 def passing(random: Random) -> Job:
     """Draw a job for a filter: some rows are refused, whatever they are."""
     rows = _passing_rows(random)
-    refused = [row._replace(port=REFUSED) if random.randint(0, 2) == 0 else row for row in rows]
+    events = (Kind.DATA, Kind.START, Kind.END)
+    refused = [row._replace(port=REFUSED) if row.kind in events and random.randint(0, 2) == 0 else row for row in rows]
     return Job("filter", FilterPolicy(where="true"), tuple(refused))
 
 

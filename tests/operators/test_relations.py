@@ -6,8 +6,6 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +21,7 @@ from tests.operators.lawful import BETWEEN, CAPACITIES, CUTS, assert_cuts_do_not
 from tests.transcripts_model import LEDGER, MAIN, REFUSED, Given, Left
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from random import Random
 
 EDGES = (Kind.START, Kind.END)
@@ -82,7 +80,7 @@ def assert_order_is_unchanged(job: Job) -> None:
 @given(jobs("filter"))
 def test_filter__every_input_leaves_or_is_in_the_ledger(job: Job) -> None:
     assert_every_input_leaves_or_is_in_the_ledger(job)
-    refused = {row.id for row in job.rows if row.port == REFUSED and row.kind is not Kind.CTI}
+    refused = {row.id for row in job.rows if row.port == REFUSED}
 
     assert {row.id for row in run(job).all if row.reason is Reason.FILTERED} == refused
 
