@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from docs.diagrams.drawing import CSS, MARGIN, WIDTH, below_head, head, line, number, rect, text
@@ -12,7 +12,7 @@ from pipelines.flows.model import DIVERTED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from docs.diagrams.running import Ran, Row
+    from docs.diagrams.running import Ran
 
 BAND = 112
 """Pixels from one station to the next."""
@@ -23,7 +23,6 @@ ACCOUNT_CSS = """
 .station,.beside,.ledger{rx:6px}.station{fill:#e9f0fa;stroke:#2a6fc9}.beside{fill:#fdf1dc;stroke:#c97a00}.ledger{fill:#f9e6e3;stroke:#c62f1f}
 .way{stroke:#5b6570;stroke-width:1.6;fill:none}.aside{stroke:#c97a00;stroke-width:1.6;fill:none}
 .lost{stroke:#c62f1f;stroke-width:1.6;fill:none}
-.name,.account{paint-order:stroke;stroke:#fbfaf8;stroke-width:0}
 """.strip()
 
 
@@ -39,51 +38,45 @@ class Station:
     """Timers and CTIs that the operator adds."""
     aside: int
     held: int
-    dropped: Counter[str]
-    """Ledger lines that stand in place of a row, by reason."""
-    beside: Counter[str]
-    """Ledger lines that stand beside a row that left, by reason."""
+    told: Counter[tuple[str, str]]
+    """Lines of the ledger, by action and reason."""
+
+    @property
+    def dropped(self) -> int:
+        """Count the lines that stand in place of a row; the others stand beside one that left."""
+        return sum(count for (action, _), count in self.told.items() if action == "dropped")
 
     @property
     def balance(self) -> str:
         """Write the account as a sum."""
         parts = [f"{self.left} left"]
-        named = (("aside", self.aside), ("dropped", self.dropped.total()), ("held", self.held))
+        named = (("aside", self.aside), ("dropped", self.dropped), ("held", self.held))
         return f"{self.came} in = " + " + ".join([*parts, *(f"{count} {name}" for name, count in named if count)])
 
 
 def stations(ran: Ran) -> list[Station]:
     """Count what each station did with its rows."""
     (source,) = ran.flow.sources
-    lines = _lines(ran, source)
-    landed = ran.landed[source]
-    dropped = lines[0].total()
-    found = [_station(f"landing: {source}", (len(landed) + dropped, len(landed), 0, 0, 0), lines)]
+    landing = _station(f"landing: {source}", len(ran.landed[source]), 0, 0, 0, _lines(ran, source))
+    found = [replace(landing, came=landing.left + landing.dropped)]
     for name in ran.case.draws:
         stream = ran.flow.streams[name]
         came, out = ran.rows_into(name), ran.streams[name]
         kinds = {row["kind"] for row in came}
         made = sum(row["kind"] not in kinds and row["kind"] in {"timer", "cti"} for row in out)
         aside = len(ran.streams.get(name + DIVERTED, ()))
-        counts = (len(came), len(out) - made, made, aside, len(ran.held.get(name, ())))
-        found.append(_station(f"{name}: {stream.operator}", counts, _lines(ran, name)))
+        held = len(ran.held.get(name, ()))
+        station = _station(f"{name}: {stream.operator}", len(out) - made, made, aside, held, _lines(ran, name))
+        found.append(replace(station, came=len(came)))
     return found
 
 
-def _station(name: str, counts: tuple[int, int, int, int, int], lines: tuple[Counter[str], Counter[str]]) -> Station:
-    came, left, made, aside, held = counts
-    return Station(
-        name=name, came=came, left=left, made=made, aside=aside, held=held, dropped=lines[0], beside=lines[1]
-    )
+def _station(name: str, left: int, made: int, aside: int, held: int, told: Counter[tuple[str, str]]) -> Station:  # noqa: PLR0913 - the account
+    return Station(name=name, came=0, left=left, made=made, aside=aside, held=held, told=told)
 
 
-def _lines(ran: Ran, stream: str) -> tuple[Counter[str], Counter[str]]:
-    """Count the lines of the ledger of one stream: those that are dropped, and the others."""
-    mine: list[Row] = [row for row in ran.ledger if row["stream"] == stream]
-    return (
-        Counter(str(row["reason"]) for row in mine if row["action"] == "dropped"),
-        Counter(str(row["reason"]) for row in mine if row["action"] != "dropped"),
-    )
+def _lines(ran: Ran, stream: str) -> Counter[tuple[str, str]]:
+    return Counter((str(row["action"]), str(row["reason"])) for row in ran.ledger if row["stream"] == stream)
 
 
 def account_svg(ran: Ran) -> str:
@@ -136,13 +129,12 @@ def _kept(station: Station, top: float) -> Iterator[str]:
 
 
 def _ledger(station: Station, top: float) -> Iterator[str]:
-    y = top + 16
-    for counts, words, tone in ((station.dropped, "dropped", "lost"), (station.beside, "also told", "way")):
-        for reason, count in sorted(counts.items()):
-            yield from _right(STATION[1], LEDGER[0], y, tone)
-            yield text(STATION[1] + 12, y - 5, f"{count} {words}", "soft")
-            yield text(LEDGER[0] + 10, y + 4, reason)
-            y += 20 if not (station.aside or station.held) else 37
+    y, kept = top + 16, station.aside or station.held
+    for (action, reason), count in sorted(station.told.items()):
+        yield from _right(STATION[1], LEDGER[0], y, "lost" if action == "dropped" else "way")
+        yield text(STATION[1] + 12, y - 5, f"{count} {action}", "soft")
+        yield text(LEDGER[0] + 10, y + 4, reason)
+        y += 37 if kept else 20
 
 
 def _down(x: float, start: float, end: float) -> Iterator[str]:

@@ -6,8 +6,9 @@
 - `<!-- made: held CASE STREAM -->`: the rows that an operator holds at the last reading
 - `<!-- made: windows CASE STREAM -->`: what windows that have not left know at the last reading
 - `<!-- made: ledger CASE -->`: what the ledger says
+- `<!-- made: command pulseline … -->`: what a command prints of the demo's week
 
-Columns may be named behind these; without any, those are shown that say most of a row.
+Columns may be named behind those of rows; without any, those are shown that say most of a row.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from docs.diagrams.cases import PAGES, spoken
+from docs.diagrams.week import answers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +33,7 @@ INSTANTS = frozenset(
         *("new_time", "new_end", "cti", "cti_arrival"),
     }
 )
+COMMAND = "command pulseline "
 NAMED = ("stream", "reason", "action", "arrival", "event_time", "raw")
 """The columns of the ledger that are shown."""
 
@@ -38,6 +41,12 @@ NAMED = ("stream", "reason", "action", "arrival", "event_time", "raw")
 def pages() -> tuple[Path, ...]:
     """Give the pages of the operators, and that of the ledger."""
     return (*sorted(PAGES.glob("*.md")), PAGES.parent / "ledger.md")
+
+
+def commands() -> tuple[str, ...]:
+    """Give the commands whose answers the pages show, without the program's name."""
+    made = [part for page in pages() for _, part, _ in MADE.findall(page.read_text(encoding="utf-8"))]
+    return tuple(dict.fromkeys(part.removeprefix(COMMAND) for part in made if part.startswith(COMMAND)))
 
 
 def remade(text: str, ran: Mapping[str, Ran]) -> str:
@@ -55,6 +64,8 @@ def remade(text: str, ran: Mapping[str, Ran]) -> str:
 
 def _part(words: Sequence[str], ran: Mapping[str, Ran]) -> str:
     what, case, *name = words
+    if what == "command":
+        return _fenced(f"$ {' '.join(words[1:])}\n{answers(commands())[' '.join(words[2:])]}")
     one = ran[case]
     if what == "flow":
         return _fenced(one.case.flow, "yaml")

@@ -19,6 +19,7 @@ PORT = "port"
 """The column that a merge of streams adds."""
 SIDE = "side"
 """The column that tells rows of several inputs apart inside an operator and its carry."""
+SPOKEN = 3
 TIMED = frozenset({"event_time", "event_end", "arrival", "kind"})
 """Columns of every stream that expressions may read."""
 
@@ -92,7 +93,8 @@ def _filtered(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 def _projected(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     policy: Any = stream.policy
-    fields = {name: inputs[0].field(name) for name in stream.by}
+    staying = (*stream.by, *((stream.event_id,) if stream.event_id else ()))
+    fields = {name: inputs[0].field(name) for name in staying}
     for name, told in policy.parsed():
         fields[name] = pa.field(name, _typed(stream, told, inputs[0]))
     return pa.schema(list(fields.values()))
@@ -105,7 +107,8 @@ def _typed(stream: Stream, told: str, payload: pa.Schema) -> pa.DataType:
     try:
         return result_type(parse_expression(told), readable(payload))
     except ExpressionTypeError as error:
-        raise PayloadError(stream.name, str(error), f"correct `{told}`") from error
+        near = f"; did you mean `{error.nearest}`?" if error.nearest else ""
+        raise PayloadError(stream.name, f"`{told}` has {error.came}", f"expected {error.expected}{near}") from error
 
 
 def _united(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -113,7 +116,8 @@ def _united(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     for name, other in zip(stream.inputs[1:], inputs[1:], strict=True):
         missing = [field for field in first if field not in list(other)] + [f for f in other if f not in list(first)]
         if missing:
-            differ = ", ".join(f"`{name}`" for name in dict.fromkeys(field.name for field in missing))
+            columns = [f"`{column}`" for column in dict.fromkeys(field.name for field in missing)]
+            differ = ", ".join(columns[:SPOKEN]) + (f" and {len(columns) - SPOKEN} more" if columns[SPOKEN:] else "")
             problem = f"the sides of a union must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
             raise PayloadError(stream.name, problem + f"differ in {differ}", "project one of them first")
     return first

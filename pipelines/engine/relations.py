@@ -218,7 +218,7 @@ class WindowLink(MeetingLink):
         laid = sums(ordered.num_rows, len(self.measures))
         laid.of["scope"][:] = self.keys.ids(ordered)
         laid.of["group"][:] = self._group_ids(ordered)
-        laid.of["window"][:] = ticks(ordered["window_start"]) // self.operator.policy.hop
+        laid.of["at"][:] = ticks(ordered["window_start"]) // self.operator.policy.hop
         laid.of["age"][:] = longs(ordered["age"])
         for m, (name, measure, _) in enumerate(self.measures):
             laid.counted[:, m] = longs(ordered[f"{name}_count"])
@@ -318,7 +318,7 @@ class WindowLink(MeetingLink):
             self.keys.table().take(pa.array(known.of["scope"][which])).columns
         )
         columns = columns if self.stream.by else []
-        columns += [pa.array(known.of["age"][which]), times(known.of["window"][which] * self.operator.policy.hop)]
+        columns += [pa.array(known.of["age"][which]), times(known.of["at"][which] * self.operator.policy.hop)]
         columns += [self._group_rows[field.name].take(groups) for field in self.group]
         for m, (_, measure, _) in enumerate(self.measures):
             value = known.real if self._is_real(m, measure) else known.whole

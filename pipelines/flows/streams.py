@@ -393,10 +393,12 @@ def _project(drafted: Draft, flow: Flow) -> dict[str, Any]:
     section = drafted.section
     told = section.words("columns")
     inside = section.inner("columns", f"`columns` of {section.what}")
-    key = flow.key_of(drafted.inputs[0])
+    read = drafted.inputs[0]
+    taken = dict.fromkeys(RESERVED, "every stream has") | {flow.owner(read).event_id: "tells events apart and stays"}
+    taken |= dict.fromkeys(flow.key_of(read), "is the key and stays")
     for name, text in told.items():
-        if name in RESERVED or name in key:
-            came = f"`{name}`, a column that {'every stream has' if name in RESERVED else 'is the key and stays'},"
+        if name in taken:
+            came = f"`{name}`, a column that {taken[name]},"
             raise inside.wrong(name, came, "another name")
         _expression(inside, name, text)
     return {"columns": tuple(f"{name}={text}" for name, text in told.items())}
@@ -408,7 +410,8 @@ def _expression(section: Section, key: str, text: str) -> str:
     try:
         parse_expression(text)
     except ExpressionError as problem:
-        raise section.wrong(key, f"`{key}: {text}`", str(problem)) from problem
+        came = f"`{key}: {text}` with {problem.came}"
+        raise section.wrong(key, came, problem.expected, problem.nearest) from problem
     return text
 
 

@@ -194,9 +194,8 @@ def advance_time_words(stream: Stream, policy: AdvanceTimePolicy) -> list[str]:
         *([f"after every {counted(policy.events, 'event')}"] if policy.events is not None else []),
         *([f"each {spoken(policy.duration)} of event time"] if policy.duration is not None else []),
     ]
-    delay = (
-        f"{spoken(abs(policy.delay))} {'before' if policy.delay >= 0 else 'past'} the time of the event that causes it"
-    )
+    shift = f"{spoken(abs(policy.delay))} {'before' if policy.delay > 0 else 'past'} " if policy.delay else "at "
+    delay = f"{shift}the time of the event that causes it"
     promise = f"a promise (CTI) {' and '.join(after)}, {delay}" if after else "promises (CTIs) come with its input"
     late = {
         "DROP": "goes to the ledger alone",

@@ -28,9 +28,13 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
     Raises:
         WrongUse: a stream cannot be made; says which, of which column, and what to do.
     """
+    from pipelines.engine.payload import PayloadError
     from pipelines.engine.tasks import payloads
 
-    known = payloads(flow, schemas)
+    try:
+        known = payloads(flow, schemas)
+    except PayloadError as error:
+        raise WrongUse(f"{flow.file or flow.name}: {error}") from error
     for stream in flow.streams.values():
         for problem in _problems(stream, known):
             raise WrongUse(f"{flow.file or flow.name}: stream `{stream.name}`: {problem}")

@@ -11,9 +11,10 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
+from numba import types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,4 +47,15 @@ def compiled(function: Function) -> Function:
     Returns:
         The compiled function; `function` itself where `NUMBA_DISABLE_JIT=1`.
     """
-    return cast("Function", numba.njit(cache=True, error_model="numpy")(function))
+    dispatcher = numba.njit(cache=True, error_model="numpy")(function)
+    if dispatcher is not function:
+        _take_constants_as_numbers(dispatcher)
+    return cast("Function", dispatcher)
+
+
+def _take_constants_as_numbers(dispatcher: Any) -> None:  # noqa: ANN401 - Numba's own
+    """Have a function compiled once for numbers; Numba would compile it again for every constant that it is given."""
+    template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: template(
+        tuple(types.unliteral(arg) for arg in args), {name: types.unliteral(arg) for name, arg in kws.items()}
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pipelines.operators.compiled import compiled
 from pipelines.operators.meeting import (
     CTI,
     DATA,
+    DROPPED,
     EMPTY,
     END,
     LATE_CTI,
@@ -22,9 +23,9 @@ from pipelines.operators.meeting import (
     NOBODY,
     NONE,
     PARTS,
+    START,
     TIMER,
-    Clocks,
-    Desk,
+    Row,
     advance,
     desk,
     fault,
@@ -32,19 +33,19 @@ from pipelines.operators.meeting import (
     fresh_state,
     known_end,
     let_go,
+    longer,
+    melded,
     oldest,
     promise,
+    put_back,
     refuse,
-    room,
-    take_first,
     take_in,
-    vanish,
-    wait,
+    taken_together,
     write,
     written,
 )
-from pipelines.operators.rows import INFINITY, NULL, OUT_CAPACITY, Longs, PolicyError, Records, Rows, Shape
-from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, place_main, taken_up
+from pipelines.operators.rows import INFINITY, NULL, OUT_CAPACITY, PolicyError, Records, Rows, Shape
+from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, next_place, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,201 +74,161 @@ class JoinPolicy:
         return () if self.on else ("a join without `on` pairs every event with all that overlap it",)
 
 
-class Chains(NamedTuple):
-    """The events that can still be joined, by what they are matched by and side."""
-
-    match: Longs
-    """By row: dense id of scope and `on` columns; -1 where one of these is null, which equals nothing."""
-    head: Longs
-    """By match and side: an event, or NOBODY."""
-    following: Longs
-    """By row: the next event of its chain."""
-
-
-class Pairs(NamedTuple):
-    """Results that start at one instant."""
-
-    left: Longs
-    right: Longs
-    end: Longs
-
-
 @compiled
-def _chain(rows: Rows, i, chains: Chains) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    if chains.match[i] >= 0:
-        place = chains.match[i] * SIDES + rows.port[i]
-        chains.following[i] = chains.head[place]
-        chains.head[place] = i
-
-
-@compiled
-def _pair_end(rows: Rows, clock: Clocks, desk: Desk, x, y) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _overlap(one, other, ports) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the end of the overlap of two events; NULL while nobody knows it.
 
     An end that nobody knows lies not before the newest CTI of its side.
     """
-    one, other = known_end(rows, clock.ports, desk, x), known_end(rows, clock.ports, desk, y)
-    if one != NULL and other != NULL:
-        return min(one, other)
-    if one == NULL and other == NULL:
+    first, second = known_end(one, ports), known_end(other, ports)
+    if first != NULL and second != NULL:
+        return min(first, second)
+    if first == NULL and second == NULL:
         return NULL
-    end, open_event = (other, x) if one == NULL else (one, y)
-    side = clock.ports[rows.key[open_event] * SIDES + rows.port[open_event]]
-    return end if end <= side["cti"] else NULL
+    if first == NULL:
+        return second if second <= ports[one["side"]]["cti"] else NULL
+    return first if first <= ports[other["side"]]["cti"] else NULL
 
 
 @compiled
-def _longer(pairs: Pairs) -> Pairs:
-    size = len(pairs.left)
-    more = Pairs(np.empty(2 * size, np.int64), np.empty(2 * size, np.int64), np.empty(2 * size, np.int64))
-    more.left[:size] = pairs.left
-    more.right[:size] = pairs.right
-    more.end[:size] = pairs.end
-    return more
-
-
-@compiled
-def _pairs_of(rows: Rows, clock: Clocks, desk: Desk, chains: Chains, x, pairs: Pairs, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _pairs_of(x, place, cti, event, ports, head, pairs, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Pair event `x` with those of the other side that are alive at its start; a count of -1 says an end is unknown.
 
-    Of two that start together only the left one finds the other. Events whose time is over leave their chain.
+    A pair is a number: left row times rows, plus right row. Of two that start together only the left one finds the
+    other. Events whose time is over leave their chain, which begins at `place`.
     """
-    if chains.match[x] < 0:
-        return pairs, count
-    start, side = rows.event_time[x], rows.port[x]
-    place = chains.match[x] * SIDES + (1 - side)
-    last = NOBODY
-    y = chains.head[place]
+    e = event[x]
+    start, side = e["at"], e["side"] % SIDES
+    last, y = NOBODY, head[place]
     while y >= 0:
-        following = chains.following[y]
-        time, end = rows.event_time[y], known_end(rows, clock.ports, desk, y)
-        if not desk.event[y]["alive"] or (end != NULL and end <= clock.state[rows.key[x]]["cti"]):
+        other = event[y]
+        following, end = other["next"], known_end(other, ports)
+        if not other["alive"] or (end != NULL and end <= cti):
             if last < 0:
-                chains.head[place] = following
+                head[place] = following
             else:
-                chains.following[last] = following
+                event[last]["next"] = following
             y = following
             continue
         last = y
-        earlier = time < start or (time == start and side == 0)
-        if earlier and (end == NULL or end > start):
-            if count == len(pairs.left):
-                pairs = _longer(pairs)
-            overlap = _pair_end(rows, clock, desk, x, y)
-            if overlap == NULL:
+        if (other["at"] < start or (other["at"] == start and side == 0)) and (end == NULL or end > start):
+            if _overlap(e, other, ports) == NULL:
                 return pairs, -1
-            pairs.left[count] = x if side == 0 else y
-            pairs.right[count] = y if side == 0 else x
-            pairs.end[count] = overlap
+            if count == len(pairs):
+                pairs = longer(pairs, count, 1)
+            pairs[count] = x * len(event) + y if side == 0 else y * len(event) + x
             count += 1
         y = following
     return pairs, count
 
 
 @compiled
-def _first_together(rows: Rows, desk: Desk, k, group):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Take the waiting events that start first, all at one instant; give them and how many they are."""
-    count = 0
-    start = rows.event_time[desk.root[k]]
-    while desk.root[k] >= 0 and rows.event_time[desk.root[k]] == start:
-        if count == len(group):
-            longer = np.empty(2 * count, np.int64)
-            longer[:count] = group
-            group = longer
-        group[count] = take_first(rows, desk, k)
-        count += 1
-    return group, count
+def _sort(pairs, count) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Put pairs in the order of their left rows, then of their right ones (a shell sort: they are few)."""
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            pair, at = pairs[i], i
+            while at >= gap and pairs[at - gap] > pair:
+                pairs[at] = pairs[at - gap]
+                at -= gap
+            pairs[at] = pair
+        gap //= 3
 
 
 @compiled
-def _write_pairs(rows: Rows, i, start, clock: Clocks, pairs: Pairs, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Let results leave that start together, in the order of their left rows, then of their right ones."""
-    order = np.argsort(pairs.left[:count] * len(rows.kind) + pairs.right[:count])
-    for j in order:
-        place = place_main(clock.state, rows.key[i], rows.arrival[i])
-        n = write(rows, i, pairs.left[j], MAIN, NONE, place, start, pairs.end[j], out, n)
-        out[n - 1]["kind"] = DATA
-        out[n - 1]["due_at"] = pairs.right[j]
-    return n
+def _release(row: Row, s, ports, event, top, match, head, pairs, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Let results go that start before what both sides have promised, up to one whose end nobody knows.
 
-
-@compiled
-def _release(rows: Rows, i, clock: Clocks, desk: Desk, chains: Chains, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Let results go that start before what both sides have promised, up to one whose end nobody knows."""
-    k = rows.key[i]
-    until = oldest(clock.ports, k, SIDES)
-    if until <= clock.state[k]["cti"]:
-        return out, n
-    pairs = Pairs(np.empty(16, np.int64), np.empty(16, np.int64), np.empty(16, np.int64))
-    group = np.empty(16, np.int64)
-    while desk.root[k] >= 0 and rows.event_time[desk.root[k]] < until:
-        start = rows.event_time[desk.root[k]]
-        group, together = _first_together(rows, desk, k, group)
-        count = 0
-        for j in range(together):
-            if count >= 0 and desk.event[group[j]]["alive"]:
-                pairs, count = _pairs_of(rows, clock, desk, chains, group[j], pairs, count)
+    Give the waiting event that starts first, room for pairs, what leaves, and how many rows that is.
+    """
+    until = oldest(ports, row.key, SIDES)
+    while until > s["cti"] and top >= 0 and event[top]["at"] < until:
+        first, top = taken_together(event, top)
+        x, count = first, 0
+        while x >= 0 and count >= 0:
+            if event[x]["alive"] and match[x] >= 0:
+                place = match[x] * SIDES + 1 - event[x]["side"] % SIDES
+                pairs, count = _pairs_of(x, place, s["cti"], event, ports, head, pairs, count)
+            x = event[x]["less"]
         if count < 0:
-            for j in range(together):
-                wait(rows, desk, k, group[j])
-            until = start
+            until = event[first]["at"]
+            top = put_back(event, first, top)
             break
-        if count:
-            out = room(out, n, count)
-            n = _write_pairs(rows, i, start, clock, pairs, count, out, n)
-    if until > clock.state[k]["cti"]:
-        out = room(out, n, 1)
-        n = promise(rows, i, clock.state, k, until, out, n)
-    return out, n
+        _sort(pairs, count)
+        if n + count > len(out):
+            out = longer(out, n, count)
+        for j in range(count):
+            left, right = pairs[j] // len(event), pairs[j] % len(event)
+            end = _overlap(event[left], event[right], ports)
+            write(row, left, DATA, MAIN, NONE, next_place(s, row.arrival), event[first]["at"], end, out[n])
+            out[n]["due_at"] = right
+            n += 1
+    if until > s["cti"]:
+        if n == len(out):
+            out = longer(out, n, 1)
+        n += promise(row, s, until, out[n])
+        s["cti"] = until
+    return top, pairs, out, n
 
 
 @compiled
-def _received(rows: Rows, i, clock: Clocks, desk: Desk, chains: Chains, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    kind, k = rows.kind[i], rows.key[i]
-    port = clock.ports[k * SIDES + rows.port[i]]
-    if kind == CTI:
-        if not advance(rows, i, port):
-            return out, refuse(rows, i, LATE_CTI, port, out, n)
-        return _release(rows, i, clock, desk, chains, out, n)
-    reason = fault(rows, i, port, desk)
-    if reason == EMPTY and kind == END:
-        n = vanish(rows, i, reason, port, desk, out, n)
-        return _release(rows, i, clock, desk, chains, out, n)
-    if reason != NONE:
-        return out, refuse(rows, i, reason, port, out, n)
-    take_in(rows, i, desk)
-    if kind == END:
-        return _release(rows, i, clock, desk, chains, out, n)
-    _chain(rows, i, chains)
-    wait(rows, desk, k, i)
-    return out, n
-
-
-@compiled
-def _forget(rows: Rows, clock: Clocks, desk: Desk) -> None:
+def _forget(event, state, ports) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Let go the events whose time is over: nothing that comes can overlap them."""
-    for i in range(len(rows.kind)):
-        if desk.event[i]["alive"] and rows.kind[i] != END:
-            end = known_end(rows, clock.ports, desk, i)
-            if end != NULL and end <= clock.state[rows.key[i]]["cti"]:
-                let_go(desk, i)
+    for x in range(len(event)):
+        if event[x]["alive"] and event[x]["kind"] != END:
+            end = known_end(event[x], ports)
+            if end != NULL and end <= state[event[x]["side"] // SIDES]["cti"]:
+                let_go(event, x)
 
 
 @compiled
-def scan(rows: Rows, held, clock: Clocks, desk: Desk, chains: Chains, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Take the held rows up and the others in; give what leaves and how many rows that is."""
-    n = 0
-    for i in range(held):
-        take_in(rows, i, desk)
-        if rows.kind[i] != END:
-            _chain(rows, i, chains)
-            if rows.event_time[i] >= clock.state[rows.key[i]]["cti"]:
-                wait(rows, desk, rows.key[i], i)
-    for i in range(held, len(rows.kind)):
-        if rows.kind[i] <= CTI and rows.kind[i] != TIMER:
-            out = room(out, n, 2)
-            out, n = _received(rows, i, clock, desk, chains, out, n)
-    _forget(rows, clock, desk)
+def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, head, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Take the held rows (the first `held`) up and the others in; give what leaves and how many rows that is.
+
+    `match` numbers rows by scope and what they are matched by, -1 where that is null, which equals nothing; `head` is
+    by match and side an event that can still be joined, the first of a chain, or NOBODY.
+    """
+    n, pairs = 0, np.empty(16, np.int64)
+    for i in range(len(rows.kind)):
+        if rows.kind[i] > CTI or rows.kind[i] == TIMER:
+            continue
+        kind, k, p = np.int64(rows.kind[i]), rows.key[i], rows.port[i]
+        time, end, name = rows.event_time[i], rows.event_end[i], rows.event_id[i]
+        row = Row(i, kind, k, k * SIDES + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
+        if n + 2 > len(out):
+            out = longer(out, n, 2)
+        port, start, moved, waits = ports[row.side], opened[name], False, False
+        if i < held:
+            take_in(row, event, opened)
+            waits = kind != END
+        elif kind == CTI:
+            moved = advance(row, port)
+            if not moved:
+                n += refuse(row, LATE_CTI, port, out[n])
+        else:
+            reason = fault(row, port["cti"], event[start]["at"] if start >= 0 else NULL)
+            moved = kind == END and (reason == NONE or reason == EMPTY)
+            waits = kind != END and reason == NONE
+            if moved or waits:
+                take_in(row, event, opened)
+            if reason != NONE:
+                n += refuse(row, reason, port, out[n])
+            if moved and reason == EMPTY:
+                let_go(event, start)
+                time, end = rows.event_time[start], rows.event_end[start]
+                write(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
+                n += 1
+        if waits and match[i] >= 0:
+            event[i]["next"] = head[match[i] * SIDES + p]
+            head[match[i] * SIDES + p] = i
+        if waits and (i >= held or time >= state[k]["cti"]):
+            root[k] = melded(event, root[k], i)
+        if moved:
+            root[k], pairs, out, n = _release(row, state[k], ports, event, root[k], match, head, pairs, out, n)
+    _forget(event, state, ports)
     return out, n
 
 
@@ -329,12 +290,11 @@ class Join:
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""
-        shapes = [int(shape) for shape in self.policy.shapes]
-        at_work = desk(shapes, len(self.records["state"]), len(rows.kind), self._events)
-        clock = Clocks(self.records["state"], self.records["ports"])
-        matches = int(self.match.max(initial=-1)) + 1
-        nobody = [np.full(size, NOBODY, dtype=np.int64) for size in (matches * SIDES, len(rows.kind))]
-        out, n = scan(rows, held, clock, at_work, Chains(self.match, *nobody), written())
+        state, ports = self.records["state"], self.records["ports"]
+        at_work = desk(len(state), len(rows.kind), self._events)
+        is_point = np.array([shape is Shape.POINT for shape in self.policy.shapes])
+        head = np.full((int(self.match.max(initial=-1)) + 1) * SIDES, NOBODY, dtype=np.int64)
+        out, n = scan(rows, held, is_point, state, ports, *at_work, self.match, head, written())
         self.held = np.flatnonzero(at_work.event["alive"])
         if n:
             yield out[:n]

@@ -2,20 +2,20 @@
 
 An event waits until the output's time has passed its start. The output's time is the older of the sides' newest CTIs,
 held back to the start of the earliest result whose end nobody knows yet, so that no result ever comes behind a promise.
+
+Helpers take numbers, single records and at most a few arrays: Numba counts every array of a named tuple that is handed
+on, again and again, and compiles such a helper for seconds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipelines.operators.compiled import compiled
-from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, OUT, Fate, Kind, Longs, Reason, Records, Rows, Shape
-from pipelines.operators.scan import NUMBERING, Part, Per, place_main
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, OUT, Fate, Kind, Longs, Reason, Records
+from pipelines.operators.scan import NUMBERING, Part, Per, next_place
 
 STATE = np.dtype([("cti", "i8"), *NUMBERING])
 PORT = np.dtype([("cti", "i8"), ("cti_arrival", "i8"), ("cti_place", "i8")])
@@ -27,20 +27,40 @@ MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
 NONE, LATE, LATE_END, EMPTY = int(Reason.NONE), int(Reason.LATE), int(Reason.LATE_END), int(Reason.EMPTY)
 ORPHAN, REUSED, NULL_TIME = int(Reason.ORPHAN_END), int(Reason.ID_REUSED), int(Reason.NULL_TIME)
 LATE_CTI = int(Reason.LATE_CTI)
-POINT = int(Shape.POINT)
 NOBODY = -1
 
 
-EVENT = np.dtype([("end", "i8"), ("closed_by", "i8"), ("alive", "i8"), ("less", "i8"), ("more", "i8")])
-"""What is known of a row that is an event: its end, NULL while nobody knows it; the row of its end edge, or NOBODY; 1
-while it must be kept; and the two heaps of waiting events below it."""
+EVENT = np.dtype(
+    [
+        *(("at", "i8"), ("end", "i8"), ("side", "i8"), ("kind", "i8")),
+        *(("closed_by", "i8"), ("alive", "i8"), ("less", "i8"), ("more", "i8"), ("next", "i8")),
+    ]
+)
+"""What is known of a row that is an event: its start; its end, NULL while nobody knows it; the place of its side among
+those of all scopes; its kind; the row of its end edge, or NOBODY; 1 while it must be kept; the two heaps of waiting
+events below it; and the event behind it in the chain that an operator keeps."""
+
+
+class Row(NamedTuple):
+    """One row of the input."""
+
+    number: int
+    kind: int
+    key: int
+    side: int
+    """Place of its side among those of all scopes."""
+    arrival: int
+    place: int
+    time: int
+    end: int
+    id: int
+    point: bool
+    """Whether events of its side are points."""
 
 
 class Desk(NamedTuple):
     """Working state of one block: what is known of its events, and which of them wait."""
 
-    shapes: Longs
-    """Shape of the events of each side."""
     event: Records
     """By row: an `EVENT`."""
     opened: Longs
@@ -49,141 +69,129 @@ class Desk(NamedTuple):
     """By scope: the waiting event that starts first, or NOBODY."""
 
 
-class Clocks(NamedTuple):
-    """Time per scope and side; both are carry."""
-
-    state: Records
-    ports: Records
-
-
-def desk(shapes: Sequence[int], scopes: int, rows: int, events: int) -> Desk:
+def desk(scopes: int, rows: int, events: int) -> Desk:
     """Lay out a block of `rows` rows of `scopes` scopes with event ids below `events`."""
-    event = np.zeros(rows, dtype=EVENT)
-    event["end"] = NULL
-    for name in ("closed_by", "less", "more"):
-        event[name] = NOBODY
     nobody = [np.full(size, NOBODY, dtype=np.int64) for size in (events, scopes)]
-    return Desk(np.array(shapes, dtype=np.int64), event, *nobody)
+    return Desk(np.zeros(rows, dtype=EVENT), *nobody)
 
 
 @compiled
-def room(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba infers records
-    """Give the rows written so far with room for `more`."""
-    if n + more <= len(out):
-        return out
-    longer = np.empty(2 * (n + more), out.dtype)
+def longer(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba infers records
+    """Give what was written so far with room for `more`, and as much again."""
+    wider = np.empty(2 * (n + more), out.dtype)
     for i in range(n):
-        longer[i] = out[i]
-    return longer
+        wider[i] = out[i]
+    return wider
 
 
 @compiled
-def write(rows: Rows, i, src, fate, reason, place, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Write one row that row `i` lets out; what a CTI or a promise adds is for the caller."""
-    row = out[n]
-    row["src"] = src
-    row["key"] = rows.key[i]
-    row["kind"] = rows.kind[i] if src < 0 else rows.kind[src]
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = rows.arrival[i]
-    row["place"] = place
-    row["event_time"] = time
-    row["event_end"] = end
-    row["due_at"] = NULL
-    row["cti"] = NULL
-    row["cti_arrival"] = NULL
-    row["cti_place"] = NULL
-    return n + 1
+def write(row: Row, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Write one row that `row` lets out; what a promise or a result adds is for the caller."""
+    out["src"] = src
+    out["key"] = row.key
+    out["kind"] = kind
+    out["fate"] = fate
+    out["reason"] = reason
+    out["arrival"] = row.arrival
+    out["place"] = place
+    out["event_time"] = time
+    out["event_end"] = end
+    out["due_at"] = NULL
+    out["cti"] = NULL
+    out["cti_arrival"] = NULL
+    out["cti_place"] = NULL
 
 
 @compiled
-def refuse(rows: Rows, i, reason, port, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Write row `i` for the ledger, with the promise of its side where that was broken."""
-    n = write(rows, i, i, DROPPED, reason, rows.place[i], rows.event_time[i], rows.event_end[i], out, n)
+def refuse(row: Row, reason, port, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Write a row for the ledger, with the promise of its side where that was broken; give how many rows that is."""
+    write(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
     if reason == LATE or reason == LATE_END or reason == LATE_CTI:
-        out[n - 1]["cti"] = port["cti"]
-        out[n - 1]["cti_arrival"] = port["cti_arrival"]
-        out[n - 1]["cti_place"] = port["cti_place"]
-    return n
+        out["cti"] = port["cti"]
+        out["cti_arrival"] = port["cti_arrival"]
+        out["cti_place"] = port["cti_place"]
+    return 1
 
 
 @compiled
-def promise(rows: Rows, i, state, k, time, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Emit a CTI at `time`, which moves the output's time forward."""
-    place = place_main(state, k, rows.arrival[i])
-    n = write(rows, i, -1, MAIN, NONE, place, time, NULL, out, n)
-    out[n - 1]["kind"] = CTI
-    state[k]["cti"] = time
-    return n
+def promise(row: Row, s, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Emit a CTI; give how many rows that is."""
+    write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
+    return 1
 
 
 @compiled
-def before(rows: Rows, i, j) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Say whether event `i` starts before event `j`, among equals whether it came before."""
-    return rows.event_time[i] < rows.event_time[j] or (rows.event_time[i] == rows.event_time[j] and i < j)
-
-
-@compiled
-def melded(rows: Rows, desk: Desk, one, other) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Make one heap of two, the row that starts first on top (a skew heap)."""
+def melded(heap, one, other) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Make one heap of two, on top what is `at` the first place and came before its equals (a skew heap)."""
     if one < 0 or other < 0:
         return max(one, other)
-    if before(rows, other, one):
-        one, other = other, one
-    top = one
-    while True:
-        rest = desk.event[one]["more"]
-        desk.event[one]["more"] = desk.event[one]["less"]
-        if rest < 0:
-            desk.event[one]["less"] = other
-            return top
-        if before(rows, other, rest):
-            rest, other = other, rest
-        desk.event[one]["less"] = rest
-        one = rest
+    top = NOBODY
+    last = NOBODY
+    while other >= 0:
+        if heap[other]["at"] < heap[one]["at"] or (heap[other]["at"] == heap[one]["at"] and other < one):
+            one, other = other, one
+        if top < 0:
+            top = one
+        else:
+            heap[last]["less"] = one
+        rest = heap[one]["more"]
+        heap[one]["more"] = heap[one]["less"]
+        heap[one]["less"] = NOBODY
+        last = one
+        one, other = other, rest
+    heap[last]["less"] = one
+    return top
 
 
 @compiled
-def wait(rows: Rows, desk: Desk, k, i) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Put an event among those of its scope that wait."""
-    desk.event[i]["less"] = NOBODY
-    desk.event[i]["more"] = NOBODY
-    desk.root[k] = melded(rows, desk, desk.root[k], i)
+def taken_together(event, top):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Take the events that start first, all at one instant; give the first, chained by `less`, and what still waits."""
+    first, last, start = top, NOBODY, event[top]["at"]
+    while top >= 0 and event[top]["at"] == start:
+        x = top
+        top = melded(event, event[x]["less"], event[x]["more"])
+        if last >= 0:
+            event[last]["less"] = x
+        event[x]["less"] = NOBODY
+        event[x]["more"] = NOBODY
+        last = x
+    return first, top
 
 
 @compiled
-def take_first(rows: Rows, desk: Desk, k) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Take the event of a scope out that starts first."""
-    first = desk.root[k]
-    desk.root[k] = melded(rows, desk, desk.event[first]["less"], desk.event[first]["more"])
-    return first
+def put_back(event, x, top) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Have events wait again that were taken together."""
+    while x >= 0:
+        following = event[x]["less"]
+        event[x]["less"] = NOBODY
+        top = melded(event, top, x)
+        x = following
+    return top
 
 
 @compiled
-def fault(rows: Rows, i, port, desk: Desk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0911 - a reason each
+def fault(row: Row, cti, started) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0911 - a reason each
     """Say why a row that is or ends an event cannot be taken in; NONE where it can.
 
-    Behind infinity every edge is late, whether its event is still known or has left.
+    Behind infinity every edge is late, whether its event is still known or has left. `cti` is the newest of its side,
+    `started` when the event of its id was opened, NULL where none is open.
     """
-    kind, time, end = rows.kind[i], rows.event_time[i], rows.event_end[i]
-    interval = kind == DATA and desk.shapes[rows.port[i]] != POINT
-    if (time == NULL and kind != END) or (end == NULL and (interval or kind == END)):
+    interval = row.kind == DATA and not row.point
+    if (row.time == NULL and row.kind != END) or (row.end == NULL and (interval or row.kind == END)):
         return NULL_TIME
-    if port["cti"] == INFINITY and kind != DATA:
-        return LATE if kind == START else LATE_END
-    if kind == END:
-        start = desk.opened[rows.event_id[i]]
-        if start < 0:
+    if cti == INFINITY and row.kind != DATA:
+        return LATE if row.kind == START else LATE_END
+    if row.kind == END:
+        if started == NULL:
             return ORPHAN
-        if end < port["cti"]:
+        if row.end < cti:
             return LATE_END
-        return EMPTY if end <= rows.event_time[start] else NONE
-    if interval and end <= time:
+        return EMPTY if row.end <= started else NONE
+    if interval and row.end <= row.time:
         return EMPTY
-    if kind == START and desk.opened[rows.event_id[i]] >= 0:
+    if row.kind == START and started != NULL:
         return REUSED
-    return LATE if time < port["cti"] else NONE
+    return LATE if row.time < cti else NONE
 
 
 @compiled
@@ -193,49 +201,45 @@ def behind(instant) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def take_in(rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def take_in(row: Row, event, opened) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Know an event from its row, new or held; an end edge gives its start its end."""
-    kind = rows.kind[i]
-    desk.event[i]["alive"] = 1
-    if kind == END:
-        start = desk.opened[rows.event_id[i]]
-        desk.opened[rows.event_id[i]] = NOBODY
-        desk.event[start]["closed_by"] = i
-        desk.event[start]["end"] = rows.event_end[i]
-    elif kind == START:
-        desk.opened[rows.event_id[i]] = i
-    elif kind == TIMER:
-        desk.event[i]["end"] = rows.event_time[i]
+    e = event[row.number]
+    e["at"] = row.time
+    e["end"] = NULL
+    e["side"] = row.side
+    e["kind"] = row.kind
+    e["closed_by"] = NOBODY
+    e["alive"] = 1
+    e["less"] = NOBODY
+    e["more"] = NOBODY
+    e["next"] = NOBODY
+    if row.kind == END:
+        start = opened[row.id]
+        opened[row.id] = NOBODY
+        event[start]["closed_by"] = row.number
+        event[start]["end"] = row.end
+    elif row.kind == START:
+        opened[row.id] = row.number
+    elif row.kind == TIMER:
+        e["end"] = row.time
     else:
-        desk.event[i]["end"] = behind(rows.event_time[i]) if desk.shapes[rows.port[i]] == POINT else rows.event_end[i]
+        e["end"] = behind(row.time) if row.point else row.end
 
 
 @compiled
-def let_go(desk: Desk, i) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def let_go(event, x) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Keep an event, and the row of its end edge, no longer."""
-    desk.event[i]["alive"] = 0
-    if desk.event[i]["closed_by"] >= 0:
-        desk.event[desk.event[i]["closed_by"]]["alive"] = 0
+    event[x]["alive"] = 0
+    if event[x]["closed_by"] >= 0:
+        event[event[x]["closed_by"]]["alive"] = 0
 
 
 @compiled
-def known_end(rows: Rows, ports, desk: Desk, i) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def known_end(e, ports) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the end of an event, INFINITY where no end can come any more, NULL while nobody knows."""
-    if desk.event[i]["end"] != NULL:
-        return desk.event[i]["end"]
-    side = ports[rows.key[i] * len(desk.shapes) + rows.port[i]]
-    return INFINITY if side["cti"] == INFINITY else NULL
-
-
-@compiled
-def vanish(rows: Rows, i, reason, port, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Write both edges of an event for the ledger that ends with row `i` and cannot be taken, and forget it."""
-    start = desk.opened[rows.event_id[i]]
-    take_in(rows, i, desk)
-    let_go(desk, start)
-    n = refuse(rows, i, reason, port, out, n)
-    time, end = rows.event_time[start], rows.event_end[start]
-    return write(rows, i, start, DROPPED, reason, rows.place[start], time, end, out, n)
+    if e["end"] != NULL:
+        return e["end"]
+    return INFINITY if ports[e["side"]]["cti"] == INFINITY else NULL
 
 
 @compiled
@@ -248,13 +252,13 @@ def oldest(ports, k, width) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN
 
 
 @compiled
-def advance(rows: Rows, i, port) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def advance(row: Row, port) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Let a CTI move the time of its side; say whether it did."""
-    if rows.event_time[i] <= port["cti"]:
+    if row.time <= port["cti"]:
         return False
-    port["cti"] = rows.event_time[i]
-    port["cti_arrival"] = rows.arrival[i]
-    port["cti_place"] = rows.place[i]
+    port["cti"] = row.time
+    port["cti_arrival"] = row.arrival
+    port["cti_place"] = row.place
     return True
 
 

@@ -38,7 +38,9 @@ class ProjectPolicy:
 
 
 class Project(Passing):
-    """Give every event the columns that are asked for, and its key; times, CTIs and timers stay as they are.
+    """Give every event the columns that are asked for, its key, and what tells one open event from another.
+
+    Times, CTIs and timers stay as they are.
 
     Laws: rows in = rows out; order is unchanged; cuts do not matter.
     """

@@ -15,16 +15,16 @@ from pipelines.operators.compiled import compiled
 from pipelines.operators.meeting import (
     CTI,
     DATA,
+    DROPPED,
     EMPTY,
     END,
     LATE_CTI,
     MAIN,
     NONE,
     PARTS,
-    POINT,
+    START,
     TIMER,
-    Clocks,
-    Desk,
+    Row,
     advance,
     desk,
     fault,
@@ -32,19 +32,19 @@ from pipelines.operators.meeting import (
     fresh_state,
     known_end,
     let_go,
+    longer,
+    melded,
     oldest,
     promise,
+    put_back,
     refuse,
-    room,
-    take_first,
     take_in,
-    vanish,
-    wait,
+    taken_together,
     write,
     written,
 )
 from pipelines.operators.rows import INFINITY, NULL, OUT_CAPACITY, PolicyError, Records, Rows, Shape
-from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, place_main, taken_up
+from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, next_place, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -71,118 +71,94 @@ class UnionPolicy:
 
 
 @compiled
-def _leave(rows: Rows, i, x, clock: Clocks, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Let the event of row `x` leave, because of row `i`."""
-    place = place_main(clock.state, rows.key[i], rows.arrival[i])
-    timer = rows.kind[x] == TIMER
-    whole = timer or (rows.kind[x] == DATA and desk.shapes[rows.port[x]] == POINT and _all_points(desk))
-    n = write(
-        rows,
-        i,
-        x,
-        MAIN,
-        NONE,
-        place,
-        rows.event_time[x],
-        NULL if whole else known_end(rows, clock.ports, desk, x),
-        out,
-        n,
-    )
-    out[n - 1]["kind"] = TIMER if timer else DATA
-    let_go(desk, x)
-    return n
+def _release(row: Row, points, width, s, ports, event, top, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Let go what the sides have promised, up to the first event whose end nobody knows, and promise it.
+
+    Give the waiting event that starts first, what leaves, and how many rows that is. `points` says that no event of any
+    side needs its end told.
+    """
+    until = oldest(ports, row.key, width)
+    while until > s["cti"] and top >= 0 and event[top]["at"] < until:
+        first, top = taken_together(event, top)
+        x = first
+        while x >= 0 and known_end(event[x], ports) != NULL:
+            x = event[x]["less"]
+        if x >= 0:
+            until = event[x]["at"]
+            top = put_back(event, first, top)
+            break
+        x = first
+        while x >= 0:
+            if event[x]["alive"]:
+                if n + 2 > len(out):
+                    out = longer(out, n, 2)
+                n += _leave(row, x, event[x], points, s, ports, out[n])
+                let_go(event, x)
+            x = event[x]["less"]
+    if until > s["cti"]:
+        if n == len(out):
+            out = longer(out, n, 1)
+        n += promise(row, s, until, out[n])
+        s["cti"] = until
+    return top, out, n
 
 
 @compiled
-def _all_points(desk: Desk) -> bool:
-    return (desk.shapes == POINT).all()
+def _leave(row: Row, x, e, points, s, ports, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Let the event of row `x` leave, because of `row`; give how many rows that is."""
+    timer = e["kind"] == TIMER
+    end = NULL if timer or (points and e["kind"] == DATA) else known_end(e, ports)
+    write(row, x, TIMER if timer else DATA, MAIN, NONE, next_place(s, row.arrival), e["at"], end, out)
+    return 1
 
 
 @compiled
-def _release(rows: Rows, i, clock: Clocks, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Let go what the sides have promised, up to the first event whose end nobody knows, and promise it."""
-    k, width = rows.key[i], len(desk.shapes)
-    until = oldest(clock.ports, k, width)
-    if until <= clock.state[k]["cti"]:
-        return out, n
-    until = _held_back(rows, clock, desk, k, until)
-    while desk.root[k] >= 0 and rows.event_time[desk.root[k]] < until:
-        x = take_first(rows, desk, k)
-        out = room(out, n, 1)
-        if desk.event[x]["alive"]:
-            n = _leave(rows, i, x, clock, desk, out, n)
-    if until > clock.state[k]["cti"]:
-        out = room(out, n, 1)
-        n = promise(rows, i, clock.state, k, until, out, n)
-    return out, n
-
-
-@compiled
-def _held_back(rows: Rows, clock: Clocks, desk: Desk, k, until):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Find the start of the first waiting event of a scope whose end nobody knows, if that is before `until`."""
-    pending = np.empty(16, np.int64)
-    count = 0
-    if desk.root[k] >= 0:
-        pending[0] = desk.root[k]
-        count = 1
-    while count > 0:
-        count -= 1
-        x = pending[count]
-        if rows.event_time[x] >= until:
+def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Take the held rows (the first `held`) up and the others in; give what leaves and how many rows that is."""
+    n, width, points = 0, len(is_point), True
+    for point in is_point:
+        points = points and point
+    for i in range(len(rows.kind)):
+        if rows.kind[i] > CTI:
             continue
-        if known_end(rows, clock.ports, desk, x) == NULL:
-            until = rows.event_time[x]
+        kind, k, p = np.int64(rows.kind[i]), rows.key[i], rows.port[i]
+        time, end, name = rows.event_time[i], rows.event_end[i], rows.event_id[i]
+        row = Row(i, kind, k, k * width + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
+        if i < held:
+            take_in(row, event, opened)
+            if kind != END:
+                root[k] = melded(event, root[k], i)
             continue
-        if count + 2 > len(pending):
-            longer = np.empty(2 * len(pending), np.int64)
-            longer[:count] = pending[:count]
-            pending = longer
-        for below in (desk.event[x]["less"], desk.event[x]["more"]):
-            if below >= 0:
-                pending[count] = below
-                count += 1
-    return until
-
-
-@compiled
-def _received(rows: Rows, i, clock: Clocks, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, PLR0911 - a kind each
-    kind, k = rows.kind[i], rows.key[i]
-    port = clock.ports[k * len(desk.shapes) + rows.port[i]]
-    if kind == CTI:
-        if not advance(rows, i, port):
-            return out, refuse(rows, i, LATE_CTI, port, out, n)
-        return _release(rows, i, clock, desk, out, n)
-    if kind == TIMER:
-        take_in(rows, i, desk)
-        if rows.event_time[i] < clock.state[k]["cti"]:
-            return out, _leave(rows, i, i, clock, desk, out, n)
-        wait(rows, desk, k, i)
-        return out, n
-    reason = fault(rows, i, port, desk)
-    if reason == EMPTY and kind == END:
-        n = vanish(rows, i, reason, port, desk, out, n)
-        return _release(rows, i, clock, desk, out, n)
-    if reason != NONE:
-        return out, refuse(rows, i, reason, port, out, n)
-    take_in(rows, i, desk)
-    if kind == END:
-        return _release(rows, i, clock, desk, out, n)
-    wait(rows, desk, k, i)
-    return out, n
-
-
-@compiled
-def scan(rows: Rows, held, clock: Clocks, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Take the held rows up and the others in; give what leaves and how many rows that is."""
-    n = 0
-    for i in range(held):
-        take_in(rows, i, desk)
-        if rows.kind[i] != END:
-            wait(rows, desk, rows.key[i], i)
-    for i in range(held, len(rows.kind)):
-        if rows.kind[i] <= CTI:
-            out = room(out, n, 2)
-            out, n = _received(rows, i, clock, desk, out, n)
+        if n + 2 > len(out):
+            out = longer(out, n, 2)
+        port, start, moved = ports[row.side], opened[name], False
+        if kind == CTI:
+            moved = advance(row, port)
+            if not moved:
+                n += refuse(row, LATE_CTI, port, out[n])
+        elif kind == TIMER:
+            take_in(row, event, opened)
+            if time < state[k]["cti"]:
+                n += _leave(row, i, event[i], points, state[k], ports, out[n])
+                let_go(event, i)
+            else:
+                root[k] = melded(event, root[k], i)
+        else:
+            reason = fault(row, port["cti"], event[start]["at"] if start >= 0 else NULL)
+            moved = kind == END and (reason == NONE or reason == EMPTY)
+            if moved or reason == NONE:
+                take_in(row, event, opened)
+            if reason != NONE:
+                n += refuse(row, reason, port, out[n])
+            elif kind != END:
+                root[k] = melded(event, root[k], i)
+            if moved and reason == EMPTY:
+                let_go(event, start)
+                time, end = rows.event_time[start], rows.event_end[start]
+                write(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
+                n += 1
+        if moved:
+            root[k], out, n = _release(row, points, width, state[k], ports, event, root[k], out, n)
     return out, n
 
 
@@ -242,10 +218,10 @@ class Union:
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""
-        shapes = [int(shape) for shape in self.policy.shapes]
-        at_work = desk(shapes, len(self.records["state"]), len(rows.kind), self._events)
-        clock = Clocks(self.records["state"], self.records["ports"])
-        out, n = scan(rows, held, clock, at_work, written())
+        state, ports = self.records["state"], self.records["ports"]
+        at_work = desk(len(state), len(rows.kind), self._events)
+        is_point = np.array([shape is Shape.POINT for shape in self.policy.shapes])
+        out, n = scan(rows, held, is_point, state, ports, *at_work, written())
         self.held = np.flatnonzero(at_work.event["alive"])
         if n:
             yield out[:n]

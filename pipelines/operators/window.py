@@ -23,20 +23,18 @@ from pipelines.operators.meeting import (
     MAIN,
     NOBODY,
     NONE,
-    POINT,
     PORT,
     START,
     TIMER,
-    Clocks,
-    Desk,
+    Row,
     advance,
     desk,
     fault,
     let_go,
+    longer,
+    melded,
     refuse,
-    room,
     take_in,
-    vanish,
     write,
     written,
 )
@@ -60,7 +58,7 @@ from pipelines.operators.scan import (
     Part,
     Per,
     grown,
-    place_main,
+    next_place,
     taken_up,
 )
 
@@ -151,6 +149,8 @@ class Numbers(NamedTuple):
     size: int
     hop: int
     most: int
+    point: bool
+    """Whether events are points."""
 
 
 class Values(NamedTuple):
@@ -168,9 +168,15 @@ class Values(NamedTuple):
     """Whether the value is not null."""
 
 
-SUM = np.dtype([("scope", "i8"), ("group", "i8"), ("window", "i8"), ("age", "i8"), ("less", "i8"), ("more", "i8")])
-"""One accumulator: scope (NOBODY once its window has left), group, window, how many of the scope were made before it,
-and the two heaps of accumulators below it, by window and then by age."""
+SUM = np.dtype([("scope", "i8"), ("group", "i8"), ("at", "i8"), ("age", "i8"), ("less", "i8"), ("more", "i8")])
+"""One accumulator: scope (NOBODY once its window has left), group, number of its window, how many of the scope were
+made before it, and the two heaps of accumulators below it, by window and then by age."""
+VALUE = np.dtype([("counted", "i8"), ("whole", "i8"), ("real", "f8")])
+"""What an accumulator knows of one measure: values taken in, -1 where whole numbers no longer fit, and what they make,
+as its measure counts in whole numbers or in floats."""
+BOOK = np.dtype([("root", "i8"), ("opens", "i8"), ("last_open", "i8")])
+"""Of one scope the accumulator whose window comes first, the first open event, and the one that came last; or NOBODY.
+Open events are chained by `next`."""
 
 
 class Sums(NamedTuple):
@@ -179,130 +185,86 @@ class Sums(NamedTuple):
     of: Records
     """By accumulator: a `SUM`."""
     counted: Longs
-    """By accumulator and measure: values taken in; -1 where whole numbers no longer fit."""
+    """By accumulator and measure, as the other two: fields of a `VALUE`."""
     whole: Longs
     real: Floats
 
 
-class Book(NamedTuple):
-    """Which windows and events of each scope are open."""
-
-    root: Longs
-    """By scope: the accumulator whose window comes first, or NOBODY."""
-    opens: Longs
-    """By scope: its first open event, or NOBODY."""
-    last_open: Longs
-    """By scope: the open event that came last."""
-    following: Longs
-    """By row: the next open event of its scope."""
-
-
-class Work(NamedTuple):
-    """What a scan of one block works with beside its rows and the accumulators."""
-
-    numbers: Numbers
-    values: Values
-    clock: Clocks
-    desk: Desk
-    book: Book
-
-
 def sums(length: int, measures: int) -> Sums:
     """Give room for `length` accumulators."""
+    return _viewed(*_room(length, measures))
+
+
+def _room(length: int, measures: int) -> tuple[Records, Records]:
     of = np.zeros(length, dtype=SUM)
     for name in ("scope", "less", "more"):
         of[name] = NOBODY
-    laid = np.zeros((length, measures), dtype=np.int64)
-    return Sums(of, laid, laid.copy(), np.zeros((length, measures)))
+    return of, np.zeros((length, measures), dtype=VALUE)
+
+
+def _viewed(of: Records, value: Records) -> Sums:
+    return Sums(of, value["counted"], value["whole"], value["real"])
 
 
 @compiled
-def _longer(s: Sums) -> Sums:
-    size, wide = s.counted.shape
-    more = Sums(
-        np.zeros(2 * size, s.of.dtype),
-        np.zeros((2 * size, wide), np.int64),
-        np.zeros((2 * size, wide), np.int64),
-        np.zeros((2 * size, wide), np.float64),
-    )
+def _wider(of, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Numba infers records
+    """Give accumulators with room for as many again."""
+    size, wide = value.shape
+    more, further = np.empty(2 * size, of.dtype), np.zeros((2 * size, wide), value.dtype)
     for a in range(size):
-        more.of[a] = s.of[a]
+        more[a] = of[a]
         for m in range(wide):
-            more.counted[a, m] = s.counted[a, m]
-            more.whole[a, m] = s.whole[a, m]
-            more.real[a, m] = s.real[a, m]
-    return more
+            further[a, m] = value[a, m]
+    return more, further
 
 
 @compiled
-def _slot(slots, s: Sums, group, window) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _hashed(group, window) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    return ((group * 1_000_003 + window) % 2147483648) * 2654435761 >> 20
+
+
+@compiled
+def _slot(slots, of, group, window) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Find the slot of an accumulator, or the free one it would take."""
     mask = len(slots) - 1
-    at = (((group * 1_000_003 + window) % 2147483648) * 2654435761 >> 20) & mask
-    while slots[at] >= 0 and (s.of[slots[at]]["group"] != group or s.of[slots[at]]["window"] != window):
+    at = _hashed(group, window) & mask
+    while slots[at] >= 0 and (of[slots[at]]["group"] != group or of[slots[at]]["at"] != window):
         at = (at + 1) & mask
     return at
 
 
 @compiled
-def _slots(s: Sums, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _slots(of, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Lay a power of two of slots, those of the accumulators taken; windows that have left are forgotten."""
     size = FIRST
-    while size < 4 * len(s.of):
+    while size < 4 * len(of):
         size *= 2
-    slots = np.full(size, NOBODY, np.int64)
+    slots = np.empty(size, np.int64)
+    for at in range(size):
+        slots[at] = NOBODY
     for a in range(count):
-        if s.of[a]["scope"] >= 0:
-            slots[_slot(slots, s, s.of[a]["group"], s.of[a]["window"])] = a
+        if of[a]["scope"] >= 0:
+            slots[_slot(slots, of, of[a]["group"], of[a]["at"])] = a
     return slots
 
 
 @compiled
-def _first_of(s: Sums, one, other) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    return s.of[one]["window"] < s.of[other]["window"] or (s.of[one]["window"] == s.of[other]["window"] and one < other)
-
-
-@compiled
-def _melded(s: Sums, one, other) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Make one heap of two, the accumulator on top whose window comes first (a skew heap)."""
-    if one < 0 or other < 0:
-        return max(one, other)
-    if _first_of(s, other, one):
-        one, other = other, one
-    top = one
-    while True:
-        rest = s.of[one]["more"]
-        s.of[one]["more"] = s.of[one]["less"]
-        if rest < 0:
-            s.of[one]["less"] = other
-            return top
-        if _first_of(s, other, rest):
-            rest, other = other, rest
-        s.of[one]["less"] = rest
-        one = rest
-
-
-@compiled
-def _accumulator(s: Sums, slots, count, state, book: Book, scope, group, window):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Give the accumulator of a window and group, a fresh one where there is none."""
-    at = _slot(slots, s, group, window)
+def _accumulator(of, slots, count, s, b, scope, group, window):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Give the accumulator of a window and group, a fresh one where there is none, for which there is room."""
+    at = _slot(slots, of, group, window)
     if slots[at] >= 0:
-        return s, slots, count, slots[at]
-    if count == len(s.of):
-        s = _longer(s)
-        slots = _slots(s, count)
-        at = _slot(slots, s, group, window)
-    a = count
-    s.of[a]["scope"] = scope
-    s.of[a]["group"] = group
-    s.of[a]["window"] = window
-    s.of[a]["age"] = state[scope]["made"]
-    state[scope]["made"] += 1
-    s.of[a]["less"] = NOBODY
-    s.of[a]["more"] = NOBODY
-    slots[at] = a
-    book.root[scope] = _melded(s, book.root[scope], a)
-    return s, slots, count + 1, a
+        return slots[at], count
+    slots[at] = count
+    fresh = of[count]
+    fresh["scope"] = scope
+    fresh["group"] = group
+    fresh["at"] = window
+    fresh["age"] = s["made"]
+    fresh["less"] = NOBODY
+    fresh["more"] = NOBODY
+    s["made"] += 1
+    b["root"] = melded(of, b["root"], count)
+    return count, count + 1
 
 
 @compiled
@@ -314,51 +276,34 @@ def _fits(one, other) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _add_whole(s: Sums, a, m, kind, value) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    if s.counted[a, m] == OVERFLOWN:
-        return
-    if s.counted[a, m] == 0:
-        s.whole[a, m] = value
-    elif kind == Measure.MIN:
-        s.whole[a, m] = min(s.whole[a, m], value)
-    elif kind == Measure.MAX:
-        s.whole[a, m] = max(s.whole[a, m], value)
-    elif _fits(s.whole[a, m], value):
-        s.whole[a, m] += value
-    else:
-        s.counted[a, m] = OVERFLOWN
-        return
-    s.counted[a, m] += 1
-
-
-@compiled
-def _add_real(s: Sums, a, m, kind, value) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    known = s.real[a, m]
-    if s.counted[a, m] == 0:
-        s.real[a, m] = value
-    elif kind == Measure.MIN:
-        if np.isnan(known) or value < known:
-            s.real[a, m] = value
-    elif kind == Measure.MAX:
-        if np.isnan(value) or value > known:
-            s.real[a, m] = value
-    else:
-        s.real[a, m] += value
-    s.counted[a, m] += 1
-
-
-@compiled
-def _add(v: Values, s: Sums, a, i) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Take the values of row `i` into an accumulator."""
-    for m in range(len(v.kind)):
-        if not v.given[m, i]:
-            continue
-        if v.kind[m] == Measure.COUNT:
-            s.counted[a, m] += 1
-        elif v.is_real[m]:
-            _add_real(s, a, m, v.kind[m], v.real[m, i])
+def _add(known, kind, is_real, whole, real) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Take a value into what is known of a measure."""
+    if kind == Measure.COUNT:
+        known["counted"] += 1
+    elif known["counted"] == 0:
+        known["counted"] = 1
+        known["whole"] = whole
+        known["real"] = real
+    elif not is_real and known["counted"] != OVERFLOWN:
+        known["counted"] += 1
+        if kind == Measure.MIN:
+            known["whole"] = min(known["whole"], whole)
+        elif kind == Measure.MAX:
+            known["whole"] = max(known["whole"], whole)
+        elif _fits(known["whole"], whole):
+            known["whole"] += whole
         else:
-            _add_whole(s, a, m, v.kind[m], v.whole[m, i])
+            known["counted"] = OVERFLOWN
+    elif is_real:
+        known["counted"] += 1
+        if kind == Measure.MIN:
+            if np.isnan(known["real"]) or real < known["real"]:
+                known["real"] = real
+        elif kind == Measure.MAX:
+            if np.isnan(real) or real > known["real"]:
+                known["real"] = real
+        else:
+            known["real"] += real
 
 
 @compiled
@@ -368,187 +313,172 @@ def _first_window(p: Numbers, instant) -> int:  # type: ignore[no-untyped-def]  
 
 
 @compiled
-def _last_window(p: Numbers, end) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Give the last window that begins before an instant."""
-    return (end - 1) // p.hop
+def _open(b, event, x) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Put a start edge behind the open events of its scope."""
+    if b["opens"] < 0:
+        b["opens"] = x
+    else:
+        event[b["last_open"]]["next"] = x
+    b["last_open"] = x
 
 
 @compiled
-def _enter(rows: Rows, v: Values, s: Sums, slots, count, state, book: Book, x, first, last):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Take event `x` into the windows from `first` to `last`, in which its lifetime is."""
-    scope, group = rows.key[x], v.group[x]
-    for window in range(first, last + 1):
-        s, slots, count, a = _accumulator(s, slots, count, state, book, scope, group, window)
-        _add(v, s, a, x)
-    return s, slots, count
-
-
-@compiled
-def _known_span(rows: Rows, s: Sums, count, state, desk: Desk, book: Book, k, hop):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _known_span(p: Numbers, k, cti, b, event, of, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Give the first start of a scope's open events, and the last instant that is known of it; forget closed events."""
     earliest, latest, last = INFINITY, NULL, NOBODY
-    x = book.opens[k]
+    x = b["opens"]
     while x >= 0:
-        if desk.event[x]["alive"]:
-            earliest, latest = min(earliest, rows.event_time[x]), max(latest, rows.event_time[x])
+        if event[x]["alive"]:
+            earliest, latest = min(earliest, event[x]["at"]), max(latest, event[x]["at"])
             last = x
         elif last >= 0:
-            book.following[last] = book.following[x]
+            event[last]["next"] = event[x]["next"]
         else:
-            book.opens[k] = book.following[x]
-        x = book.following[x]
-    book.last_open[k] = last
-    if state[k]["cti"] == INFINITY:
+            b["opens"] = event[x]["next"]
+        x = event[x]["next"]
+    b["last_open"] = last
+    if cti == INFINITY:
         for a in range(count):
-            if s.of[a]["scope"] == k:
-                latest = max(latest, s.of[a]["window"] * hop)
+            if of[a]["scope"] == k:
+                latest = max(latest, of[a]["at"] * p.hop)
     return earliest, latest
 
 
 @compiled
-def _set_aside(w: Work, rows: Rows, i, s: Sums, count, before, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _set_aside(p: Numbers, row: Row, rows: Rows, before, b, event, opened, of, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write open events for the ledger, and forget them, that a CTI puts into more windows than an event may be in."""
-    p, state, desk, book, k = w.numbers, w.clock.state, w.desk, w.book, rows.key[i]
-    cti = state[k]["cti"]
-    _, latest = _known_span(rows, s, count, state, desk, book, k, p.hop)
-    last = latest // p.hop if cti == INFINITY else (cti - p.size) // p.hop
-    x = book.opens[k]
+    _, latest = _known_span(p, row.key, row.time, b, event, of, count)
+    last = latest // p.hop if row.time == INFINITY else (row.time - p.size) // p.hop
+    x = b["opens"]
     while x >= 0:
-        if last - _first_window(p, max(rows.event_time[x], before)) >= p.most:
-            desk.opened[rows.event_id[x]] = NOBODY
-            let_go(desk, x)
-            out = room(out, n, 1)
-            time, end = rows.event_time[x], rows.event_end[x]
-            n = write(rows, i, x, DROPPED, MAX_WINDOWS, rows.place[x], time, end, out, n)
-        x = book.following[x]
+        if last - _first_window(p, max(event[x]["at"], before)) >= p.most:
+            opened[rows.event_id[x]] = NOBODY
+            let_go(event, x)
+            if n + 2 > len(out):
+                out = longer(out, n, 2)
+            write(row, x, START, DROPPED, MAX_WINDOWS, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+            n += 1
+        x = event[x]["next"]
     return out, n
 
 
 @compiled
-def _enter_open(w: Work, rows: Rows, s: Sums, slots, count, k, before):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _enter_open(p: Numbers, row: Row, v: Values, before, s, b, event, of, value, slots, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Take the events that are open into every window that a CTI closes: none of them can end before it.
 
     At infinity, where they never end, they are in the windows up to the last instant that is known of their scope.
     """
-    p, state, book = w.numbers, w.clock.state, w.book
-    cti = state[k]["cti"]
-    earliest, latest = _known_span(rows, s, count, state, w.desk, book, k, p.hop)
-    if earliest == INFINITY:
-        return s, slots, count
-    window = _first_window(p, max(earliest, before))
-    while (window * p.hop <= latest) if cti == INFINITY else (window * p.hop + p.size <= cti):
-        x = book.opens[k]
+    earliest, latest = _known_span(p, row.key, row.time, b, event, of, count)
+    window = _first_window(p, max(earliest, before)) if earliest != INFINITY else 0
+    while earliest != INFINITY and (
+        (window * p.hop <= latest) if row.time == INFINITY else (window * p.hop + p.size <= row.time)
+    ):
+        x = b["opens"]
         while x >= 0:
-            if rows.event_time[x] < window * p.hop + p.size:
-                s, slots, count = _enter(rows, w.values, s, slots, count, state, book, x, window, window)
-            x = book.following[x]
+            if event[x]["at"] < window * p.hop + p.size:
+                if count == len(of):
+                    of, value = _wider(of, value)
+                    slots = _slots(of, count)
+                a, count = _accumulator(of, slots, count, s, b, row.key, v.group[x], window)
+                for m in range(len(v.kind)):
+                    if v.given[m, x]:
+                        _add(value[a, m], v.kind[m], v.is_real[m], v.whole[m, x], v.real[m, x])
+            x = event[x]["next"]
         window += 1
-    return s, slots, count
+    return of, value, slots, count
 
 
 @compiled
-def _leave(rows: Rows, i, state, a, kind, time, end, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Write a window's row, of accumulator `a`, or a CTI, of none."""
-    out = room(out, n, 1)
-    place = place_main(state, rows.key[i], rows.arrival[i])
-    n = write(rows, i, -1, MAIN, NONE, place, time, end, out, n)
-    out[n - 1]["kind"] = kind
-    out[n - 1]["due_at"] = a
-    return out, n
-
-
-@compiled
-def _close(p: Numbers, rows: Rows, i, s: Sums, state, book: Book, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _close(p: Numbers, row: Row, s, b, of, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let the windows of a scope leave that its newest CTI has closed, and promise what can no longer change."""
-    k = rows.key[i]
-    cti = state[k]["cti"]
-    while book.root[k] >= 0 and (cti == INFINITY or s.of[book.root[k]]["window"] * p.hop + p.size <= cti):
-        a = book.root[k]
-        book.root[k] = _melded(s, s.of[a]["less"], s.of[a]["more"])
-        start = s.of[a]["window"] * p.hop
+    cti, a = row.time, b["root"]
+    while a >= 0 and (cti == INFINITY or of[a]["at"] * p.hop + p.size <= cti):
+        b["root"] = melded(of, of[a]["less"], of[a]["more"])
+        of[a]["scope"] = NOBODY
+        if n + 2 > len(out):
+            out = longer(out, n, 2)
+        start = of[a]["at"] * p.hop
         time, end = max(start, MIN_TIME), start + p.size if start + p.size <= MAX_TIME else INFINITY
-        out, n = _leave(rows, i, state, a, DATA, time, end, out, n)
-        s.of[a]["scope"] = NOBODY
+        write(row, -1, DATA, MAIN, NONE, next_place(s, row.arrival), time, end, out[n])
+        out[n]["due_at"] = a
+        n += 1
+        a = b["root"]
     promised = cti if cti == INFINITY else max(MIN_TIME, min(cti, _first_window(p, cti) * p.hop))
-    if promised > state[k]["promised"]:
-        out, n = _leave(rows, i, state, NULL, CTI, promised, NULL, out, n)
-        state[k]["promised"] = promised
+    if promised > s["promised"]:
+        if n == len(out):
+            out = longer(out, n, 1)
+        write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), promised, NULL, out[n])
+        n += 1
+        s["promised"] = promised
     return out, n
 
 
 @compiled
-def _open(rows: Rows, i, desk: Desk, book: Book) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Put a start edge behind the open events of its scope."""
-    k = rows.key[i]
-    take_in(rows, i, desk)
-    if book.opens[k] < 0:
-        book.opens[k] = i
-    else:
-        book.following[book.last_open[k]] = i
-    book.last_open[k] = i
-
-
-@compiled
-def _promised(w: Work, rows: Rows, i, s: Sums, slots, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Take in a CTI: what it closes leaves, with the events that are still open in it."""
-    k = rows.key[i]
-    side = w.clock.ports[k]
-    before = side["cti"]
-    if not advance(rows, i, side):
-        return s, slots, count, out, refuse(rows, i, LATE_CTI, side, out, n)
-    w.clock.state[k]["cti"] = side["cti"]
-    if w.book.opens[k] >= 0:
-        out, n = _set_aside(w, rows, i, s, count, before, out, n)
-        s, slots, count = _enter_open(w, rows, s, slots, count, k, before)
-    out, n = _close(w.numbers, rows, i, s, w.clock.state, w.book, out, n)
-    return s, slots, count, out, n
-
-
-@compiled
-def _received(w: Work, rows: Rows, i, s: Sums, slots, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Take in a row that is or ends an event: a start edge waits, all else enters the windows that it is in."""
-    kind, side, desk = rows.kind[i], w.clock.ports[rows.key[i]], w.desk
-    reason = fault(rows, i, side, desk)
-    if reason == NONE and kind == START:
-        _open(rows, i, desk, w.book)
-        return s, slots, count, n
-    x = desk.opened[rows.event_id[i]] if kind == END else i
-    first, last = 0, -1
-    if reason == NONE:
-        end = rows.event_time[i] + 1 if kind != END and desk.shapes[0] == POINT else rows.event_end[i]
-        first = _first_window(w.numbers, max(rows.event_time[x], side["cti"]))
-        last = _last_window(w.numbers, end)
-        reason = MAX_WINDOWS if last - first >= w.numbers.most else NONE
-    if kind == END and (reason == EMPTY or reason == MAX_WINDOWS):
-        return s, slots, count, vanish(rows, i, reason, side, desk, out, n)
-    if reason != NONE:
-        return s, slots, count, refuse(rows, i, reason, side, out, n)
-    s, slots, count = _enter(rows, w.values, s, slots, count, w.clock.state, w.book, x, first, last)
-    if kind == END:
-        take_in(rows, i, desk)
-        let_go(desk, x)
-    return s, slots, count, n
-
-
-@compiled
-def scan(w: Work, rows: Rows, held, s: Sums, count, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, book, of, value, count, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Take in a block; give the accumulators and how many they are, what leaves, and how many rows that is."""
-    slots = _slots(s, count)
+    groups, given, kinds, reals, whole, real = v.group, v.given, v.kind, v.is_real, v.whole, v.real
+    slots, n = _slots(of, count), 0
     for a in range(count):
-        scope = s.of[a]["scope"]
-        w.book.root[scope] = _melded(s, w.book.root[scope], a)
-    for i in range(held):
-        _open(rows, i, w.desk, w.book)
-    n = 0
-    for i in range(held, len(rows.kind)):
+        b = book[of[a]["scope"]]
+        b["root"] = melded(of, b["root"], a)
+    for i in range(len(rows.kind)):
         if rows.kind[i] > CTI or rows.kind[i] == TIMER:
             continue
-        out = room(out, n, 2)
-        if rows.kind[i] == CTI:
-            s, slots, count, out, n = _promised(w, rows, i, s, slots, count, out, n)
+        kind, k, name = np.int64(rows.kind[i]), rows.key[i], rows.event_id[i]
+        time, end = rows.event_time[i], rows.event_end[i]
+        row = Row(i, kind, k, k, rows.arrival[i], rows.place[i], time, end, name, p.point)
+        s, b, port, start = state[k], book[k], side[k], opened[name]
+        if n + 2 > len(out):
+            out = longer(out, n, 2)
+        if i < held:
+            take_in(row, event, opened)
+            _open(b, event, i)
+            continue
+        if kind == CTI:
+            before = port["cti"]
+            if not advance(row, port):
+                n += refuse(row, LATE_CTI, port, out[n])
+                continue
+            s["cti"] = time
+            if b["opens"] >= 0:
+                out, n = _set_aside(p, row, rows, before, b, event, opened, of, count, out, n)
+                of, value, slots, count = _enter_open(p, row, v, before, s, b, event, of, value, slots, count)
+            out, n = _close(p, row, s, b, of, out, n)
+            continue
+        began = event[start]["at"] if start >= 0 else NULL
+        reason = fault(row, port["cti"], began)
+        if reason == NONE and kind == START:
+            take_in(row, event, opened)
+            _open(b, event, i)
+            continue
+        x, first, last = i, 0, -1
+        if kind == END:
+            x, time = start, began
+        if reason == NONE:
+            first = _first_window(p, max(time, port["cti"]))
+            last = ((time + 1 if p.point and kind != END else end) - 1) // p.hop
+            reason = MAX_WINDOWS if last - first >= p.most else NONE
+        if reason != NONE:
+            n += refuse(row, reason, port, out[n])
         else:
-            s, slots, count, n = _received(w, rows, i, s, slots, count, out, n)
-    return s, count, out, n
+            group = groups[x]
+            for window in range(first, last + 1):
+                a = slots[_hashed(group, window) & (len(slots) - 1)]
+                if a < 0 or of[a]["group"] != group or of[a]["at"] != window:
+                    if count == len(of):
+                        of, value = _wider(of, value)
+                        slots = _slots(of, count)
+                    a, count = _accumulator(of, slots, count, s, b, k, group, window)
+                for m in range(len(kinds)):
+                    if given[m, x]:
+                        _add(value[a, m], kinds[m], reals[m], whole[m, x], real[m, x])
+        if kind == END and (reason == NONE or reason == EMPTY or reason == MAX_WINDOWS):
+            take_in(row, event, opened)
+            let_go(event, x)
+            if reason != NONE:
+                write(row, x, START, DROPPED, reason, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+                n += 1
+    return of, value, count, out, n
 
 
 def fresh_state() -> Records:
@@ -633,27 +563,28 @@ class Window:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""
         p, state = self.policy, self.records["state"]
         values = self.values or nothing_measured(len(rows.kind), len(p.measures))
-        at_work = desk([int(p.shape)], len(state), len(rows.kind), self._events)
-        side = np.zeros(len(state), dtype=PORT)
+        at_work = desk(len(state), len(rows.kind), self._events)
+        side, book = np.zeros(len(state), dtype=PORT), np.full(3 * len(state), NOBODY, dtype=np.int64).view(BOOK)
         for name in FROM_SIDE:
             side[name] = state[name]
-        nobody = [
-            np.full(size, NOBODY, dtype=np.int64) for size in (len(state), len(state), len(state), len(rows.kind))
-        ]
-        work = Work(Numbers(p.size, p.hop, p.max_windows), values, Clocks(state, side), at_work, Book(*nobody))
-        self.sums, self.count, out, n = scan(work, rows, held, *self._packed(), written())
+        numbers = Numbers(p.size, p.hop, p.max_windows, p.shape is Shape.POINT)
+        of, value, count = self._packed()
+        of, value, self.count, out, n = scan(
+            numbers, rows, held, values, state, side, at_work.event, at_work.opened, book, of, value, count, written()
+        )
+        self.sums = _viewed(of, value)
         for name in FROM_SIDE:
             state[name] = side[name]
         self.held = np.flatnonzero(at_work.event["alive"])
         if n:
             yield out[:n]
 
-    def _packed(self) -> tuple[Sums, int]:
-        """Give the accumulators of open windows alone, with room for more."""
-        open_windows = self.open_windows()
-        packed = sums(max(FIRST, 2 * len(open_windows)), len(self.policy.measures))
-        for column, known in zip(packed, self.sums, strict=True):
-            column[: len(open_windows)] = known[open_windows]
+    def _packed(self) -> tuple[Records, Records, int]:
+        """Give the accumulators of open windows alone, with room for more, and how many they are."""
+        which, wide = self.open_windows(), len(self.policy.measures)
+        of, value = _room(max(FIRST, 2 * len(which)), wide)
+        for column, known in zip(_viewed(of, value), self.sums, strict=True):
+            column[: len(which)] = known[which]
         for links in ("less", "more"):
-            packed.of[links] = NOBODY
-        return packed, len(open_windows)
+            of[links] = NOBODY
+        return of, value, len(which)

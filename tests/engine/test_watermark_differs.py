@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import json
 import time
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from docs.diagrams.cases import FOLDER, read
+
+from tests.jobs.trials import trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -144,3 +148,47 @@ def test_the_watermark_of_a_union_waits_for_the_silent_side(counting: Callable[.
     minutes.give("south", rows[back : back + 1])
     assert minutes.watermark == "2026-03-02T08:01:05.000Z"
     assert minutes.closed == {("08:00", "south", 1), ("08:00", "north", 2)}
+
+
+COUNTED = """\
+flow: counted
+sources:
+  readings: {feed: {parquet: readings.parquet}, key: pump, time: measured, arrival: received}
+streams:
+  punctual: {advance_time: readings, every: {events: 1}, delay: 10s, late: drop}
+  minutes: {window: punctual, size: 1m, group: pump, measures: {count: count}}
+"""
+EIGHT = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)
+LATE = (5, 50, 20, 80, 30, 140)
+"""Seconds past eight, in the order in which they arrive, each alone: the third and the fifth are late."""
+
+
+def counted(folder: Path) -> tuple[set[tuple[str, str, int]], list[int]]:
+    """Give what our windows count, as `Minutes` has it, and the seconds of the rows that were dropped."""
+    measured = [EIGHT + dt.timedelta(seconds=at) for at in LATE]
+    received = [EIGHT + dt.timedelta(minutes=10, seconds=place) for place in range(len(LATE))]
+    columns = {"pump": pa.array(["north"] * len(LATE)), "measured": measured, "received": received}
+    here = trial(folder, COUNTED, {"readings": pa.table(columns)})
+    here.ran("run", [(microseconds(EIGHT), microseconds(EIGHT + dt.timedelta(hours=1)))])
+    rows = [row for row in here.table("run", "minutes").to_pylist() if row["kind"] == "data"]
+    dropped = [line["event_time"] for line in here.table("run", "ledger").to_pylist() if line["reason"] == "late"]
+    told = {(row["event_time"].strftime("%H:%M"), row["pump"], row["count"]) for row in rows}
+    return told, [int((at - EIGHT).total_seconds()) for at in dropped]
+
+
+def microseconds(moment: dt.datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000
+
+
+def test_a_watermark_counts_late_rows_while_their_window_is_open_where_a_promise_binds_each_event(
+    counting: Callable[..., Minutes], tmp_path: Path
+) -> None:
+    minutes = counting("in")
+    for at in LATE:
+        minutes.give("in", [("north", (EIGHT + dt.timedelta(seconds=at)).strftime("%Y-%m-%d %H:%M:%S"))])
+    assert minutes.closed == {("08:00", "north", 3), ("08:01", "north", 1)}
+    assert minutes.dropped == 1
+
+    ours, dropped = counted(tmp_path / "ours")
+    assert ours == {("08:00", "north", 2), ("08:01", "north", 1)}
+    assert dropped == [20, 30]
