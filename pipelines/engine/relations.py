@@ -390,11 +390,19 @@ def _stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
 
 def _differ(now: pa.Table, before: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Say which rows are new or changed, which have gone, and which of the old ones are no longer so."""
-    one, other = ({_cell(row, key): row for row in table.to_pylist()} for table in (now, before))
+    one, other = ({_cell(row, key): row for row in _plain(table).to_pylist()} for table in (now, before))
     changed = pa.array([repr(other.get(name)) != repr(row) for name, row in one.items()], pa.bool_())
     gone = pa.array([name not in one for name in other], pa.bool_())
     was = pa.array([repr(one.get(name)) != repr(row) for name, row in other.items()], pa.bool_())
     return changed, gone, was
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Give instants as ticks: the first window of year 1 may begin before it, where Python has no dates."""
+    moments = [(i, field) for i, field in enumerate(table.schema) if pa.types.is_timestamp(field.type)]
+    for i, field in moments:
+        table = table.set_column(i, field.name, table[field.name].cast(pa.int64()))
+    return table
 
 
 def _cell(row: dict[str, Any], key: Sequence[str]) -> tuple[Any, ...]:

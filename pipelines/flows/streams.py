@@ -134,13 +134,8 @@ def _ports_of(drafted: Draft, flow: Flow) -> Ports | None:
 def _check_sides(section: Section, operator: str, inputs: tuple[str, ...]) -> None:
     wanted = "two streams" if operator == "join" else "two streams or more"
     if len(inputs) < 2 or (operator == "join" and len(inputs) > 2):  # noqa: PLR2004 - two sides
-        raise section.wrong(
-            operator, f"{len(inputs)} inputs of `{operator}`", f"{wanted}: `{operator}: [<one>, <other>]`"
-        )
-    if len(set(inputs)) < len(inputs):
-        raise section.wrong(
-            operator, "a stream beside itself", f"{wanted} that differ; a `filter:` gives it a second name"
-        )
+        came = f"{len(inputs)} input{'s' if len(inputs) > 1 else ''} of `{operator}`"
+        raise section.wrong(operator, came, f"{wanted}: `{operator}: [<one>, <other>]`")
 
 
 def _check_promises(drafted: Draft, flow: Flow) -> None:

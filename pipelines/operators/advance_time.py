@@ -302,7 +302,7 @@ def _end_edge(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  
     if end >= s["cti"]:
         _forget(s, event)
         return MAIN, reason, start, end
-    if p.late_end == LateEnd.CLOSE_AT_CTI:
+    if p.late_end == LateEnd.CLOSE_AT_CTI and s["cti"] != INFINITY:
         _forget(s, event)
         return MAIN, LATE_END, start, s["cti"]
     return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, row.time, end

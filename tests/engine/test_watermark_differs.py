@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from docs.diagrams.cases import FOLDER, read
-
 from tests.jobs.trials import trial
 
 if TYPE_CHECKING:
@@ -159,8 +158,9 @@ streams:
   minutes: {window: punctual, size: 1m, group: pump, measures: {count: count}}
 """
 EIGHT = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)
-LATE = (5, 50, 20, 80, 30, 140)
-"""Seconds past eight, in the order in which they arrive, each alone: the third and the fifth are late."""
+GIVEN = ((5, 50), (20,), (80,), (30, 140))
+"""Seconds past eight, in the order in which they arrive, those together that may: 20 and 30 are late."""
+LATE = tuple(at for together in GIVEN for at in together)
 
 
 def counted(folder: Path) -> tuple[set[tuple[str, str, int]], list[int]]:
@@ -184,8 +184,9 @@ def test_a_watermark_counts_late_rows_while_their_window_is_open_where_a_promise
     counting: Callable[..., Minutes], tmp_path: Path
 ) -> None:
     minutes = counting("in")
-    for at in LATE:
-        minutes.give("in", [("north", (EIGHT + dt.timedelta(seconds=at)).strftime("%Y-%m-%d %H:%M:%S"))])
+    for together in GIVEN:
+        measured = [EIGHT + dt.timedelta(seconds=at) for at in together]
+        minutes.give("in", [("north", at.strftime("%Y-%m-%d %H:%M:%S")) for at in measured])
     assert minutes.closed == {("08:00", "north", 3), ("08:01", "north", 1)}
     assert minutes.dropped == 1
 
