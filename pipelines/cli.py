@@ -71,6 +71,13 @@ class PunctuatePart(StrEnum):
     STREAM = "stream"
 
 
+class CtiPart(StrEnum):
+    """What `bench cti` measures."""
+
+    POLICIES = "policies"
+    OPERATORS = "operators"
+
+
 FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
@@ -324,6 +331,21 @@ def bench_punctuate(
 
     parts = tuple(each.value for each in part or PunctuatePart)
     return measure(rows, parts, as_json, typer.echo)
+
+
+@bench_app.command("cti", epilog="Example: `pulseline bench cti --rows 1000000 --part operators`")
+@guarded
+def bench_cti(
+    rows: Annotated[int, typer.Option(min=100_000, help="Rows to generate.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Keys that the rows have.")] = 1_000,
+    part: Annotated[list[CtiPart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure policies and shapes of CTIs, windows and joins beside Spark over the same rows (20 minutes)."""
+    from pipelines.jobs.bench.cti import bench_cti as measure
+
+    parts = tuple(each.value for each in part or CtiPart)
+    return measure(rows, keys, parts, as_json, typer.echo)
 
 
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")

@@ -22,6 +22,10 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "an estimate from above, of keys that begin: more of it costs windows, never rows"
     ),
     ("heartbeat", "_judge", "1", "2"): "what is not zero is retired",
+    ("window", "_set_aside", "2", "3"): "a buffer that grows one row earlier",
+    ("union", "_release", 'until > s["cti"]', "(until >= s['cti'])"): (
+        "of the loop: nothing that waits starts before the time that was sent; of the CTI behind it a transcript fails"
+    ),
     ("merge", "_next_port", "head < other", "(head <= other)"): "heads of two ports are two rows, never one",
 }
 """By (module, function, before, after)."""

@@ -7,6 +7,7 @@ objects; no operator, no engine. `neutral()` gives (name, operator, policy, rows
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,10 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipelines.operators import advance_time, merge
-from pipelines.operators.advance_time import AdvanceTimePolicy
-from pipelines.operators.heartbeat import HeartbeatPolicy
-from pipelines.operators.merge import MergePolicy
-from pipelines.operators.metronome import MetronomePolicy
+from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import PolicyError, Shape
 from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Policy, Step, Transcript, Value
 from tests.transcripts_steps import Item, Reader, only, ticks
@@ -49,20 +47,15 @@ __all__ = [
 
 FOLDER = Path(__file__).parent / "transcripts"
 UNITS = {"tick": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-POLICIES: dict[str, type[Policy]] = {
-    "heartbeat": HeartbeatPolicy,
-    "metronome": MetronomePolicy,
-    "merge": MergePolicy,
-    "advance_time": AdvanceTimePolicy,
-}
 CHOICES: dict[tuple[str, str], type[IntEnum]] = {
     ("merge", "at_end"): merge.AtEnd,
     ("advance_time", "at_end"): advance_time.AtEnd,
     ("advance_time", "late"): advance_time.Late,
     ("advance_time", "late_end"): advance_time.LateEnd,
     ("advance_time", "shape"): Shape,
+    ("window", "shape"): Shape,
 }
-SPANS = {"interval", "slack", "max_ahead", "expire", "duration", "delay"}
+SPANS = {"interval", "slack", "max_ahead", "expire", "duration", "delay", "shift", "size", "hop"}
 DOCUMENT = {"name", "operator", "unit", "policy", "blind", "steps", "refused", "warns", "stops", "fails"}
 
 
@@ -133,7 +126,7 @@ def read(text: str, file: str, line: int) -> Transcript:
 def _transcript(document: Item, file: str, line: int) -> Transcript:
     operator, unit = document["operator"], UNITS[document.get("unit", "tick")]
     settings = document.get("policy") or {}
-    ports = tuple(settings.get("ports", ()))
+    ports = tuple(settings.get("ports", settings.get("sides", ())))
     blank = Transcript(
         name=document["name"],
         file=file,
@@ -168,8 +161,12 @@ def _policy(operator: str, settings: Item, unit: int) -> Policy:
             values[name] = CHOICES[operator, name][value.upper()]
         elif name == "ports":
             values[name] = len(value)
-        elif name == "acceleration":
+        elif name == "sides":
+            values["shapes"] = tuple(Shape[shape.upper()] for shape in value.values())
+        elif name in {"acceleration", "measures", "columns"}:
             values[name] = tuple(value)
         else:
             values[name] = None if value == "off" else ticks(value, unit) if name in SPANS else value
-    return POLICIES[operator](**values)
+    kind = OPERATORS[operator]
+    policy: Policy = getattr(sys.modules[kind.__module__], f"{kind.__name__}Policy")(**values)
+    return policy

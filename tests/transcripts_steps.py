@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Reason
-from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, SIDE, Given, Left, Step
+from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Step
 
 Item = Mapping[str, Any]
 
 ACTIONS = {"dropped", "diverted", "adjusted", "noted"}
 STEP = {"in", "out", "side", "ledger", "held"}
 ROW = {"id", "key", "port", "at", "time", "end", "edge", "event", "timer", "cti", "import", "reading", "final"}
-LEAVES = {"id", "key", "at", "time", "end", "due", "timer", "cti"}
+ROW |= {"on", "value", "holds"}
+LEAVES = {"id", "key", "at", "time", "end", "due", "timer", "cti", "with", "window", "on", "values"}
+RELEASING = {"merge", "union", "join", "window"}
+"""Operators whose rows leave because of the last row of a step."""
 ENTRY = {"id", "key", "at", "reason", "action", "cti"}
 
 
@@ -110,7 +113,9 @@ class Reader:
         port = IMPORTED if word == "import" else str(item.get("port", ""))
         key, place = str(item.get("key", "k")), self._places.next(at, "input")
         end = ticks(item.get("end"), self._unit)
-        return Given(kind, shown, key, port, at, place, ticks(item[word], self._unit), end, event)
+        port = port if item.get("holds", True) else REFUSED
+        row = Given(kind, shown, key, port, at, place, ticks(item[word], self._unit), end, event)
+        return row._replace(on=item.get("on", ""), value=item.get("value"))
 
     def _kind(self, item: Item) -> tuple[str, Kind, str]:
         """Give the word that holds a row's time, its kind, and its id."""
@@ -135,8 +140,16 @@ class Reader:
         released = self._last.at
         if "id" in facts:
             row = self._row(facts["id"])
-            released = released if self._operator == "merge" else row.at
-            left = Left(stream, row.key, row.kind, row.id, released, 0, row.time, row.end)
+            released = released if self._operator in RELEASING else row.at
+            whole = self._operator in {"union", "join", "alter_duration"} and row.kind is Kind.START
+            left = Left(stream, row.key, Kind.DATA if whole else row.kind, row.id, released, 0, row.time, row.end)
+            if "with" in facts:
+                left = left._replace(other=self._row(facts["with"]).id)
+        elif "window" in facts:
+            start = ticks(facts["window"], self._unit)
+            left = Left(stream, str(facts.get("key", "k")), Kind.DATA, None, released, 0, start, NULL)
+            group = facts.get("on", "")
+            left = left._replace(on=None if group is None else str(group), values=tuple(_many(facts["values"])))
         else:
             word, kind = ("timer", Kind.TIMER) if "timer" in facts else ("cti", Kind.CTI)
             time = ticks(facts[word], self._unit)
@@ -152,6 +165,14 @@ class Reader:
         if left.kind is Kind.CTI:
             self._promised[left.key, left.time] = left
         return left
+
+    def _governing(self, row: Given, time: int) -> Left | None:
+        """Find the CTI at a time that bound a row: one that left, or, of an operator with sides, one that came in."""
+        if self._operator not in RELEASING:
+            return self._promised.get((row.key, time))
+        came = (each for each in self._rows.values() if each.kind is Kind.CTI and each.time == time)
+        mine = (each for each in came if (each.key, each.port) == (row.key, row.port))
+        return next((Left(MAIN, row.key, Kind.CTI, None, each.at, each.place, time, NULL) for each in mine), None)
 
     def _entry(self, item: object, leaving: list[Left]) -> Left:
         only(item, ENTRY, "ledger line")
@@ -170,7 +191,7 @@ class Reader:
                 raise ValueError(f"{row.id} was adjusted, so it must leave in this step")
             entry = entry._replace(new_time=moved.time, new_end=moved.end)
         if "cti" in item:
-            promise = self._promised.get((row.key, ticks(item["cti"], self._unit)))
+            promise = self._governing(row, ticks(item["cti"], self._unit))
             if promise is None:
                 raise ValueError(f"no CTI at {item['cti']} left before")
             entry = entry._replace(cti=promise.time, cti_at=promise.at, cti_place=promise.place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from pipelines.operators.window import Measure, Sums, Values, sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
 
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
@@ -151,7 +153,6 @@ class MeetingLink(Link):
                 first += int(found.max(initial=-1)) + 1
         return ids
 
-
     def _named(self, edges: pa.Table, column: str) -> Longs:
         """Number edges by scope and event id; a null is an id like any other."""
         found = _codes(edges, (*self.stream.by, column))
@@ -165,9 +166,10 @@ class JoinLink(MeetingLink):
     """A join: rows are matched by scope and the columns under `on`, results are a left row and a right row."""
 
     def _lay(self, table: pa.Table, key: Longs) -> None:
-        on = (*self.stream.by, *self.operator.policy.on)
+        on = tuple(dict.fromkeys((*self.stream.by, *self.operator.policy.on)))
         steering = np.full(len(key) + 2, NOBODY, dtype=np.int64)
-        steering[: len(key)] = _codes(table, on) if on else 0
+        by_key = on == tuple(self.stream.by) and not any(table[name].null_count for name in on)
+        steering[: len(key)] = key if by_key else _codes(table, on)
         self.operator.match = steering
 
     def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
@@ -193,6 +195,14 @@ class JoinLink(MeetingLink):
         return left, right - left
 
 
+class Known(NamedTuple):
+    """What is known of open windows, a row each: the scope and the age that tell it apart, and the bits of all sums."""
+
+    scope: Longs
+    age: Longs
+    bits: Longs
+
+
 class WindowLink(MeetingLink):
     """Windows: what is measured goes in by row, what is known of each window and group comes out by accumulator."""
 
@@ -206,18 +216,17 @@ class WindowLink(MeetingLink):
         carried = carry.get("windows")
         if carried is not None:
             self._take_up(carried)
-        self._windows_before = self._windows()
 
     def renew(self, commit: int, blind: Blind) -> None:
         """Begin another commit with the carry as it stands."""
         super().renew(commit, blind)
-        self._windows_before = self._windows()
+        self._windows_before = self._windows(), self._known()
 
     def _take_up(self, carried: pa.Table) -> None:
         ordered = carried.take(pc.sort_indices(carried, sort_keys=[("age", "ascending")]))
         laid = sums(ordered.num_rows, len(self.measures))
         laid.of["scope"][:] = self.keys.ids(ordered)
-        laid.of["group"][:] = self._group_ids(ordered)
+        laid.of["group"][:] = self._group_ids(ordered, laid.of["scope"])
         laid.of["at"][:] = ticks(ordered["window_start"]) // self.operator.policy.hop
         laid.of["age"][:] = longs(ordered["age"])
         for m, (name, measure, _) in enumerate(self.measures):
@@ -232,13 +241,11 @@ class WindowLink(MeetingLink):
             measure is not Measure.COUNT and column is not None and pa.types.is_floating(self.inner.field(column).type)
         )
 
-    def _group_ids(self, table: pa.Table) -> Longs:
+    def _group_ids(self, table: pa.Table, key: Longs) -> Longs:
         """Give the dense id of each row's scope and group; a null in a group is a value like any other."""
+        if not self.group:
+            return key
         names = [*self.stream.by, *(field.name for field in self.group)]
-        if not names:
-            if not self._group_rows.num_rows:
-                self._group_rows = pa.table({"": pa.array([None])}).drop_columns([""])
-            return np.zeros(table.num_rows, dtype=np.int64)
         columns = [table[name] for name in names]
         spelled = pa.table(
             [*(pc.is_null(column) for column in columns), *(_filled(column) for column in columns)],
@@ -255,7 +262,7 @@ class WindowLink(MeetingLink):
     def _lay(self, table: pa.Table, key: Longs) -> None:
         rows, wide = len(key) + 2, len(self.measures)
         group = np.zeros(rows, dtype=np.int64)
-        group[: len(key)] = self._group_ids(table)
+        group[: len(key)] = self._group_ids(table, key)
         whole, real = np.zeros((wide, rows), dtype=np.int64), np.zeros((wide, rows))
         given = np.zeros((wide, rows), dtype=np.bool_)
         is_real = np.zeros(wide, dtype=np.bool_)
@@ -289,14 +296,17 @@ class WindowLink(MeetingLink):
     def delta(self) -> Delta:
         """Give what of the carry changed since the commit began."""
         known = super().delta()
-        now, before = self._windows(), self._windows_before
-        changed, gone, was = _differ(now, before, [*self.stream.by, "age"])
+        (now, known_now), (before, known_before) = (self._windows(), self._known()), self._windows_before
+        kept, same = _kept(known_before, known_now)
+        _, unchanged = _kept(known_now, known_before)
         rows = [
-            _stamped(now.filter(changed), self._commit, Change.SET),
-            _stamped(before.filter(gone), self._commit, Change.GONE),
+            _stamped(now.filter(pa.array(~unchanged)), self._commit, Change.SET),
+            _stamped(before.filter(pa.array(~kept)), self._commit, Change.GONE),
         ]
         content = known.content + content_hash(rows[0], leave_out=carrying.NOT_HASHED)
-        content -= content_hash(_stamped(before.filter(was), self._commit, Change.SET), leave_out=carrying.NOT_HASHED)
+        content -= content_hash(
+            _stamped(before.filter(pa.array(~same)), self._commit, Change.SET), leave_out=carrying.NOT_HASHED
+        )
         return Delta(known.tables | {"windows": pa.concat_tables(rows)}, content)
 
     def part_schemas(self) -> dict[str, pa.Schema]:
@@ -324,6 +334,13 @@ class WindowLink(MeetingLink):
             value = known.real if self._is_real(m, measure) else known.whole
             columns += [pa.array(known.counted[which, m]), pa.array(value[which, m])]
         return pa.table(columns, schema=self._windows_schema())
+
+    def _known(self) -> Known:
+        """Give what is known of open windows, rows as those of `_windows`."""
+        which, known = self.operator.open_windows(), self.operator.sums
+        of = known.of[which]
+        parts = known.counted[which], known.whole[which], known.real[which].view(np.int64)
+        return Known(of["scope"], of["age"], np.concatenate(parts, axis=1))
 
 
 def _kinds(table: pa.Table) -> Any:  # noqa: ANN401 - an array of int8
@@ -388,25 +405,17 @@ def _stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
     return pa.Table.from_arrays([*stamps, *rows.columns], schema=pa.schema([COMMIT, CHANGE, *rows.schema]))
 
 
-def _differ(now: pa.Table, before: pa.Table, key: Sequence[str]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Say which rows are new or changed, which have gone, and which of the old ones are no longer so."""
-    one, other = ({_cell(row, key): row for row in _plain(table).to_pylist()} for table in (now, before))
-    changed = pa.array([repr(other.get(name)) != repr(row) for name, row in one.items()], pa.bool_())
-    gone = pa.array([name not in one for name in other], pa.bool_())
-    was = pa.array([repr(one.get(name)) != repr(row) for name, row in other.items()], pa.bool_())
-    return changed, gone, was
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Give instants as ticks: the first window of year 1 may begin before it, where Python has no dates."""
-    moments = [(i, field) for i, field in enumerate(table.schema) if pa.types.is_timestamp(field.type)]
-    for i, field in moments:
-        table = table.set_column(i, field.name, table[field.name].cast(pa.int64()))
-    return table
-
-
-def _cell(row: dict[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in key)
+def _kept(rows: Known, others: Known) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Say which rows are among others, by scope and age, and which of these are there with the same bits."""
+    ages = np.unique(np.concatenate([rows.age, others.age]))
+    mine, theirs = (each.scope * len(ages) + np.searchsorted(ages, each.age) for each in (rows, others))
+    if not len(theirs):
+        none = np.zeros(len(mine), dtype=np.bool_)
+        return none, none
+    order = np.argsort(theirs)
+    at = order[np.minimum(np.searchsorted(theirs[order], mine), len(theirs) - 1)]
+    there = theirs[at] == mine
+    return there, there & (rows.bits == others.bits[at]).all(axis=1)
 
 
 LINKS: dict[str, type[Link]] = {

@@ -45,7 +45,7 @@ class Row(NamedTuple):
     """One row of the input."""
 
     number: int
-    kind: int
+    kind: np.int64
     key: int
     side: int
     """Place of its side among those of all scopes."""

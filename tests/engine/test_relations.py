@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -12,8 +13,12 @@ from pipelines.engine import epochs
 from pipelines.engine.columns import TIME
 from pipelines.engine.readers import log_state, read_carry
 from pipelines.engine.tasks import carry_key, carry_parts
+from pipelines.operators.rows import MAX_TIME, MIN_TIME
 from tests.jobs.streamed import Restart, streamed
-from tests.jobs.trials import BEGIN, SECOND, Trial, cut, trial
+from tests.jobs.trials import BEGIN, MINUTE, SECOND, Trial, cut, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LENGTH = 120
 """Seconds in which rows arrive."""
@@ -53,6 +58,7 @@ streams:
   pairs: {join: [moved, heavy], on: gate}
   wide: {advance_time: moves, every: {duration: 4s}, delay: 7s, late: drop}
   bound: {advance_time: spells, import: wide, late: adjust}
+  each: {advance_time: spells, import: wide, late: drop, by: key}
   some: {filter: bound, where: weight > 0.5 or gate is null}
   later: {shift_time: some, shift: 3s}
   long: {alter_duration: later, duration: 5s}
@@ -149,3 +155,61 @@ def test_what_waits_stands_in_the_carry_at_a_cut(here: Trial) -> None:
     assert "start" in kept["open", "held"]["kind"].to_pylist()
     assert None in kept["open", "windows"]["gate"].to_pylist()
     assert kept["pairs", "ports"].num_rows == 2 * kept["pairs", "state"].num_rows
+
+
+def edges(*told: tuple[str, str | None, int]) -> pa.Table:
+    """Give edges and CTIs of one key, each with its instant in seconds, a second apart."""
+    kinds, events, sent = zip(*told, strict=True)
+    instants = {"sent": sent, "seen": range(len(told))}
+    columns = {"line": pa.array([1] * len(told)), "edge": pa.array(kinds), "event": pa.array(events, pa.string())}
+    return pa.table(
+        columns | {name: pa.array([BEGIN + at * SECOND for at in known], TIME) for name, known in instants.items()}
+    )
+
+
+SHAPED = "key: line, time: sent, arrival: seen, shape: edge, edge: edge, event_id: event"
+UNITED = f"""\
+flow: united
+sources:
+  left: {{feed: {{parquet: left.parquet}}, {SHAPED}}}
+  right: {{feed: {{parquet: right.parquet}}, {SHAPED}}}
+streams:
+  both: {{union: [left, right]}}
+"""
+
+
+def test_an_event_without_an_id_is_no_event_of_the_other_side(tmp_path: Path) -> None:
+    left = edges(("start", "x", 1), ("start", None, 2), ("end", None, 5), ("end", "x", 6), ("cti", None, 9))
+    right = edges(("end", None, 4), ("start", "x", 1), ("start", None, 3), ("end", "x", 7), ("cti", None, 9))
+    made = trial(tmp_path, UNITED, {"left": left, "right": right})
+    made.run("whole", [SPAN])
+    data = [row for row in made.table("whole", "both").to_pylist() if row["kind"] == "data"]
+    orphans = [line["kind"] for line in made.table("whole", "ledger").to_pylist() if line["reason"] == "orphan_end"]
+
+    assert [(row["event"], row["event_time"].second, row["event_end"].second) for row in data] == [
+        ("x", 1, 6),
+        ("x", 1, 7),
+        (None, 2, 5),
+    ]
+    assert orphans == ["end"]
+
+
+EARLY = """\
+flow: early
+sources:
+  readings: {feed: {parquet: readings.parquet}, key: line, time: sent, arrival: seen}
+streams:
+  punctual: {advance_time: readings, every: {events: 2}, late: drop}
+  hours: {window: punctual, size: 2h, hop: 1h, measures: {n: count}}
+"""
+
+
+def test_a_window_that_begins_before_year_1_is_carried_from_epoch_to_epoch(tmp_path: Path) -> None:
+    sent = [MIN_TIME + minute * MINUTE for minute in range(30, 36)] + [MAX_TIME]
+    seen = [BEGIN + place * SECOND for place in range(len(sent))]
+    times = {"sent": pa.array(sent, pa.int64()).cast(TIME), "seen": pa.array(seen, TIME)}
+    made = trial(tmp_path, EARLY, {"readings": pa.table({"line": pa.array([1] * len(sent)), **times})})
+    made.run("whole", [SPAN])
+    streamed(made, "live", BEGIN, [BEGIN + 3 * SECOND, END], restart=Restart.EVERY_EPOCH)
+
+    assert made.hashes("live", [SPAN]) == made.hashes("whole", [SPAN])

@@ -11,15 +11,19 @@ from pipelines.engine.columns import ticks
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.readers import read_stream
 from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.bench.cti import LATES, RELATIONS, Relation, asked, rightly_kept, run
+from pipelines.jobs.bench.cti import Answer as Total
+from pipelines.jobs.bench.cti import Bench as CtiBench
 from pipelines.jobs.bench.figures import Figure, tell_figures
 from pipelines.jobs.bench.generated import Recorded, chunks, record
 from pipelines.jobs.bench.heartbeat import SLACK
+from pipelines.jobs.bench.lifetimes import record_lifetimes
 from pipelines.jobs.bench.peers import beating
 from pipelines.jobs.bench.punctuate import Bench, backfilled, from_files, on_spark, scanned, streamed
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
 from pipelines.jobs.bench.stamps import DELAY, EVENTS, Answer, Stamps, drawn, record_stamps
 from pipelines.operators.advance_time import AdvanceTimePolicy
-from pipelines.operators.rows import TICKS_PER_SECOND
+from pipelines.operators.rows import TICKS_PER_SECOND, Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,3 +146,40 @@ def test_a_wrong_answer_is_told_and_is_the_exit_status(spark: LentSpark, stamps:
     assert tell_figures(bench.measured("theirs", lambda: right), as_json=False, echo=said.append) == 0
     assert tell_figures(bench.measured("ours", lambda: wrong), as_json=False, echo=said.append) == 1
     assert f"ours answers {tuple(wrong)} and not {tuple(right)}" in said[1]
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_every_policy_keeps_what_the_sql_says(
+    shape: Shape, spark: LentSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.jobs.bench.lifetimes.BETWEEN", 512)
+    feed = record_lifetimes(tmp_path / "feed", ROWS, KEYS, shape)
+    right = rightly_kept(spark, feed)
+    ours = [run(CoreEngine(), feed, feed.flow(late), "ready", ("amount",), 0)[1] for late in LATES]
+
+    assert ours == right
+    assert all(ROWS / 2 < answer.rows < ROWS for answer in right)
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_windows_and_joins_give_what_the_sql_gives(
+    relation: Relation, spark: LentSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.jobs.bench.lifetimes.APART", 10_000)
+    feed = record_lifetimes(tmp_path / "feed", ROWS, KEYS, relation.shape)
+    whole = feed.flow("drop", relation.before + relation.stream)
+    _, ours = run(CoreEngine(), feed, whole, "out", relation.totals, 0)
+    run(CoreEngine(), feed, feed.flow("drop", relation.before), "ready", ("amount",), 0, keep=True)
+    _, right = asked(spark, feed, relation, 1)
+
+    assert ours.rows > KEYS
+    assert ours.is_near(right)
+
+
+def test_a_sum_that_is_wrong_is_told(spark: LentSpark, tmp_path: Path) -> None:
+    bench = CtiBench(tmp_path, spark, ROWS, KEYS)
+
+    assert not list(bench.judged("ours", Total(2, 1.0), Total(2, 1.0 + 1e-12)))
+    [told] = bench.judged("ours", Total(2, 1.0), Total(2, 1.1))
+    assert told.held is False
+    assert told.name == "ours answers (2, 1.0) and not (2, 1.1)"

@@ -11,7 +11,7 @@ import numpy as np
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import NO_BLIND, Blind, Per
-from pipelines.operators.window import Measure, Values, sums
+from pipelines.operators.window import Measure, Values, WindowPolicy, sums
 from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left
 
 if TYPE_CHECKING:
@@ -79,17 +79,17 @@ class Drive:
 
     def _start(self, carry: dict[str, Records]) -> None:
         kind = OPERATORS[self._job.operator]
-        self._operator = kind(self._job.policy, carry, self._blind, self._capacity)  # type: ignore[arg-type]
+        self._operator = kind(self._job.policy, carry, self._blind, self._capacity)
         self._operator.grow(len(self._keys), len(self._events) + 1)
 
     @property
     def next_due(self) -> int:
         """Give the instant at which the operator says that silence makes something leave."""
-        return self._operator.next_due()
+        return int(self._operator.next_due())
 
     def timers(self, since: int, until: int) -> float:
         """Give how many timers the operator says that silence may bring."""
-        return self._operator.timers(since, until, 0)
+        return float(self._operator.timers(since, until, 0))
 
     def restart(self) -> None:
         """Carry the records into a fresh operator, keys in another order and closed events forgotten."""
@@ -118,7 +118,7 @@ class Drive:
         which, old, groups = before.open_windows(), before.sums, list(self._groups)
         which = which[np.argsort(old.of["age"][which], kind="stable")]
         self._groups = {group: i for i, group in enumerate(reversed(groups))}
-        laid = sums(len(which), len(self._job.policy.measures))  # type: ignore[union-attr]
+        laid = sums(len(which), len(self._windows.measures))
         for column, known in zip(laid, old, strict=True):
             column[:] = known[which]
         laid.of["scope"] = [self._keys[keys[scope]] for scope in old.of["scope"][which]]
@@ -165,6 +165,11 @@ class Drive:
             column.setflags(write=False)
         return laid
 
+    @property
+    def _windows(self) -> WindowPolicy:
+        assert isinstance(self._job.policy, WindowPolicy)
+        return self._job.policy
+
     def _matches(self, block: Sequence[Given]) -> Longs:
         """Number rows by key and what they are matched by; -1 where that is null."""
         known: dict[tuple[str, str], int] = {}
@@ -173,7 +178,7 @@ class Drive:
 
     def _values(self, block: Sequence[Given]) -> Values:
         """Lay out what each measure is of: `count` counts rows, all others take the one value of a row."""
-        measures = self._job.policy.parsed()  # type: ignore[union-attr]
+        measures = self._windows.parsed()
         group = [self._groups.setdefault((row.key, row.on), len(self._groups)) for row in block]
         shape = (len(measures), len(block))
         whole, real, given = np.zeros(shape, np.int64), np.zeros(shape), np.ones(shape, np.bool_)
@@ -190,7 +195,7 @@ class Drive:
         known = self._operator.sums
         _, group = list(self._groups)[known.of["group"][a]]
         found: list[Value] = []
-        for m, (_, measure, column) in enumerate(self._job.policy.parsed()):  # type: ignore[union-attr]
+        for m, (_, measure, column) in enumerate(self._windows.parsed()):
             count = int(known.counted[a, m])
             value = float(known.real[a, m]) if column == REAL else int(known.whole[a, m])
             if measure is Measure.COUNT:

@@ -390,3 +390,14 @@ def test_windows_keep_thousands_of_groups_open_between_blocks() -> None:
         (f"g{i}", (3,)) for i in range(1_300)
     ]
     assert run(job, (1_100, 1_101, 2_600, 3_900), Between.RESTART) == whole
+
+
+def test_an_event_is_in_each_of_thousands_of_windows_once() -> None:
+    policy = WindowPolicy(shape=Shape.INTERVAL, size=2, hop=1, measures=COUNTED, max_windows=9_000)
+    rows = [lasting("long", "", 0, 2_500), lasting("short", "", 1_000, 1_700), cti("", 1_200), cti("", INFINITY)]
+    job = Job("window", policy, numbered(rows))
+    whole = run(job)
+    found = {row.time: row.values for row in whole.all if row.kind is Kind.DATA}
+
+    assert found == {start: (2 if 999 <= start < 1_700 else 1,) for start in range(-1, 2_500)}
+    assert run(job, (1, 2, 3), Between.RESTART) == whole

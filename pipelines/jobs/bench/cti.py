@@ -1,0 +1,319 @@
+"""`pulseline bench cti`: promises, windows and joins beside Spark's shuffle and sort, and its SQL, in one run."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.engine.batch import SparkEngine
+from pipelines.engine.landing import land_interval
+from pipelines.engine.readers import log_state, published
+from pipelines.engine.recording import open_recordings
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.lifetimes import DELAY, EVERY, Lifetimes, record_lifetimes
+from pipelines.jobs.counts import counted
+from pipelines.operators.rows import TICKS_PER_SECOND, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipelines.engine.stages import Engine
+    from pipelines.flows.model import Flow
+
+REPEATS = 3
+POLICY_TARGET, OPERATOR_TARGET = 0.6, 1.2
+"""Times Spark's shuffle and sort into Parquet; times its SQL over the rows that were let in."""
+LATES = ("drop", "adjust", "divert")
+CLOSE = 1e-9
+"""Floats are added in another order by Spark."""
+JUDGED = f"""
+WITH counted AS (
+  SELECT *, edge = 'end' AS ends, sum(IF(edge = 'end', 0, 1)) OVER received AS events
+  FROM given WINDOW received AS (PARTITION BY device ORDER BY seen ROWS UNBOUNDED PRECEDING)
+), promised AS (
+  SELECT *, max(IF(NOT ends AND events % {EVERY} = 0, time - {DELAY * TICKS_PER_SECOND}, NULL)) OVER before AS cti
+  FROM counted
+  WINDOW before AS (PARTITION BY device ORDER BY seen ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), judged AS (SELECT *, NOT ends AND time < coalesce(cti, time) AS late FROM promised),
+told AS (
+  SELECT *, IF(ends, max(late) OVER (PARTITION BY device, trip), late) AS begun, ends AND until < cti AS closed
+  FROM judged
+)
+SELECT count(*), sum(amount) FROM told WHERE NOT coalesce({{aside}}, false)
+"""  # noqa: S608 - numbers of the bench
+ASIDE = {
+    Shape.POINT: ("late", "late", "late"),
+    Shape.INTERVAL: ("late", "late AND until <= cti", "late"),
+    Shape.EDGE: ("begun OR closed", "closed", "begun OR closed"),
+}
+"""By shape: what is set aside under each of `LATES`."""
+
+
+class Answer(NamedTuple):
+    """How many rows, and a sum over them."""
+
+    rows: int
+    total: float
+
+    def is_near(self, other: Answer) -> bool:
+        """Say whether two answers are the same, but for the order in which floats were added."""
+        return self.rows == other.rows and math.isclose(self.total, other.total, rel_tol=CLOSE)
+
+
+class Relation(NamedTuple):
+    """An operator over the rows that were let in, and the SQL that does the same."""
+
+    name: str
+    shape: Shape
+    before: str
+    """Streams, in YAML, that stand before the operator."""
+    stream: str
+    """The stream `out`, in YAML."""
+    sql: str
+    closed: str
+    """SQL: whether CTIs have closed a row of the result, so that ours has left."""
+    totals: tuple[str, ...]
+    """The columns that are added up and compared."""
+
+
+TUMBLING = Relation(
+    "tumbling window, count and sum",
+    Shape.POINT,
+    "",
+    "  out: {window: ready, size: 60s, measures: {events: count, added: sum(amount)}}\n",
+    "SELECT device, window(time, '60 seconds').end AS until, count(*) AS events, sum(amount) AS added "
+    "FROM ready GROUP BY device, window(time, '60 seconds')",
+    "unix_micros(until) <= cti",
+    ("events", "added"),
+)
+HOPPING = Relation(
+    "hopping window, mean",
+    Shape.POINT,
+    "",
+    "  out: {window: ready, size: 60s, hop: 15s, measures: {average: mean(amount)}}\n",
+    "SELECT device, window(time, '60 seconds', '15 seconds').end AS until, avg(amount) AS average "
+    "FROM ready GROUP BY device, window(time, '60 seconds', '15 seconds')",
+    "unix_micros(until) <= cti",
+    ("average",),
+)
+JOIN = Relation(
+    "join of lifetimes",
+    Shape.INTERVAL,
+    "  odd: {filter: ready, where: 'amount % 2 = 1'}\n  even: {filter: ready, where: 'amount % 2 = 0'}\n"
+    "  left: {project: odd, columns: {one: amount}}\n  right: {project: even, columns: {other: amount}}\n",
+    "  out: {join: [left, right], on: device}\n",
+    "SELECT device, greatest(l.time, r.time) AS time, least(l.until, r.until) AS until, l.amount AS one, "
+    "r.amount AS other FROM ready l JOIN ready r USING (device) "
+    "WHERE l.amount % 2 = 1 AND r.amount % 2 = 0 AND l.time < r.until AND r.time < l.until",
+    "unix_micros(time) < cti",
+    ("one", "other"),
+)
+RELATIONS = (TUMBLING, HOPPING, JOIN)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and with what is measured."""
+
+    base: Path
+    engine: SparkEngine
+    rows: int
+    keys: int
+
+    def feed(self, shape: Shape) -> Lifetimes:
+        """Give the feed of a shape, written once."""
+        feed = Lifetimes(folder=self.base / shape.name, rows=self.rows, keys=self.keys, shape=shape)
+        return feed if feed.file.exists() else record_lifetimes(feed.folder, self.rows, self.keys, shape)
+
+    def figure(  # noqa: PLR0913 - a figure, as a line
+        self,
+        name: str,
+        value: float,
+        unit: str = "s",
+        against: str = "",
+        beside: float | None = None,
+        target: float | None = None,
+    ) -> Figure:
+        """Make a figure over the rows of a feed."""
+        ratio = None if beside is None else value / beside
+        return Figure(
+            bench="cti",
+            name=name,
+            value=value,
+            unit=unit,
+            against=against,
+            ratio=ratio,
+            target=target,
+            rows=self.rows,
+            keys=self.keys,
+        )
+
+    def judged(self, name: str, ours: Answer, right: Answer) -> Iterator[Figure]:
+        """Tell a wrong answer, which is never in time."""
+        if not ours.is_near(right):
+            told = f"{name} answers {tuple(ours)} and not {tuple(right)}"
+            yield self.figure(told, 1, "wrong answer", target=0)
+
+
+def bench_cti(  # noqa: PLR0913 - as the command has it
+    rows: int,
+    keys: int,
+    parts: tuple[str, ...],
+    as_json: bool,  # noqa: FBT001
+    echo: Callable[[str], None],
+    repeats: int = REPEATS,
+) -> int:
+    """Measure policies and shapes of promises, and the operators behind them.
+
+    Args:
+        rows: how many generated rows.
+        keys: how many keys they have.
+        parts: of policies, operators.
+        as_json: one object a line instead of words.
+        echo: where lines go.
+        repeats: how often each is measured, after once for warmth.
+
+    Returns:
+        0, or 1 where a target is not held or an answer is wrong.
+    """
+    engine = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
+    measures = {"policies": policies, "operators": operators}
+    if not as_json:
+        echo(f"{rows:,} rows, {keys:,} keys, 4 buckets; medians of {repeats}, warm; {versions_text()}")
+    with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
+        bench = Bench(Path(folder), engine, rows, keys)
+        try:
+            figures = chain.from_iterable(measures[part](bench, repeats) for part in parts)
+            return tell_figures(figures, as_json=as_json, echo=echo)
+        finally:
+            engine.close()
+
+
+def policies(bench: Bench, repeats: int) -> Iterator[Figure]:
+    """Hold each policy and shape, from the landing into committed tables, against Spark's shuffle and sort."""
+    from pipelines.jobs.bench.peers import spark_sorts
+
+    for shape in Shape:
+        feed, name = bench.feed(shape), shape.name.lower()
+        columns = ("device", "seen")
+        spark = spark_sorts(bench.engine.session(), feed.file, feed.folder / "sorted", repeats, columns).parquet
+        yield bench.figure(f"Spark's shuffle and sort of {name} rows, into Parquet", spark)
+        for late, right in zip(LATES, rightly_kept(bench.engine, feed), strict=True):
+            took, ours = run(bench.engine, feed, feed.flow(late), "ready", ("amount",), repeats)
+            yield from bench.judged(f"{late}, {name}", ours, right)
+            yield bench.figure(f"{late}, {name}", took, "s", "Spark's", spark, POLICY_TARGET)
+        shutil.rmtree(feed.folder)
+
+
+def operators(bench: Bench, repeats: int) -> Iterator[Figure]:
+    """Hold windows and joins against Spark's SQL over the rows that were let in; what lets them in is left out."""
+    for relation in RELATIONS:
+        feed, name = bench.feed(relation.shape), relation.name
+        whole, ours = run(
+            bench.engine, feed, feed.flow("drop", relation.before + relation.stream), "out", relation.totals, repeats
+        )
+        before, _ = run(
+            bench.engine, feed, feed.flow("drop", relation.before), "ready", ("amount",), repeats, keep=True
+        )
+        spark, right = asked(bench.engine, feed, relation, repeats)
+        yield from bench.judged(name, ours, right)
+        yield bench.figure(f"Spark's {name}, into Parquet", spark)
+        yield bench.figure(f"{name}, with the rows let in", whole, "s", "Spark's", spark)
+        yield bench.figure(f"{name}", max(whole - before, 0.0), "s", "Spark's", spark, OPERATOR_TARGET)
+
+
+def rightly_kept(engine: SparkEngine, feed: Lifetimes) -> list[Answer]:
+    """Ask Spark how many rows leave under each policy, and the sum of their amounts."""
+    given = engine.session().read.parquet(str(feed.file))
+    edges = (
+        [f"{name} AS {name}" for name in ("edge", "trip")] if feed.shape is Shape.EDGE else ["'' AS edge", "0 AS trip"]
+    )
+    micros = ("unix_micros(time) AS time", "unix_micros(until) AS until")
+    given.selectExpr("device", "seen", "amount", *micros, *edges).createOrReplaceTempView("given")
+    found = [engine.session().sql(JUDGED.format(aside=aside)).collect()[0] for aside in ASIDE[feed.shape]]
+    return [Answer(int(rows), float(total or 0)) for rows, total in found]
+
+
+def asked(engine: SparkEngine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, Answer]:
+    """Have Spark write the result over the rows that ours let in; give seconds, and what CTIs had closed of it."""
+    session, folder = engine.session(), feed.folder
+    session.read.parquet(str(folder / "ready.parquet")).createOrReplaceTempView("ready")
+    session.read.parquet(str(folder / "promised.parquet")).createOrReplaceTempView("promised")
+    theirs = str(folder / "theirs")
+    took = median_seconds(lambda: session.sql(relation.sql).write.mode("overwrite").parquet(theirs), repeats)
+    session.read.parquet(theirs).createOrReplaceTempView("result")
+    total = "sum(" + " + ".join(relation.totals) + ")"
+    query = f"SELECT count(*), {total} FROM result JOIN promised USING (device) WHERE {relation.closed}"  # noqa: S608
+    [(rows, added)] = session.sql(query).collect()
+    return took, Answer(int(rows), float(added or 0))
+
+
+def run(  # noqa: PLR0913 - what is run, and what of it is asked
+    engine: Engine,
+    feed: Lifetimes,
+    flow: Flow,
+    stream: str,
+    totals: tuple[str, ...],
+    repeats: int,
+    *,
+    keep: bool = False,
+) -> tuple[float, Answer]:
+    """Backfill a feed, each time into a run of its own; give the median of seconds behind landing, and the answer.
+
+    Args:
+        engine: who runs the tasks.
+        feed: of generated rows.
+        flow: what is run.
+        stream: whose rows are the answer.
+        totals: the columns that are added up.
+        repeats: how often, after once for warmth.
+        keep: leave the stream's rows and the newest CTI of each key beside the feed, for Spark.
+    """
+    took, answers = [], list[Answer]()
+    for _ in range(repeats + 1):
+        wanted = Backfill(flow=flow, root=feed.folder / "run", base=feed.folder, engine=engine)
+        land_interval(wanted.landing, flow, *feed.span, open_recordings(flow, feed.folder))
+        took.append(seconds(lambda: run_backfill(wanted, [feed.span])))  # noqa: B023 - called here
+        answers.append(answered(wanted.root, stream, totals))
+        if keep:
+            _keep(wanted.root, stream, feed.folder)
+        shutil.rmtree(wanted.root)
+    return float(np.median(took[min(1, repeats) :])), answers[-1]
+
+
+def answered(root: Path, stream: str, totals: tuple[str, ...]) -> Answer:
+    """Take the answer out of published tables; rows in must be rows out and aside."""
+    rows = published(root, stream).scan(totals, pc.field("kind") != "cti")
+    aside = published(root, f"{stream}.diverted").scan(["kind"]).num_rows
+    [entry] = log_state(root).published
+    dropped = sum(count for told, count in counted(entry, "ledger").items() if _drops(told, stream))
+    if rows.num_rows + aside + dropped != counted(entry, stream).get("in", -1) and stream == "ready":
+        return Answer(-1, 0.0)
+    return Answer(rows.num_rows, float(sum(pc.sum(rows[name]).as_py() or 0 for name in totals)))
+
+
+def _drops(told: str, stream: str) -> bool:
+    return told.startswith(f"{stream} ") and told.endswith(" dropped")
+
+
+def _keep(root: Path, stream: str, folder: Path) -> None:
+    rows = published(root, stream).scan(["kind", "device", "event_time", "event_end", "amount"])
+    promised = rows.filter(pc.equal(rows["kind"], "cti"))
+    newest = (
+        promised.set_column(2, "cti", promised["event_time"].cast("int64"))
+        .group_by("device")
+        .aggregate([("cti", "max")])
+    )
+    pq.write_table(newest.rename_columns(["device", "cti"]), folder / "promised.parquet")
+    events = rows.filter(pc.not_equal(rows["kind"], "cti")).drop_columns(["kind"])
+    pq.write_table(events.rename_columns(["device", "time", "until", "amount"]), folder / "ready.parquet")
