@@ -89,7 +89,9 @@ def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
 
 def account_suite(flow: Flow) -> gx.ExpectationSuite:
     """Make the suite of the accounts of a flow's operators."""
-    return suite_of(f"{flow.name}.account", tuple(account_holds(name) for name, made in flow.streams.items() if made.accountable))
+    return suite_of(
+        f"{flow.name}.account", tuple(account_holds(name) for name, made in flow.streams.items() if made.accountable)
+    )
 
 
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:

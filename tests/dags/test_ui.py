@@ -120,8 +120,8 @@ def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, 
     assert stack.ended(DAG, run) == "success", stack.told(DAG, run)
     shown = seen(page, stack, run, "Success", pictures / "green.png")
     assert shown.locator("h1").inner_text() == (
-        "All 17 expectations hold: 837 rows of departures and 131 rows of weather came in, 8 of them late and set aside, "
-        "and none was lost."
+        "All 17 expectations hold: 837 rows of departures and 131 rows of weather came in, 8 of them late and set "
+        "aside, and none was lost."
     )
     assert (stack.ground.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
 

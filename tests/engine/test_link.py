@@ -14,7 +14,8 @@ from pipelines.engine import carrying
 from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, RESERVED, stream_schema
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.history import CarryLine
-from pipelines.engine.link import PORT, Keys, Link, landed_as_stream, output_payload
+from pipelines.engine.link import Keys, Link, landed_as_stream
+from pipelines.engine.payload import PORT, output_payload
 from pipelines.engine.readers import newest_rows
 from pipelines.engine.stamping import landed_row_schema
 from pipelines.engine.tasks import carry_key
