@@ -129,6 +129,7 @@ def _joined(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     for name in on:
         for side, schema in zip(stream.inputs, inputs, strict=True):
             _column(stream, schema, name, f"`on` names a column of both sides; `{side}`")
+        _comparable(stream, "on", left.field(name))
         if left.field(name).type != right.field(name).type:
             problem = f"`{name}` must have one type on both sides; it is {left.field(name).type} and "
             raise PayloadError(stream.name, problem + f"{right.field(name).type}", "project one side with a CAST")
@@ -144,14 +145,18 @@ def _windowed(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     fields = {name: inputs[0].field(name) for name in stream.by}
     for name in policy.group:
         fields[name] = _column(stream, inputs[0], name, "`group` names columns of its input, which")
-        if pa.types.is_floating(fields[name].type) or pa.types.is_nested(fields[name].type):
-            problem = f"`group: {name}` is {fields[name].type}, of which equal values cannot be told"
-            raise PayloadError(stream.name, problem, "group by text, a whole number, a date or a time")
+        _comparable(stream, "group", fields[name])
     for name, measure, column in policy.parsed():
         if name in fields:
             raise PayloadError(stream.name, f"`{name}` is a column of its group already", "call the measure otherwise")
         fields[name] = pa.field(name, _measured(stream, inputs[0], measure, column))
     return pa.schema(list(fields.values()))
+
+
+def _comparable(stream: Stream, setting: str, field: pa.Field) -> None:
+    if pa.types.is_floating(field.type) or pa.types.is_nested(field.type):
+        problem = f"`{setting}: {field.name}` is {field.type}, of which equal values cannot be told"
+        raise PayloadError(stream.name, problem, "take text, a whole number, a decimal, a date or a time")
 
 
 def _measured(stream: Stream, schema: pa.Schema, measure: Measure, column: str | None) -> pa.DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -209,7 +210,7 @@ class WindowLink(MeetingLink):
     def _resume(self, carry: Mapping[str, pa.Table]) -> None:
         policy = self.operator.policy
         self.measures = policy.parsed()
-        self.group = [self.inner.field(name) for name in policy.group]
+        self.group = [self.inner.field(name) for name in policy.group if name not in self.stream.by]
         key = [*self.keys.schema, *self.group]
         self.groups = Keys([pa.field(f"n{i}", pa.bool_()) for i in range(len(key))] + _filled_fields(key))
         self._group_rows = pa.schema(key).empty_table()
@@ -366,10 +367,18 @@ def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Give a column with a value in place of null."""
     if not column.null_count:
         return column
-    kind = column.type
-    plain: Any = b"" if pa.types.is_binary(kind) else "" if pa.types.is_string(kind) else 0
-    value = pa.scalar(False) if pa.types.is_boolean(kind) else pa.scalar(plain).cast(kind)  # noqa: FBT003 - a value
-    return pc.fill_null(column, value)
+    return pc.fill_null(column, _plain(column.type))
+
+
+def _plain(kind: pa.DataType) -> pa.Scalar:
+    """Give a value of a type; any will do, for a column beside it says which rows are null."""
+    if pa.types.is_boolean(kind):
+        return pa.scalar(False)  # noqa: FBT003 - a value
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        return pa.scalar(b"" if pa.types.is_binary(kind) else "", kind)
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(0), kind)
+    return pa.scalar(0, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
 
 
 def _numbers(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array of int64 or float64

@@ -380,8 +380,9 @@ def _every(section: Section) -> dict[str, int]:
     return {key: reader(key) for key, reader in readers.items() if inside.has(key)}
 
 
-def _filter(drafted: Draft, _: Flow) -> dict[str, Any]:
-    return {"where": _expression(drafted.section, "where", drafted.section.text("where"))}
+def _filter(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    where = _expression(drafted.section, "where", drafted.section.text("where"))
+    return {"where": where, "shape": flow.owner(drafted.inputs[0]).shape}
 
 
 def _project(drafted: Draft, flow: Flow) -> dict[str, Any]:

@@ -56,9 +56,26 @@ def causes(known: KnownRun, lines: Iterable[Line]) -> dict[Place, Line | None]:
     found: dict[Place, Line | None] = {}
     for stream in dict.fromkeys(place.stream for place in sorted(asked)):
         mine = [place for place in asked if place.stream == stream]
-        rows = _rows(known, stream, sorted({place.arrival for place in mine}))
-        found |= {place: _cause(rows, place) for place in mine}
+        arrivals = sorted({place.arrival for place in mine})
+        rows = _rows(known, stream, arrivals)
+        sent = [_rows(known, name, arrivals) for name in known.streams[stream]["inputs"][1:]]
+        found |= {place: _cause(_imported(rows, sent, place)) for place in mine}
     return found
+
+
+def _imported(
+    rows: dict[Place, Line], sent: Sequence[dict[Place, Line]], promise: Place
+) -> tuple[dict[Place, Line], Place]:
+    """Give where the CTI was made: in the stream it was imported from, or here."""
+    there = rows.get(promise)
+    if there is None:
+        return rows, promise
+    for others in sent:
+        for place, row in others.items():
+            same = (row["kind"], row["event_time"], place.arrival) == ("cti", there["event_time"], promise.arrival)
+            if same and place.key in {promise.key, "{}"}:
+                return others, place
+    return rows, promise
 
 
 def _rows(known: KnownRun, stream: str, arrivals: Sequence[int]) -> dict[Place, Line]:
@@ -75,7 +92,8 @@ def _key(row: Line, names: Sequence[str]) -> str:
     return canonical_json({name: row[name] for name in names})
 
 
-def _cause(rows: dict[Place, Line], promise: Place) -> Line | None:
+def _cause(made: tuple[dict[Place, Line], Place]) -> Line | None:
+    rows, promise = made
     there = rows.get(promise)
     if there is not None and there["landed_at"] is not None:
         return there

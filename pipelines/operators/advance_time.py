@@ -123,7 +123,7 @@ class OpenFull(RuntimeError):  # noqa: N818 - a state of the stream, not a mista
         where = f"`{self.stream}`" if self.stream else "advance_time"
         return (
             f"{where} would keep more open events of one timeline than the {self.allowed:,} that max_open allows: end "
-            "edges do not come, or `event_id` does not tell them apart (pulseline status FLOW names the oldest); "
+            "edges do not come, or `event_id` does not tell them apart; correct the source, or "
             "raise max_open, then give up the commit begun under the old flow: pulseline abandon FLOW --commit N"
         )
 
@@ -339,7 +339,9 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
         _leave(row, s, fate, reason, start, end, out)
         return 1
     if time == NULL or (kind == DATA and p.shape == Shape.INTERVAL and row.end == NULL):
-        _leave(row, s, MAIN, NULL_TIME, time, row.end, out)
+        late = time != NULL and time < s["cti"]
+        fate = MAIN if not late else SIDE if p.late == Late.DIVERT else GONE
+        _leave(row, s, fate, LATE if late else NULL_TIME, time, row.end, out)
         return 1
     fate, reason, start = MAIN, NONE, time
     counted = time - row.arrival <= p.max_ahead

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Passing
+from pipelines.operators.rows import Shape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,10 +17,14 @@ class FilterPolicy:
 
     where: str
     """The condition, an expression over the columns of the row."""
+    shape: Shape = Shape.POINT
 
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
-        return ()
+        if self.shape is not Shape.EDGE:
+            return ()
+        edges = "each edge is judged by its own row: where the condition does not say the same of a start and its end, "
+        return (edges + "the event loses one of them",)
 
 
 class Filter(Passing):

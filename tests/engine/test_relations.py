@@ -69,7 +69,7 @@ streams:
     group: gate
     measures:
       {n: count, known: count(gate), total: sum(number), least: min(weight), most: max(sent), mean: mean(weight)}
-  keyed: {window: both, size: 7s, group: gate, measures: {n: count, total: sum(number), mean: mean(weight)}}
+  keyed: {window: both, size: 7s, group: [line, gate], measures: {n: count, total: sum(number), mean: mean(weight)}}
   apart: {window: long, size: 5s, hop: 8s, measures: {n: count, last: max(weight)}}
 """
 """Edges that say their own instant alone, intervals, scopes by key and stream-wide, groups with nulls."""

@@ -11,7 +11,7 @@ from pipelines.engine.columns import ticks
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.readers import read_stream
 from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.bench.cti import LATES, RELATIONS, Relation, asked, rightly_kept, run
+from pipelines.jobs.bench.cti import LATES, RELATIONS, Relation, asked, related, rightly_kept, run
 from pipelines.jobs.bench.cti import Answer as Total
 from pipelines.jobs.bench.cti import Bench as CtiBench
 from pipelines.jobs.bench.figures import Figure, tell_figures
@@ -155,7 +155,7 @@ def test_every_policy_keeps_what_the_sql_says(
     monkeypatch.setattr("pipelines.jobs.bench.lifetimes.BETWEEN", 512)
     feed = record_lifetimes(tmp_path / "feed", ROWS, KEYS, shape)
     right = rightly_kept(spark, feed)
-    ours = [run(CoreEngine(), feed, feed.flow(late), "ready", ("amount",), 0)[1] for late in LATES]
+    ours = [run(CoreEngine(), feed, feed.flow(late), "ready_rows", ("amount",), 0)[1] for late in LATES]
 
     assert ours == right
     assert all(ROWS / 2 < answer.rows < ROWS for answer in right)
@@ -167,9 +167,8 @@ def test_windows_and_joins_give_what_the_sql_gives(
 ) -> None:
     monkeypatch.setattr("pipelines.jobs.bench.lifetimes.APART", 10_000)
     feed = record_lifetimes(tmp_path / "feed", ROWS, KEYS, relation.shape)
-    whole = feed.flow("drop", relation.before + relation.stream)
-    _, ours = run(CoreEngine(), feed, whole, "out", relation.totals, 0)
-    run(CoreEngine(), feed, feed.flow("drop", relation.before), "ready", ("amount",), 0, keep=True)
+    feed.split()
+    _, _, ours = related(CoreEngine(), feed, relation, 0)
     _, right = asked(spark, feed, relation, 1)
 
     assert ours.rows > KEYS

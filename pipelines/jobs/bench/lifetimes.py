@@ -53,22 +53,29 @@ class Lifetimes:
         """The file of rows."""
         return self.folder / "rows.parquet"
 
-    def flow(self, late: str, further: str = "") -> Flow:
-        """Read a flow of one stream `ready`, which holds events to CTIs, and further streams.
+    def flow(self, late: str, further: str = "", names: tuple[str, ...] = ("rows",)) -> Flow:
+        """Read a flow that holds the events of each file to CTIs, as the stream `ready_<file>`, and further streams.
 
         Args:
             late: what is done with those that come late.
             further: more streams, in YAML, a line each.
+            names: the files, without their ending.
         """
-        text = (
-            "flow: bench\nbuckets: 4\nsources:\n"
-            f"  rows: {{feed: {{parquet: rows.parquet}}, key: device, {SOURCE[self.shape]}, arrival: seen}}\n"
-            "streams:\n"
-            f"  ready: {{advance_time: rows, by: device, every: {{events: {EVERY}}}, delay: {DELAY}s, late: {late}}}\n"
-            f"{further}"
-        )
-        (self.folder / "flow.yaml").write_text(text)
+        source = f"key: device, {SOURCE[self.shape]}, arrival: seen"
+        ready = f"by: device, every: {{events: {EVERY}}}, delay: {DELAY}s, late: {late}"
+        text = "flow: bench\nbuckets: 4\nsources:\n"
+        text += "".join(f"  {name}: {{feed: {{parquet: {name}.parquet}}, {source}}}\n" for name in names)
+        text += "streams:\n"
+        text += "".join(f"  ready_{name}: {{advance_time: {name}, {ready}}}\n" for name in names)
+        (self.folder / "flow.yaml").write_text(text + further)
         return read_flow(self.folder / "flow.yaml", {})
+
+    def split(self) -> None:
+        """Write the rows with an odd amount and those with an even one as files of their own, `odd` and `even`."""
+        rows = pq.read_table(self.file)
+        odd = pc.equal(pc.bit_wise_and(rows["amount"], 1), 1)
+        pq.write_table(rows.filter(odd), self.folder / "odd.parquet")
+        pq.write_table(rows.filter(pc.invert(odd)), self.folder / "even.parquet")
 
 
 def record_lifetimes(folder: Path, rows: int, keys: int, shape: Shape) -> Lifetimes:
