@@ -22,7 +22,6 @@ LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
 AIRFLOW := tests/dags
-JOBS := $(wildcard tests/jobs tests/cli tests/end_to_end)
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
 
@@ -66,17 +65,14 @@ up: setup ## start Airflow on this machine, with a database of its own; ends wit
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-# Tests in front of a real Airflow mostly wait for it, and those of jobs for their processes, so both run beside the
-# others; their output follows.
-test: setup ## run every test, fast tiers first, Airflow's and those of jobs beside them; ends with pytest's closing lines
+# Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
+test: setup ## run every test, fast tiers first, Airflow's beside them; pytest's closing line comes last
 	@said=$$(mktemp -d); code=0; \
-	$(BIN)/python -m tests.beside $(AIRFLOW) > "$$said/airflow" 2>&1 & airflow=$$!; \
-	$(BIN)/python -m tests.beside $(JOBS) > "$$said/jobs" 2>&1 & jobs=$$!; \
-	trap 'kill -INT $$airflow $$jobs 2>/dev/null && wait $$airflow $$jobs || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest $(filter-out $(AIRFLOW) $(JOBS),$(TESTS)) | tee "$$said/rest" || code=$$?; \
-	wait $$jobs || code=$$?; \
-	wait $$airflow || code=$$?; \
-	cat "$$said/jobs" "$$said/airflow"; tail -q -n 1 "$$said/airflow" "$$said/jobs" "$$said/rest"; exit $$code
+	$(BIN)/python -m tests.beside $(AIRFLOW) > "$$said/airflow" 2>&1 & beside=$$!; \
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
+	$(BIN)/python -m pytest --durations=30 $(filter-out $(AIRFLOW),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	wait $$beside || code=$$?; \
+	cat "$$said/airflow"; tail -n 1 "$$said/rest"; exit $$code
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -97,9 +93,9 @@ check-all: lint types contracts ## check with the exhaustive tests, then the cov
 parity-flows: setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
 
-bench: setup ## what streams and operators cost, each figure beside what it is compared with (20 minutes, a quiet machine)
+bench: setup ## what streams and operators cost, each figure beside what it is compared with (40 minutes, a quiet machine)
 	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \
-	$(BIN)/pulseline bench punctuate || code=$$?; exit $$code
+	$(BIN)/pulseline bench punctuate || code=$$?; $(BIN)/pulseline bench cti || code=$$?; exit $$code
 
 diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages
 	@$(BIN)/python -m docs.diagrams

@@ -125,7 +125,9 @@ def test_cuts_and_buckets_do_not_matter(here: Trial) -> None:
     assert here.hashes("cut", [SPAN]) == whole
 
 
-@pytest.mark.parametrize("restart", Restart)
+@pytest.mark.parametrize(
+    "restart", [pytest.param(each, marks=pytest.mark.exhaustive if each is Restart.NEVER else ()) for each in Restart]
+)
 def test_epochs_do_not_matter_nor_does_who_drives_them(
     here: Trial, restart: Restart, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def test_a_wrong_answer_is_told_and_is_the_exit_status(spark: LentSpark, stamps:
     assert f"ours answers {tuple(wrong)} and not {tuple(right)}" in said[1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", Shape)
 def test_every_policy_keeps_what_the_sql_says(
     shape: Shape, spark: LentSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +162,7 @@ def test_every_policy_keeps_what_the_sql_says(
     assert all(ROWS / 2 < answer.rows < ROWS for answer in right)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_windows_and_joins_give_what_the_sql_gives(
     relation: Relation, spark: LentSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
