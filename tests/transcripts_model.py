@@ -19,12 +19,14 @@ from ruamel.yaml.error import YAMLError
 from pipelines.operators import advance_time, merge
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import PolicyError, Shape
-from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Policy, Step, Transcript, Value
+from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Step, Transcript, Value
 from tests.transcripts_steps import Item, Reader, only, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from enum import IntEnum
+
+    from pipelines.flows.policies import Policy
 
 __all__ = [
     "IMPORTED",
@@ -35,7 +37,6 @@ __all__ = [
     "DocumentError",
     "Given",
     "Left",
-    "Policy",
     "Step",
     "Transcript",
     "Value",

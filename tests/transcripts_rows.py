@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.operators.advance_time import AdvanceTimePolicy
-from pipelines.operators.alter_duration import AlterDurationPolicy
-from pipelines.operators.filter import FilterPolicy
-from pipelines.operators.heartbeat import HeartbeatPolicy
-from pipelines.operators.join import JoinPolicy
-from pipelines.operators.merge import MergePolicy
-from pipelines.operators.metronome import MetronomePolicy
-from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import NULL, Kind, Reason
-from pipelines.operators.shift_time import ShiftTimePolicy
-from pipelines.operators.union import UnionPolicy
-from pipelines.operators.window import WindowPolicy
 
-Policy = (
-    HeartbeatPolicy
-    | MetronomePolicy
-    | MergePolicy
-    | AdvanceTimePolicy
-    | FilterPolicy
-    | ProjectPolicy
-    | ShiftTimePolicy
-    | AlterDurationPolicy
-    | UnionPolicy
-    | JoinPolicy
-    | WindowPolicy
-)
+if TYPE_CHECKING:
+    from pipelines.flows.policies import Policy
 
 MAIN, SIDE, LEDGER = "main", "side", "ledger"
 IMPORTED = "imported"

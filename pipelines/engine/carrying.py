@@ -114,12 +114,16 @@ def _stamps(rows: int, commit: int, change: Change) -> list[pa.Array]:
     return [pa.array(np.full(rows, commit)), pa.repeat(change.value, rows)]
 
 
+def stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
+    """Give rows the columns that every carry table begins with."""
+    stamps = _stamps(rows.num_rows, commit, change)
+    return pa.Table.from_arrays([*stamps, *rows.columns], schema=pa.schema([COMMIT, CHANGE, *rows.schema]))
+
+
 def held_table(rows: pa.Table, positions: Longs, schema: pa.Schema, commit: int, change: Change) -> pa.Table:
     """Give held rows as a carry table, each named by its position."""
     table = rows.drop_columns(["commit"]).add_column(0, POSITION, pa.array(positions))
-    for field, column in reversed(list(zip((COMMIT, CHANGE), _stamps(rows.num_rows, commit, change), strict=True))):
-        table = table.add_column(0, field, column)
-    return table.cast(schema)
+    return stamped(table, commit, change).cast(schema)
 
 
 def held_rows(table: pa.Table, schema: pa.Schema) -> tuple[pa.Table, Longs]:

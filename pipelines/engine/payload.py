@@ -11,7 +11,7 @@ from pipelines.flows.errors import nearest
 from pipelines.operators.window import Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipelines.flows.model import Stream
 
@@ -57,13 +57,12 @@ def has_sides(stream: Stream) -> bool:
 
 def inner_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     """Give the columns that rows have inside the operator, and in its carry."""
-    if stream.operator == "advance_time":
-        inputs = inputs[:1]
+    passed = _passed_on(stream, inputs)
     if not has_sides(stream):
-        return _together(inputs) if stream.operator != "merge" else _passed_on(stream, inputs)
-    if SIDE in {name for schema in inputs for name in schema.names}:
+        return passed
+    if SIDE in passed.names:
         raise PayloadError(stream.name, f"its inputs have a column `{SIDE}`, a name it needs itself", "rename it")
-    return pa.schema([*_together(inputs), pa.field(SIDE, pa.int64())])
+    return pa.schema([*passed, pa.field(SIDE, pa.int64())])
 
 
 def readable(payload: pa.Schema) -> pa.Schema:
@@ -71,17 +70,11 @@ def readable(payload: pa.Schema) -> pa.Schema:
     return pa.schema([*payload, *(field for field in ORDER_FIELDS if field.name in TIMED)])
 
 
-def _together(inputs: Iterable[pa.Schema]) -> pa.Schema:
-    fields = {field.name: field for schema in inputs for field in schema}
-    return pa.schema(list(fields.values()))
-
-
 def _passed_on(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    """Give the columns of the inputs, and `port` behind a merge of streams."""
-    if stream.operator == "advance_time":
-        inputs = inputs[:1]
+    """Give the columns of the inputs whose rows leave, and `port` behind a merge of streams."""
+    fields = {field.name: field for schema in inputs[: len(stream.feeding)] for field in schema}
     merged = stream.operator == "merge" and stream.ports is not None and stream.ports.streams
-    return pa.schema([*_together(inputs), *([pa.field(PORT, pa.string())] if merged else [])])
+    return pa.schema([*fields.values(), *([pa.field(PORT, pa.string())] if merged else [])])
 
 
 def _filtered(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine import carrying
-from pipelines.engine.carrying import CHANGE, COMMIT, Change
-from pipelines.engine.columns import TIME, longs, ticks, times
+from pipelines.engine.carrying import CHANGE, COMMIT, Change, stamped
+from pipelines.engine.columns import RESERVED, TIME, kinds, longs, ticks, times
 from pipelines.engine.content import content_hash
 from pipelines.engine.keys import canonical_keys
 from pipelines.engine.link import Delta, Keys, Link
@@ -55,7 +55,7 @@ class ImportLink(Link):
         if port == 0:
             return table
         promises = table.filter(pc.equal(table["kind"], "cti"))
-        return promises.select([name for name in promises.column_names if name in {*ORDER, *self.stream.by}])
+        return promises.select([name for name in promises.column_names if name in {*RESERVED, *self.stream.by}])
 
     def _taken_in(self, fresh: pa.Table) -> int:
         return int((longs(fresh[SIDE]) == 0).sum())
@@ -87,50 +87,41 @@ class ImportLink(Link):
                 bound["cti_arrival"], bound["cti_place"] = ticks(sent["cti_arrival"])[0], longs(sent["cti_place"])[0]
 
 
-ORDER = frozenset(carrying.held_schema(pa.schema([])).names) | {
-    *("kind", "arrival", "place", "event_time", "event_end", "due_at", "landed_at", "landed_place", "commit")
-}
+class ExpressionLink(Link):
+    """An operator that asks expressions of its events; timers and CTIs are none."""
+
+    def _said(self, told: str, table: pa.Table) -> pa.Array | pa.ChunkedArray:
+        """Give what an expression gives for rows."""
+        from pipelines.engine.expressions import evaluate
+        from pipelines.flows.expressions import parse_expression
+
+        payload = pa.schema([table.schema.field(name) for name in self._payload])
+        return evaluate(parse_expression(told), table.select(readable(payload).names))
+
+    def _are_events(self, table: pa.Table) -> pa.ChunkedArray:
+        return pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
 
 
-def _expression_columns(table: pa.Table, payload: Sequence[str]) -> pa.Table:
-    """Give what an expression may read of rows."""
-    return table.select(readable(pa.schema([table.schema.field(name) for name in payload])).names)
-
-
-class FilterLink(Link):
+class FilterLink(ExpressionLink):
     """Refuse the events of which the condition is not true; what is no event passes."""
 
     def _ports(self, table: pa.Table) -> Longs:
-        from pipelines.engine.expressions import evaluate
-        from pipelines.flows.expressions import parse_expression
-
         condition: Any = self.stream.policy
-        held = evaluate(parse_expression(condition.where), _expression_columns(table, self._payload))
-        event = pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
-        refused = pc.and_(event, pc.invert(pc.fill_null(held, False)))  # noqa: FBT003 - a value
+        held = pc.fill_null(self._said(condition.where, table), False)  # noqa: FBT003 - a value
+        refused = pc.and_(self._are_events(table), pc.invert(held))
         return np.where(np.asarray(refused, dtype=bool), REFUSED, 0)
 
 
-class ProjectLink(Link):
+class ProjectLink(ExpressionLink):
     """Compute the columns of events; timers and CTIs have none."""
 
     def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
-        from pipelines.engine.expressions import evaluate
-        from pipelines.flows.expressions import parse_expression
-
         policy: Any = self.stream.policy
-        read = _expression_columns(table, self._payload)
-        event = pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
-        asked = {name: told for name, told in policy.parsed() if name in names}
-        columns = [
-            pc.if_else(
-                event, evaluate(parse_expression(asked[name]), read), pa.scalar(None, self.schema.field(name).type)
-            )
-            if name in asked
-            else table[name]
-            for name in names
-        ]
-        return self._taken(pa.table(columns, names=list(names)), out.src)
+        columns = {name: table[name] for name in names if name in table.column_names}
+        for name, told in policy.parsed():
+            none = pa.scalar(None, self.schema.field(name).type)
+            columns[name] = pc.if_else(self._are_events(table), self._said(told, table), none)
+        return self._taken(pa.table({name: columns[name] for name in names}), out.src)
 
 
 class MeetingLink(Link):
@@ -141,7 +132,7 @@ class MeetingLink(Link):
 
     def _event_ids(self, table: pa.Table) -> Longs:
         ids = np.zeros(table.num_rows, dtype=np.int64)
-        edges = np.flatnonzero(np.isin(_kinds(table), (Kind.START, Kind.END)))
+        edges = np.flatnonzero(np.isin(kinds(table["kind"]), (Kind.START, Kind.END)))
         if not len(edges):
             return ids
         taken, first = table.take(pa.array(edges)), 1
@@ -163,7 +154,22 @@ class MeetingLink(Link):
         return np.where(found < 0, found.max() + 1 + scopes, found)
 
 
-class JoinLink(MeetingLink):
+class ResultLink(MeetingLink):
+    """Results that are rows of nobody's: under `due_at` the scan says what else they were made of."""
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
+        return pa.nulls(len(out.src), TIME)
+
+    def _made_of(self, out: Leaving) -> Longs:
+        """Give what the scan says of each row that leaves; NOBODY where it is no result."""
+        return np.where(out.due_at == NULL, NOBODY, out.due_at)
+
+    def _without_identity(self, rows: int) -> dict[str, pa.Array]:
+        """Give the columns that say which landed row a row is."""
+        return {"landed_at": pa.nulls(rows, TIME), "landed_place": pa.nulls(rows, pa.int64())}
+
+
+class JoinLink(ResultLink):
     """A join: rows are matched by scope and the columns under `on`, results are a left row and a right row."""
 
     def _lay(self, table: pa.Table, key: Longs) -> None:
@@ -173,19 +179,14 @@ class JoinLink(MeetingLink):
         steering[: len(key)] = key if by_key else _codes(table, on)
         self.operator.match = steering
 
-    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
-        return pa.nulls(len(out.src), TIME)
-
     def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
         left, right = self._sides
-        other = np.where(out.due_at == NULL, NOBODY, out.due_at)
         mine = [name for name in names if name in left]
         others = [name for name in names if name not in left and name in right]
         taken = {
             **dict(zip(mine, self._taken(table.select(mine), out.src).columns, strict=True)),
-            **dict(zip(others, self._taken(table.select(others), other).columns, strict=True)),
-            "landed_at": pa.nulls(len(out.src), TIME),
-            "landed_place": pa.nulls(len(out.src), pa.int64()),
+            **dict(zip(others, self._taken(table.select(others), self._made_of(out)).columns, strict=True)),
+            **self._without_identity(len(out.src)),
         }
         return pa.table({name: taken[name] for name in names})
 
@@ -204,12 +205,13 @@ class Known(NamedTuple):
     bits: Longs
 
 
-class WindowLink(MeetingLink):
+class WindowLink(ResultLink):
     """Windows: what is measured goes in by row, what is known of each window and group comes out by accumulator."""
 
     def _resume(self, carry: Mapping[str, pa.Table]) -> None:
         policy = self.operator.policy
         self.measures = policy.parsed()
+        self._is_real = [self._counts_in_floats(measure, column) for _, measure, column in self.measures]
         self.group = [self.inner.field(name) for name in policy.group if name not in self.stream.by]
         key = [*self.keys.schema, *self.group]
         self.groups = Keys([pa.field(f"n{i}", pa.bool_()) for i in range(len(key))] + _filled_fields(key))
@@ -230,17 +232,16 @@ class WindowLink(MeetingLink):
         laid.of["group"][:] = self._group_ids(ordered, laid.of["scope"])
         laid.of["at"][:] = ticks(ordered["window_start"]) // self.operator.policy.hop
         laid.of["age"][:] = longs(ordered["age"])
-        for m, (name, measure, _) in enumerate(self.measures):
+        for m, (name, _, _) in enumerate(self.measures):
             laid.counted[:, m] = longs(ordered[f"{name}_count"])
-            target = laid.real if self._is_real(m, measure) else laid.whole
+            target = laid.real if self._is_real[m] else laid.whole
             target[:, m] = np.asarray(ordered[f"{name}_value"])
         self.operator.resume(laid)
 
-    def _is_real(self, m: int, measure: Measure) -> bool:
-        column = self.measures[m][2]
-        return (
-            measure is not Measure.COUNT and column is not None and pa.types.is_floating(self.inner.field(column).type)
-        )
+    def _counts_in_floats(self, measure: Measure, column: str | None) -> bool:
+        if measure is Measure.COUNT or column is None:
+            return False
+        return bool(pa.types.is_floating(self.inner.field(column).type))
 
     def _group_ids(self, table: pa.Table, key: Longs) -> Longs:
         """Give the dense id of each row's scope and group; a null in a group is a value like any other."""
@@ -266,33 +267,28 @@ class WindowLink(MeetingLink):
         group[: len(key)] = self._group_ids(table, key)
         whole, real = np.zeros((wide, rows), dtype=np.int64), np.zeros((wide, rows))
         given = np.zeros((wide, rows), dtype=np.bool_)
-        is_real = np.zeros(wide, dtype=np.bool_)
         for m, (_, measure, column) in enumerate(self.measures):
-            is_real[m] = self._is_real(m, measure)
             given[m, : len(key)] = True if column is None else np.asarray(pc.is_valid(table[column]))
             if column is not None and measure is not Measure.COUNT:
-                target = real if is_real[m] else whole
+                target = real if self._is_real[m] else whole
                 target[m, : len(key)] = _numbers(table[column])
-        kinds = np.array([int(measure) for _, measure, _ in self.measures], dtype=np.int64)
-        self.operator.values = Values(group, kinds, is_real, whole, real, given)
-
-    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
-        return pa.nulls(len(out.src), TIME)
+        measured = np.array([int(measure) for _, measure, _ in self.measures], dtype=np.int64)
+        is_real = np.array(self._is_real, dtype=np.bool_)
+        self.operator.values = Values(group, measured, is_real, whole, real, given)
 
     def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:  # noqa: ARG002 - as every link is asked
-        made = np.where(out.due_at == NULL, NOBODY, out.due_at)
-        known: Sums = self.operator.sums
-        taken = {"landed_at": pa.nulls(len(made), TIME), "landed_place": pa.nulls(len(made), pa.int64())}
+        made, known = self._made_of(out), self.operator.sums
+        taken = self._without_identity(len(made))
         groups = pa.array(known.of["group"][made], mask=made < 0)
         for field in self.group:
             taken[field.name] = self._group_rows[field.name].take(groups)
         for m, (name, measure, _) in enumerate(self.measures):
-            taken[name] = _measured(known, m, measure, made, self.schema.field(name).type, self._is_real(m, measure))
+            taken[name] = _measured(known, m, measure, made, self.schema.field(name).type, self._is_real[m])
         return pa.table({name: taken[name] for name in names})
 
     def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
-        return super().base() | {"windows": _stamped(self._windows(), self._commit, Change.BASE)}
+        return super().base() | {"windows": stamped(self._windows(), self._commit, Change.BASE)}
 
     def delta(self) -> Delta:
         """Give what of the carry changed since the commit began."""
@@ -301,12 +297,12 @@ class WindowLink(MeetingLink):
         kept, same = _kept(known_before, known_now)
         _, unchanged = _kept(known_now, known_before)
         rows = [
-            _stamped(now.filter(pa.array(~unchanged)), self._commit, Change.SET),
-            _stamped(before.filter(pa.array(~kept)), self._commit, Change.GONE),
+            stamped(now.filter(pa.array(~unchanged)), self._commit, Change.SET),
+            stamped(before.filter(pa.array(~kept)), self._commit, Change.GONE),
         ]
         content = known.content + content_hash(rows[0], leave_out=carrying.NOT_HASHED)
         content -= content_hash(
-            _stamped(before.filter(pa.array(~same)), self._commit, Change.SET), leave_out=carrying.NOT_HASHED
+            stamped(before.filter(pa.array(~same)), self._commit, Change.SET), leave_out=carrying.NOT_HASHED
         )
         return Delta(known.tables | {"windows": pa.concat_tables(rows)}, content)
 
@@ -316,8 +312,8 @@ class WindowLink(MeetingLink):
 
     def _windows_schema(self) -> pa.Schema:
         fields = [*self.keys.schema, pa.field("age", pa.int64()), pa.field("window_start", TIME), *self.group]
-        for m, (name, measure, _) in enumerate(self.measures):
-            value = pa.float64() if self._is_real(m, measure) else pa.int64()
+        for (name, _, _), is_real in zip(self.measures, self._is_real, strict=True):
+            value = pa.float64() if is_real else pa.int64()
             fields += [pa.field(f"{name}_count", pa.int64()), pa.field(f"{name}_value", value)]
         return pa.schema(fields)
 
@@ -331,8 +327,8 @@ class WindowLink(MeetingLink):
         columns = columns if self.stream.by else []
         columns += [pa.array(known.of["age"][which]), times(known.of["at"][which] * self.operator.policy.hop)]
         columns += [self._group_rows[field.name].take(groups) for field in self.group]
-        for m, (_, measure, _) in enumerate(self.measures):
-            value = known.real if self._is_real(m, measure) else known.whole
+        for m, is_real in enumerate(self._is_real):
+            value = known.real if is_real else known.whole
             columns += [pa.array(known.counted[which, m]), pa.array(value[which, m])]
         return pa.table(columns, schema=self._windows_schema())
 
@@ -342,12 +338,6 @@ class WindowLink(MeetingLink):
         of = known.of[which]
         parts = known.counted[which], known.whole[which], known.real[which].view(np.int64)
         return Known(of["scope"], of["age"], np.concatenate(parts, axis=1))
-
-
-def _kinds(table: pa.Table) -> Any:  # noqa: ANN401 - an array of int8
-    from pipelines.engine.columns import kinds
-
-    return kinds(table["kind"])
 
 
 def _codes(table: pa.Table, names: Sequence[str]) -> Longs:
@@ -407,11 +397,6 @@ def _measured(  # noqa: PLR0913 - one column of a result
     if pa.types.is_date32(kind):
         return pa.array(value.astype(np.int32), mask=absent).cast(kind)
     return pa.array(value, mask=absent).cast(kind)
-
-
-def _stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
-    stamps = [pa.array(np.full(rows.num_rows, commit)), pa.repeat(change.value, rows.num_rows)]
-    return pa.Table.from_arrays([*stamps, *rows.columns], schema=pa.schema([COMMIT, CHANGE, *rows.schema]))
 
 
 def _kept(rows: Known, others: Known) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

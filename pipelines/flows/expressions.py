@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -218,6 +218,7 @@ class Expression:
     """The columns it needs, each once, in the order in which they stand there."""
 
 
+@lru_cache
 def parse_expression(text: str) -> Expression:
     """Read an expression.
 

@@ -31,11 +31,11 @@ from pipelines.operators.rows import (
 )
 from pipelines.operators.scan import (
     NO_BLIND,
-    NOTHING_HELD,
     NUMBERING,
     Blind,
     Part,
     Per,
+    Timeless,
     drain,
     grown,
     next_place,
@@ -408,7 +408,7 @@ def fresh() -> Records:
     return state
 
 
-class AdvanceTime:
+class AdvanceTime(Timeless):
     """Put CTIs into a stream and hold every later event to them.
 
     Safe on any division of the input into blocks. The edge: an event beyond `max_ahead` is kept and counted but moves
@@ -427,7 +427,6 @@ class AdvanceTime:
     name = "advance_time"
     version = 1
     parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("open", Per.EVENT, OPEN, INSTANTS))
-    held = NOTHING_HELD
 
     def __init__(
         self,
@@ -461,17 +460,6 @@ class AdvanceTime:
         """Make room for `keys` timelines and event ids below `events`."""
         self.records["state"] = grown(self.records["state"], keys, fresh())
         self.records["open"] = grown(self.records["open"], max(1, events), np.zeros(1, dtype=OPEN))
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate.

@@ -6,7 +6,6 @@ Source: Microsoft StreamInsight, *Joins*; the project's semantics, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,15 +21,13 @@ from pipelines.operators.meeting import (
     MAIN,
     NOBODY,
     NONE,
-    PARTS,
     START,
     TIMER,
+    Meeting,
     Row,
     advance,
     desk,
     fault,
-    fresh_port,
-    fresh_state,
     known_end,
     let_go,
     longer,
@@ -44,11 +41,11 @@ from pipelines.operators.meeting import (
     write,
     written,
 )
-from pipelines.operators.rows import INFINITY, NULL, OUT_CAPACITY, PolicyError, Records, Rows, Shape
-from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, next_place, taken_up
+from pipelines.operators.rows import NULL, Longs, PolicyError, Records, Rows, Shape
+from pipelines.operators.scan import NOTHING_HELD, next_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 SIDES = 2
 
@@ -232,7 +229,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
     return out, n
 
 
-class Join:
+class Join(Meeting):
     """Pair events of two sides that are alive together, once the older of the sides' CTIs is past the pair's start.
 
     A result lives where both lifetimes overlap. Safe on any division of the input into blocks, and for any interleaving
@@ -251,42 +248,8 @@ class Join:
 
     name = "join"
     version = 1
-    parts = PARTS
-
-    def __init__(
-        self,
-        policy: JoinPolicy,
-        carry: Mapping[str, Records] = MappingProxyType({}),
-        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
-        capacity: int = OUT_CAPACITY,  # noqa: ARG002 - every operator is built alike
-    ) -> None:
-        """Take up the carry."""
-        self.policy = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh_state()),
-            "ports": taken_up(carry, "ports", fresh_port()),
-        }
-        self.held = NOTHING_HELD
-        self.match = NOTHING_HELD
-        """By row of the next block: dense id of scope and `on` columns, -1 for null; the engine lays it."""
-        self._events = 1
-
-    def grow(self, keys: int, events: int = 1) -> None:
-        """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
-        self.records["ports"] = grown(self.records["ports"], keys * SIDES, fresh_port())
-        self._events = max(1, events)
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
+    match: Longs = NOTHING_HELD
+    """By row of the next block: dense id of scope and `on` columns, -1 for null; the engine lays it."""
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""

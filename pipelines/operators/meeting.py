@@ -9,18 +9,32 @@ on, again and again, and compiles such a helper for seconds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pipelines.operators.compiled import compiled
-from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, OUT, Fate, Kind, Longs, Reason, Records
-from pipelines.operators.scan import NUMBERING, Part, Per, next_place
+from pipelines.operators.rows import (
+    INFINITY,
+    MAX_TIME,
+    NULL,
+    OUT,
+    OUT_CAPACITY,
+    Fate,
+    Kind,
+    Longs,
+    Reason,
+    Records,
+)
+from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, Part, Per, Timeless, grown, next_place, taken_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STATE = np.dtype([("cti", "i8"), *NUMBERING])
 PORT = np.dtype([("cti", "i8"), ("cti_arrival", "i8"), ("cti_place", "i8")])
 INSTANTS = frozenset({"cti", "cti_arrival", "last_arrival"})
-PARTS = (Part("state", Per.KEY, STATE, INSTANTS), Part("ports", Per.PORT, PORT, INSTANTS))
 
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
 MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
@@ -281,3 +295,37 @@ def fresh_port() -> Records:
 def written() -> Records:
     """Give the buffer that a block's rows go into; it grows as it must."""
     return np.empty(4096, dtype=OUT)
+
+
+class Meeting(Timeless):
+    """An operator in which sides meet, each with promises of its own; those of this kind say what they make of it.
+
+    Args:
+        policy: the settings; `shapes` has one entry a side.
+        carry: part "state", the output's time of each scope, and part "ports", that of each side (scope-major).
+        blind: not looked at; silence is not judged here.
+        capacity: not looked at; what leaves in a block grows as it must.
+    """
+
+    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("ports", Per.PORT, PORT, INSTANTS))
+
+    def __init__(
+        self,
+        policy: Any,  # noqa: ANN401 - each operator has its own
+        carry: Mapping[str, Records] = MappingProxyType({}),
+        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
+        capacity: int = OUT_CAPACITY,  # noqa: ARG002 - every operator is built alike
+    ) -> None:
+        """Take up the carry."""
+        self.policy = policy
+        self.records = {
+            "state": taken_up(carry, "state", fresh_state()),
+            "ports": taken_up(carry, "ports", fresh_port()),
+        }
+        self._events = 1
+
+    def grow(self, keys: int, events: int = 1) -> None:
+        """Make room for `keys` scopes and event ids below `events`."""
+        self.records["state"] = grown(self.records["state"], keys, fresh_state())
+        self.records["ports"] = grown(self.records["ports"], keys * len(self.policy.shapes), fresh_port())
+        self._events = max(1, events)

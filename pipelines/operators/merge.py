@@ -28,11 +28,11 @@ from pipelines.operators.rows import (
 )
 from pipelines.operators.scan import (
     NO_BLIND,
-    NOTHING_HELD,
     NUMBERING,
     Blind,
     Part,
     Per,
+    Timeless,
     drain,
     grown,
     place_main,
@@ -258,7 +258,7 @@ def fresh_port() -> Records:
     return port
 
 
-class Merge:
+class Merge(Timeless):
     """Let the smallest head leave once every port holds something, among equals the one that waited longest.
 
     A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
@@ -291,7 +291,6 @@ class Merge:
             "state": taken_up(carry, "state", fresh_state()),
             "ports": taken_up(carry, "ports", fresh_port()[["left"]]),
         }
-        self.held = NOTHING_HELD
         self._limit = INFINITY if policy.max_held is None else policy.max_held
         self._capacity = capacity
 
@@ -301,17 +300,6 @@ class Merge:
         ports = np.zeros(1, dtype=CARRIED_PORT)
         ports["left"] = NULL
         self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.

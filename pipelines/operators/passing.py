@@ -19,7 +19,6 @@ from pipelines.operators.rows import (
     OUT_CAPACITY,
     Fate,
     Kind,
-    Longs,
     Reason,
     Records,
     Rows,
@@ -27,11 +26,11 @@ from pipelines.operators.rows import (
 )
 from pipelines.operators.scan import (
     NO_BLIND,
-    NOTHING_HELD,
     NUMBERING,
     Blind,
     Part,
     Per,
+    Timeless,
     drain,
     grown,
     place_main,
@@ -130,7 +129,7 @@ def fresh() -> Records:
     return state
 
 
-class Passing:
+class Passing(Timeless):
     """An operator that looks at one row at a time; those of this kind say what it changes.
 
     Args:
@@ -143,7 +142,6 @@ class Passing:
     name: ClassVar[str]
     version: ClassVar[int]
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
-    held: Longs = NOTHING_HELD
 
     def __init__(
         self,
@@ -164,17 +162,6 @@ class Passing:
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - no event is remembered
         """Make room for `keys` keys."""
         self.records["state"] = grown(self.records["state"], keys, fresh())
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves or is dropped, each with its fate."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import INFINITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +43,10 @@ class Per(Enum):
     """One key and one of the declared ports."""
     EVENT = "event"
     """One key and one event id of edges; records of zeros are not kept."""
+
+
+NOTHING_HELD = np.zeros(0, dtype=np.int64)
+"""What `held` is of an operator that lets every row go at once."""
 
 
 class Part(NamedTuple):
@@ -79,6 +84,23 @@ class Operator(Protocol):
 
     def feed(self, rows: Rows, held: int) -> Iterator[Records]:
         """Take in one block, the first `held` rows of it the held ones, and give what leaves in a reused buffer."""
+
+
+class Timeless:
+    """An operator that judges no silence: only rows make something leave, the clock never."""
+
+    held: Longs = NOTHING_HELD
+
+    def listen(self, blind: Blind) -> None:
+        """Take no notice: silence is not judged here."""
+
+    def next_due(self) -> int:
+        """Say that silence alone makes nothing leave."""
+        return INFINITY
+
+    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
+        """Say that no timer is made here."""
+        return 0.0
 
 
 @compiled
@@ -130,9 +152,6 @@ def grown(state: Records, keys: int, fresh: Records) -> Records:
     if len(state) >= keys:
         return state
     return np.concatenate([state, np.repeat(fresh, keys - len(state))])
-
-
-NOTHING_HELD = np.zeros(0, dtype=np.int64)
 
 
 def taken_up(carry: Mapping[str, Records], name: str, fresh: Records) -> Records:

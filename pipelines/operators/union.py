@@ -6,7 +6,6 @@ Source: Microsoft StreamInsight, *Union*; the project's semantics, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,15 +20,13 @@ from pipelines.operators.meeting import (
     LATE_CTI,
     MAIN,
     NONE,
-    PARTS,
     START,
     TIMER,
+    Meeting,
     Row,
     advance,
     desk,
     fault,
-    fresh_port,
-    fresh_state,
     known_end,
     let_go,
     longer,
@@ -43,11 +40,11 @@ from pipelines.operators.meeting import (
     write,
     written,
 )
-from pipelines.operators.rows import INFINITY, NULL, OUT_CAPACITY, PolicyError, Records, Rows, Shape
-from pipelines.operators.scan import NO_BLIND, NOTHING_HELD, Blind, grown, next_place, taken_up
+from pipelines.operators.rows import NULL, PolicyError, Records, Rows, Shape
+from pipelines.operators.scan import next_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +159,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  #
     return out, n
 
 
-class Union:
+class Union(Meeting):
     """Let the events of all sides leave in the order of their starts, once the older of the sides' CTIs is past them.
 
     Safe on any division of the input into blocks, and for any interleaving of the sides: the set of events is the same.
@@ -181,40 +178,6 @@ class Union:
 
     name = "union"
     version = 1
-    parts = PARTS
-
-    def __init__(
-        self,
-        policy: UnionPolicy,
-        carry: Mapping[str, Records] = MappingProxyType({}),
-        blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
-        capacity: int = OUT_CAPACITY,  # noqa: ARG002 - every operator is built alike
-    ) -> None:
-        """Take up the carry."""
-        self.policy = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh_state()),
-            "ports": taken_up(carry, "ports", fresh_port()),
-        }
-        self.held = NOTHING_HELD
-        self._events = 1
-
-    def grow(self, keys: int, events: int = 1) -> None:
-        """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
-        self.records["ports"] = grown(self.records["ports"], keys * len(self.policy.shapes), fresh_port())
-        self._events = max(1, events)
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""

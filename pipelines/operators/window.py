@@ -52,11 +52,11 @@ from pipelines.operators.rows import (
 )
 from pipelines.operators.scan import (
     NO_BLIND,
-    NOTHING_HELD,
     NUMBERING,
     Blind,
     Part,
     Per,
+    Timeless,
     grown,
     next_place,
     taken_up,
@@ -497,7 +497,7 @@ def nothing_measured(rows: int, measures: int) -> Values:
     return Values(np.zeros(rows, dtype=np.int64), kinds, kinds.astype(np.bool_), zero, zero.astype(np.float64), flags)
 
 
-class Window:
+class Window(Timeless):
     """Say of every window what events are alive in it, once the CTI is at or past its end.
 
     An event is in every window that its lifetime overlaps; a window without events gives no row. Each window keeps one
@@ -529,7 +529,6 @@ class Window:
         """Take up the carry; the accumulators are for `resume`."""
         self.policy = policy
         self.records = {"state": taken_up(carry, "state", fresh_state())}
-        self.held = NOTHING_HELD
         self.sums, self.count = sums(FIRST, len(policy.measures)), 0
         self.values: Values | None = None
         """What is measured of the next block; the engine lays it."""
@@ -543,17 +542,6 @@ class Window:
         """Make room for `keys` scopes and event ids below `events`."""
         self.records["state"] = grown(self.records["state"], keys, fresh_state())
         self._events = max(1, events)
-
-    def listen(self, blind: Blind) -> None:
-        """Take no notice: silence is not judged here."""
-
-    def next_due(self) -> int:
-        """Say that silence alone makes nothing leave."""
-        return INFINITY
-
-    def timers(self, since: int, until: int, begun: int) -> float:  # noqa: ARG002 - as every operator is asked
-        """Say that no timer is made here."""
-        return 0.0
 
     def open_windows(self) -> Longs:
         """Give the accumulators whose windows have not left, in the order in which they were made."""
