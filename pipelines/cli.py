@@ -228,6 +228,32 @@ def abandon(
     abandon_commit(flow, commit, run, as_json, typer.echo)
 
 
+@app.command(
+    epilog="Examples: `pulseline reset flights --run live` (the newest state), `pulseline reset flights --run live "
+    "--to 2013-01-05T12:00 --dry-run`, `pulseline reset flights --to sequence:40`, `pulseline reset flights --to 12`"
+)
+@guarded
+def reset(
+    flow: FlowName,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to go back to: the number of a commit (0: the beginning), `sequence:40`, or an instant, for "
+            "the newest commit that covers no more than that. [default: the newest commit]"
+        ),
+    ] = None,
+    run: Run = "main",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be played again.")] = False,  # noqa: FBT002
+    take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Take a stream back to a published commit; whoever streams next plays the same sequences again from there."""
+    from pipelines.jobs.reset import Wanted, reset_run
+
+    wanted = Wanted(flow=flow, to=to, run=run, dry_run=dry_run, take_over=take_over, as_json=as_json)
+    reset_run(wanted, typer.echo)
+
+
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
 @guarded
 def report(
@@ -259,6 +285,9 @@ def stream(
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there and end.")] = False,  # noqa: FBT002
     after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last interval.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+    accept_loss: Annotated[  # noqa: FBT002
+        bool, typer.Option("--accept-loss", help="Go on without what all three buffers have lost.")
+    ] = False,
     param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
@@ -276,9 +305,23 @@ def stream(
         available_now,
         after_backfill,
         take_over,
+        accept_loss,
         param or (),
         typer.echo,
     )
+
+
+@app.command(epilog="Examples: `pulseline metrics flights --run live`, `pulseline metrics flights --to f.prom`")
+@guarded
+def metrics(
+    flow: FlowName,
+    run: Run = "main",
+    to: Annotated[str | None, typer.Option(help="A file, written in one step; printed unless given.")] = None,
+) -> None:
+    """Give what a run and its buffers measure in Prometheus' text format; a stream keeps it in its run's folder."""
+    from pipelines.jobs.metrics import show_metrics
+
+    show_metrics(flow, run, to, typer.echo)
 
 
 @app.command(epilog="Example: `pulseline finish flights --run live`")

@@ -164,7 +164,7 @@ def _policy(operator: str, settings: Item, unit: int) -> Policy:
             values[name] = len(value)
         elif name == "sides":
             values["shapes"] = tuple(Shape[shape.upper()] for shape in value.values())
-        elif name in {"acceleration", "measures", "columns"}:
+        elif name in {"acceleration", "measures", "columns", "on"}:
             values[name] = tuple(value)
         else:
             values[name] = None if value == "off" else ticks(value, unit) if name in SPANS else value

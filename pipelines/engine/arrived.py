@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.landing_errors import FeedChangedError
-from pipelines.engine.stamping import stamp
+from pipelines.engine.referring import refer
+from pipelines.engine.stamping import LANDED_LEDGER, Stamped, landed_row_schema, stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.known_files import FileLanded
+    from pipelines.engine.positions import Position
     from pipelines.engine.recording import Recording
+    from pipelines.engine.references import ReferencedRows
     from pipelines.flows.model import Source
 
 VERSION = 1
@@ -29,8 +32,8 @@ class Arrived(NamedTuple):
     rows: pa.Table
     """Stamps and payload, in the order (arrival, place)."""
     ledger: pa.Table
-    content: ContentHash
-    """Of the rows."""
+    content: ContentHash | None
+    """Of the rows; None where they lie in files of the feed."""
     feed: str
     """Fingerprint of the feed that was read; empty for a folder, whose files are named instead."""
     declared: str
@@ -40,26 +43,50 @@ class Arrived(NamedTuple):
     """Of a folder: how many files wait for a later reading because a limit was reached."""
     unsettled: tuple[str, ...] = ()
     """Of a folder: files that still change."""
+    referenced: ReferencedRows | None = None
+    """The rows, where they lie in files of the feed; `rows` has none then."""
+    copied: str = ""
+    """Why rows that were to be landed by reference are copied."""
+    positions: tuple[Position, ...] = ()
+    """Of a source that is read along: how far it was read."""
+    blind: tuple[tuple[int, int], ...] = ()
+    """Spans of ticks in which the source itself was not heard; they may reach beyond the reading."""
 
 
-def arrive(recording: Recording, start: int, end: int) -> Arrived:
-    """Give what arrived in [start, end) by the feed's own account.
+def arrive(recording: Recording, start: int, end: int, buckets: int = 0) -> Arrived:
+    """Give what arrived in [start, end) by the feed's own account; where its files can stand for it, nothing is read.
 
     Args:
         recording: the feed.
         start: in ticks.
         end: in ticks, exclusive.
+        buckets: of the landing; a feed's files can stand for one, and rows are copied for another number.
 
     Raises:
         FeedChangedError: the feed changed meanwhile.
     """
     feed = recording.fingerprint()
-    stamped = stamp(recording.source, recording.between(start, end), recording.orphans(), start, end)
+    arrived = _found(recording, start, end, buckets)
     if recording.fingerprint() != feed:
         raise FeedChangedError(recording.source.name)
-    return Arrived(
-        recording.schema, stamped.rows, stamped.ledger, content_hash(stamped.rows), feed, declared(recording.source)
-    )
+    return arrived._replace(feed=feed)
+
+
+def _found(recording: Recording, start: int, end: int, buckets: int) -> Arrived:
+    referenced: ReferencedRows | str = ""
+    if recording.files:
+        referenced = refer(recording, start, end) if buckets == 1 else "rows are cut by their key, into several buckets"
+    if isinstance(referenced, str):
+        stamped = stamp(recording.source, recording.between(start, end), recording.orphans(), start, end)
+        return _arrived(recording, stamped, content_hash(stamped.rows))._replace(copied=referenced)
+    nothing = Stamped(landed_row_schema(recording.schema).empty_table(), LANDED_LEDGER.empty_table())
+    if not referenced.files:
+        return _arrived(recording, nothing, content_hash(nothing.rows))
+    return _arrived(recording, nothing, None)._replace(referenced=referenced)
+
+
+def _arrived(recording: Recording, stamped: Stamped, content: ContentHash | None) -> Arrived:
+    return Arrived(recording.schema, stamped.rows, stamped.ledger, content, "", declared(recording.source))
 
 
 def declared(source: Source) -> str:

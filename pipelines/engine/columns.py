@@ -120,6 +120,15 @@ def instant_text(tick: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0")
 
 
+def instant_tick(text: str) -> int:
+    """Read what `instant_text` spelt.
+
+    >>> instant_tick(instant_text(-1))
+    -1
+    """
+    return (dt.datetime.fromisoformat(text) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+
+
 def _plain(value: object) -> object:  # noqa: PLR0911 - one line a type
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")

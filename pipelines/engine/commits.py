@@ -196,6 +196,13 @@ class Driver:
         """Publish epoch `n`, which had no row and nothing due, without an intent; see `steps.idle`."""
         return self._step(partial(steps.idle, number=n, span=Span(*span), sequences=sequences, counts=counts))
 
+    def reset(self, n: int, target: int, *, detail: Mapping[str, object] = NOTHING) -> Entry:
+        """Take the run back to a published state, as commit `n`, in one row; see `steps.reset`.
+
+        What had been begun must be given up before. No table is touched.
+        """
+        return self._step(partial(steps.reset, number=n, target=target, detail=detail))
+
     def fold(self, n: int) -> bool:
         """Make commit `n` a base of the carry: every part of it was added with its whole carry beside its deltas.
 

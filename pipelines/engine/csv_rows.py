@@ -56,10 +56,26 @@ def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec) -> FileR
     header, *body = records(data.removeprefix(BOM)) or [b""]
     names = _header(file, header, spec.delimiter)
     check_columns(file, schema.names, names, "CSV")
+    return read_csv_records(file, names, body, schema, spec)
+
+
+def read_csv_records(file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec) -> FileRows:
+    """Read CSV records, each of which stands alone; one that is none becomes a line.
+
+    Args:
+        file: what they stand in, as a person calls it.
+        names: the columns, in the records' order.
+        body: the records, with or without their newline.
+        schema: the declared columns.
+        spec: delimiter, nulls and timezone.
+
+    Raises:
+        FeedUnreadableError: quotes of one record do not pair, and it cannot be told which.
+    """
     lines: dict[int, Line] = {}
     whole = _of_text(names, body, spec.delimiter, lines)
     try:
-        texts = _texts(header, [body[number - 1] for number in whole], names, spec)
+        texts = _texts(names, [body[number - 1] for number in whole], spec)
     except pa.ArrowInvalid as error:
         raise FeedUnreadableError(file, "CSV", str(error)) from error
     if texts.num_rows != len(whole):
@@ -93,7 +109,7 @@ def _of_text(names: list[str], body: list[bytes], delimiter: str, lines: dict[in
     plain = delimiter.encode()
     for number, record in enumerate(body, start=1):
         problem = None
-        if not record.isascii() or b'"' in record:
+        if not record.isascii() or b'"' in record or b"\r" in record.rstrip(b"\r\n"):
             problem = _problem(record, count, delimiter)
         elif record.count(plain) + 1 != count:
             problem = f"{record.count(plain) + 1} fields, not {count}"
@@ -115,11 +131,14 @@ def _problem(record: bytes, count: int, delimiter: str) -> str | None:
     return None if fields == count else f"{fields} fields, not {count}"
 
 
-def _texts(header: bytes, body: list[bytes], names: list[str], spec: FeedSpec) -> pa.Table:
-    whole = header.rstrip(b"\r\n") + b"\n" + b"".join(body)
+def _texts(names: list[str], body: list[bytes], spec: FeedSpec) -> pa.Table:
+    if not body:
+        return pa.table({name: pa.nulls(0, pa.string()) for name in names})
+    whole = b"".join(record if record.endswith(b"\n") else record + b"\n" for record in body)
+    block = max(1 << 20, max(map(len, body)) * 2)
     return pcsv.read_csv(
         pa.BufferReader(whole),
-        read_options=pcsv.ReadOptions(use_threads=False, block_size=max(1 << 20, max(map(len, body), default=0) * 2)),
+        read_options=pcsv.ReadOptions(use_threads=False, block_size=block, column_names=names),
         parse_options=pcsv.ParseOptions(delimiter=spec.delimiter, newlines_in_values=True),
         convert_options=pcsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),

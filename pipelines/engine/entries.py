@@ -39,7 +39,9 @@ class CommitKind(StrEnum):
     EPOCH = "epoch"
     """An epoch of a stream: writes what changed in the carry."""
     RESET = "reset"
-    """The carry was set by hand: a base."""
+    """The run went back to the state of its parent; what came behind that is superseded."""
+    ADOPT = "adopt"
+    """The carry was taken over, from under another flow or out of another run: a base, and no row."""
 
 
 class State(StrEnum):
@@ -96,6 +98,17 @@ class Entry:
     def idle(self) -> bool:
         """Say whether the row is of an epoch without rows, which was published without an intent and so has no plan."""
         return self.kind is CommitKind.EPOCH and self.state is State.PUBLISHED and self.fingerprint is None
+
+    @property
+    def leaves_carry(self) -> bool:
+        """Say whether the carry at this commit is its parent's, so that no table has anything of it."""
+        return self.idle or self.kind is CommitKind.RESET
+
+    @property
+    def upto(self) -> int:
+        """The last sequence of the landing that is covered once this commit is published; 0 for none."""
+        known = self.detail.get("sequence", 0)
+        return max(self.sequences, default=known if isinstance(known, int) else 0)
 
     def rows_of(self, table: str) -> int:
         """Say how many rows the commit counted in a stream or the ledger; 0 where it counted none."""

@@ -102,6 +102,11 @@ class PendingIntervalError(CommitError):
         )
 
 
+def nothing_else(_: Many[int]) -> bool:
+    """Say that what a landing holds is to be had nowhere else."""
+    return False
+
+
 @dataclass(frozen=True)
 class Sequences:
     """Several closed sequences that follow one another, read as one."""
@@ -146,6 +151,10 @@ class EpochRunner:
     now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
     blind: Callable[[Sequence], Mapping[str, Spans]] | None = None
     published: Callable[[Entry], None] = lambda _: None
+    open: Callable[[int], Sequence] | None = None
+    """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
+    doubt: Callable[[Many[int]], bool] = nothing_else
+    """Asked when the reading of sequences failed: says whether they are to be had from elsewhere now."""
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
     _next_due: int = field(default=UNKNOWN_DUE, init=False)
@@ -164,7 +173,7 @@ class EpochRunner:
     def last_sequence(self) -> int:
         """Give the last sequence that a published commit holds; 0 before the first."""
         tip = self.driver.state().tip
-        self.upto = max(tip.sequences, default=0) if tip else 0
+        self.upto = tip.upto if tip else 0
         return self.upto
 
     def finish_pending(self) -> Entry | None:
@@ -183,8 +192,7 @@ class EpochRunner:
             return self.driver.publish(pending.commit)
         flow = Flow.from_definition(json.loads(pending.plan)["flow"])
         entry = pending.under(flow.fingerprint())
-        sequences = Sequences(tuple(read_sequence(self.landing, number) for number in entry.sequences))
-        done = self._work(flow, entry, sequences)
+        done = self._worked(flow, entry)
         if self._ran != self.flow.fingerprint():
             self._next_due = UNKNOWN_DUE
         return done
@@ -202,7 +210,7 @@ class EpochRunner:
         done = self.last_sequence()
         if after > done:
             raise SequencesAheadError(after + 1, upto, done)
-        landed = [read_sequence(self.landing, number) for number in range(done + 1, upto + 1)]
+        landed = [self._opened(number) for number in range(done + 1, upto + 1)]
         streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
         if not streamed:
             return None
@@ -223,7 +231,24 @@ class EpochRunner:
             self.flow.fingerprint(),
             kind=CommitKind.EPOCH,
         )
-        return self._work(self.flow, entry, sequences)
+        return self._worked(self.flow, entry, sequences)
+
+    def _opened(self, number: int) -> Sequence:
+        return read_sequence(self.landing, number) if self.open is None else self.open(number)
+
+    def _worked(self, flow: Flow, entry: Entry, sequences: Sequences | None = None) -> Entry:
+        """Work on a commit; where its sequences prove to be damaged meanwhile, again with what can be had of them.
+
+        Safe because files that were not added to their tables do not exist for readers.
+        """
+        while True:
+            landed = sequences or Sequences(tuple(self._opened(number) for number in entry.sequences))
+            try:
+                return self._work(flow, entry, landed)
+            except Exception:
+                if not self.doubt(entry.sequences):
+                    raise
+                sequences = None
 
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""

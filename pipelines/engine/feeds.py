@@ -88,22 +88,23 @@ class ParquetFeed:
 
     def __init__(self, files: Sequence[Path]) -> None:
         """Read the files' footers, and see that all have the first one's columns."""
-        self._files = list(files)
-        self.schema = _schema(self._files[0]).remove_metadata()
-        for file in self._files[1:]:
+        self.files = tuple(files)
+        """In the order of their rows."""
+        self.schema = _schema(self.files[0]).remove_metadata()
+        for file in self.files[1:]:
             came = _schema(file).remove_metadata()
             if not came.equals(self.schema):
                 columns = ", ".join(f"{field.name} {field.type}" for field in self.schema)
-                declared = f"Parquet with the columns of {self._files[0]} ({columns})"
+                declared = f"Parquet with the columns of {self.files[0]} ({columns})"
                 raise FeedUnreadableError(str(file), declared, _difference(self.schema, came))
 
     def fingerprint(self) -> str:
         """Give digits that change with the files."""
-        return files_fingerprint(self._files, "parquet")
+        return files_fingerprint(self.files, "parquet")
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, file by file, as they stand in them."""
-        recorded = ds.dataset([str(file) for file in self._files], schema=self.schema, format="parquet")
+        recorded = ds.dataset([str(file) for file in self.files], schema=self.schema, format="parquet")
         for fragment in recorded.get_fragments():
             yield from fragment.to_batches(schema=self.schema, filter=where, batch_size=BATCH)
 

@@ -89,7 +89,8 @@ class Index:
             self._publish(row)
 
     def _publish(self, row: Entry) -> None:
-        for old in row.supersedes:
+        # From the last on: a reset takes a whole tail, and what stands at the end of a list is taken off at once.
+        for old in reversed(row.supersedes):
             self.successors[old] = row.commit
             gone = self.commits[old]
             place = bisect_left(self.published, by_span(gone), key=by_span)

@@ -36,13 +36,17 @@ __all__ = [
 ]
 
 
+BASES = frozenset({CommitKind.INTERVAL, CommitKind.ADOPT})
+"""Commits that always write their whole carry."""
+
+
 class CarryLine(NamedTuple):
     """Which commits make up the carry at a commit: a base, then the deltas after it, oldest first."""
 
     base: int
     """Commit whose whole carry is the ground; `START_OF_RUN` where the carry begins empty."""
     deltas: tuple[int, ...]
-    """Idle epochs, which changed nothing, are left out."""
+    """Idle epochs and resets, which changed nothing, are left out."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class LogState:
     def at(self, span: Span) -> Entry | None:
         """Give the published commit of exactly this span."""
         rows = self.in_order
-        place = bisect_left(rows, span.start, key=_start)
+        place = bisect_left(rows, span, key=_span)
         return rows[place] if place < len(rows) and rows[place].span == span else None
 
     def parent_of(self, commit: int) -> int:
@@ -181,7 +185,7 @@ class LogState:
         """
         deltas: list[int] = []
         while commit != START_OF_RUN and not self.has_base(commit):
-            if not self.commits[commit].idle:
+            if not self.commits[commit].leaves_carry:
                 deltas.append(commit)
             commit = self.parent_of(self._first_idle(commit))
         return CarryLine(commit, tuple(reversed(deltas)))
@@ -192,7 +196,7 @@ class LogState:
 
     def has_base(self, commit: int) -> bool:
         """Say whether the whole carry was written at `commit`."""
-        return self.is_folded(commit) or self.commits[commit].kind is not CommitKind.EPOCH
+        return self.is_folded(commit) or self.commits[commit].kind in BASES
 
     @cached_property
     def carried(self) -> frozenset[int]:
@@ -219,9 +223,9 @@ class LogState:
             PartialOverlapError: `start` lies inside a published commit.
         """
         rows = self.in_order
-        place = bisect_left(rows, start, key=_end)
-        if place < len(rows) and rows[place].span.end == start:
-            return rows[place].commit
+        place = bisect_right(rows, start, key=_end)
+        if place and rows[place - 1].span.end == start:
+            return rows[place - 1].commit
         if place < len(rows) and rows[place].span.start < start:
             raise PartialOverlapError(start, rows[place].commit, *rows[place].span)
         if not rows or start == rows[0].span.start:
@@ -235,13 +239,13 @@ class LogState:
 
         Raises:
             PartialOverlapError: it would replace a part of one.
-            StreamedSpanError: it would replace an epoch of a stream.
+            StreamedSpanError: it would replace an epoch of a stream, or span a reset.
         """
         rows = self.in_order
         later = (rows[place] for place in range(bisect_right(rows, span.start, key=_end), len(rows)))
         met = list(takewhile(lambda row: row.span.start < span.end, later))
         for row in met:
-            if row.kind is CommitKind.EPOCH:
+            if row.kind is not CommitKind.INTERVAL:
                 raise StreamedSpanError(*span, row.commit, *row.span)
             for edge in span:
                 if row.span.start < edge < row.span.end:
@@ -254,8 +258,8 @@ def by_span(row: Entry) -> tuple[int, int, int]:
     return (*row.span, row.commit)
 
 
-def _start(row: Entry) -> int:
-    return row.span.start
+def _span(row: Entry) -> Span:
+    return row.span
 
 
 def _end(row: Entry) -> int:

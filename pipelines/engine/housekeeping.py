@@ -2,16 +2,21 @@
 
 Readers go on with what they have opened: rows stay the same rows in larger files, and what was replaced stays for a
 time. Every change of a table is one transaction, so a kill leaves files that nobody knows and that are removed later.
-Only epochs are put together: they are never superseded, so a superseded interval can be dropped by whole files.
+Only epochs are put together, so a superseded interval can be dropped by whole files. Epochs are superseded by a reset
+alone, a whole tail of them: a file that holds some of before and some of behind it is written anew without the latter.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import secrets
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction, RemoveAction
@@ -19,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from pipelines.engine.entries import CommitKind, State
 from pipelines.engine.handles import LOG, Handle
 from pipelines.engine.lease import wall_ticks
-from pipelines.engine.sweep import sweep
+from pipelines.engine.sweep import outlived, sweep
 from pipelines.engine.tables import (
     COMMIT,
     ActiveFile,
@@ -53,6 +58,7 @@ FEW = 8
 """Fewer small files than this stay as they are."""
 ROW_GROUP = 131_072
 HOUR = dt.timedelta(hours=1)
+TICK = dt.timedelta(microseconds=1)
 AT_A_TIME = 600
 """Files of one log that are removed at a time, more than come between two times: a removal takes up to 2 ms."""
 
@@ -85,15 +91,16 @@ class House:
             ConcurrentAddError: another driver keeps house here.
         """
         handles = [Handle(path) for path in data_tables(self._root)]
+        behind = Behind.of(state, age)
         for handle in handles:
-            self._compact(handle, state)
+            self._compact(handle, state, behind)
         sweep(self._root, age, state)
         log.compact()
         for handle in (*handles, Handle(commits_path(self._root))):
             self._forget(handle, age)
         self._done = state.next_number - 1
 
-    def _compact(self, handle: Handle, state: LogState) -> None:
+    def _compact(self, handle: Handle, state: LogState, behind: Behind) -> None:
         name = f"{application(self._root, self._flow, handle.path)}/house"
         table = handle.look()
         if table is None:
@@ -103,8 +110,8 @@ class House:
         if newest_version(table, name) < self._token:
             handle.commit([], name, self._token)
             table = handle.look()
-        for files in heaps(active_files(table, handle.path) if table else [], state):
-            merged = _merge(table, handle.path, files)
+        for files in heaps(active_files(table, handle.path) if table else [], state, behind):
+            merged = _merge(table, handle.path, files, behind.gone)
             try:
                 handle.commit([_added(handle.path, merged), *_removed(files)], name, self._token)
             except ConcurrentAddError:
@@ -126,25 +133,62 @@ class House:
         clean_log(handle.path, KEEP_LOG)
 
 
-def heaps(files: Iterable[ActiveFile], state: LogState) -> list[list[ActiveFile]]:
-    """Choose which small files of published epochs are to become one, older ones first.
+@dataclass(frozen=True)
+class Behind:
+    """The epochs that resets superseded."""
+
+    taken: tuple[int, ...]
+    """All of them, smallest first. No file is put together across one, so the bounds of a file say whether it may hold
+    rows of any."""
+    gone: frozenset[int]
+    """Those of which nobody reads any more."""
+
+    @classmethod
+    def of(cls, state: LogState, age: dt.timedelta) -> Behind:
+        """Ask the log.
+
+        Args:
+            state: of the log.
+            age: how long what was superseded stays readable.
+        """
+        taken = sorted(old for old in state.successors if state.commits[old].kind is CommitKind.EPOCH)
+        return cls(tuple(taken), outlived(state, wall_ticks() - age // TICK).intersection(taken))
+
+    def place(self, file: ActiveFile) -> int:
+        """Give between which of them the file's commits lie."""
+        return bisect_left(self.taken, file.first)
+
+    def inside(self, file: ActiveFile) -> tuple[int, ...]:
+        """Give those of which the file may hold rows."""
+        return self.taken[self.place(file) : bisect_right(self.taken, file.last)]
+
+    def splits(self, file: ActiveFile) -> bool:
+        """Say whether the file holds rows that count and rows of which nobody reads any more."""
+        inside = self.inside(file)
+        return bool(inside) and file.first not in self.gone and self.gone.issuperset(inside)
+
+
+NOTHING_BEHIND = Behind((), frozenset())
+
+
+def heaps(files: Iterable[ActiveFile], state: LogState, behind: Behind = NOTHING_BEHIND) -> list[list[ActiveFile]]:
+    """Choose which files of published epochs are to become one: small ones, and each that a reset has split, alone.
 
     Args:
         files: of one table.
         state: of the log.
+        behind: what resets took back.
     """
-    small = sorted(
-        (file for file in files if file.size < FULL_FILE // 2 and _of_epochs(file, state)),
-        key=lambda file: (file.first, file.path.name),
-    )
+    epochs = sorted((file for file in files if _of_epochs(file, state)), key=lambda file: (file.first, file.path.name))
+    small = [file for file in epochs if file.size < FULL_FILE // 2 and not behind.inside(file)]
     sizes, total = [], 0
     for file in small:
         total += file.size
-        sizes.append(total // FULL_FILE)
+        sizes.append((behind.place(file), total // FULL_FILE))
     chosen = (
         [file for file, _ in heap] for _, heap in groupby(zip(small, sizes, strict=True), key=lambda pair: pair[1])
     )
-    return [heap for heap in chosen if len(heap) >= FEW]
+    return [*([file] for file in epochs if behind.splits(file)), *(heap for heap in chosen if len(heap) >= FEW)]
 
 
 def _of_epochs(file: ActiveFile, state: LogState) -> bool:
@@ -152,10 +196,11 @@ def _of_epochs(file: ActiveFile, state: LogState) -> bool:
     return all(row and row.kind is CommitKind.EPOCH and row.state is State.PUBLISHED for row in ends)
 
 
-def _merge(table: DeltaTable | None, path: Path, files: list[ActiveFile]) -> NewFile:
+def _merge(table: DeltaTable | None, path: Path, files: list[ActiveFile], gone: frozenset[int]) -> NewFile:
     schema = schema_of(table) if table else None
-    rows = ds.dataset([str(file.path) for file in files], schema=schema, format="parquet").to_table()
-    first, last = min(file.first for file in files), max(file.last for file in files)
+    data = ds.dataset([str(file.path) for file in files], schema=schema, format="parquet")
+    rows = data.to_table(filter=~pc.field(COMMIT).isin(pa.array(sorted(gone), pa.int64())) if gone else None)
+    first, last = (limit(rows[COMMIT]).as_py() for limit in (pc.min, pc.max))
     target = path / f"k{first:08d}-{last:08d}-{secrets.token_hex(4)}.parquet"
     pq.write_table(rows, target, compression="zstd", compression_level=1, row_group_size=ROW_GROUP, store_schema=False)
     bounds = {COMMIT: (first, last)}

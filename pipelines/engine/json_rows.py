@@ -39,8 +39,18 @@ def read_json(data: bytes, schema: pa.Schema, timezone: str | None) -> FileRows:
         schema: the declared columns.
         timezone: of times that carry none.
     """
+    return read_objects([line for line in data.removeprefix(BOM).split(b"\n") if line.strip()], schema, timezone)
+
+
+def read_objects(body: Sequence[bytes], schema: pa.Schema, timezone: str | None) -> FileRows:
+    """Read JSON objects, each of which stands alone; see `read_json`.
+
+    Args:
+        body: an object each, whose parts may stand on lines of their own.
+        schema: the declared columns.
+        timezone: of times that carry none.
+    """
     text = pa.schema([(field.name, pa.string() if _is_time(field.type) else field.type) for field in schema])
-    body = [line for line in data.removeprefix(BOM).split(b"\n") if line.strip()]
     found = _Found(text)
     found.read(list(enumerate(body, start=1)))
     numbers = np.array(found.numbers, dtype=np.int64)
@@ -103,7 +113,8 @@ class _Found:
         self.read(wanted[len(wanted) // 2 :])
 
     def _values(self, lines: Sequence[bytes]) -> pa.Table:
-        data = b"\n".join(lines)
+        # A newline inside an object that Python has read is a blank: in its texts there can be none.
+        data = b"\n".join(line.replace(b"\n", b" ") for line in lines)
         table = pj.read_json(
             pa.BufferReader(data),
             read_options=pj.ReadOptions(use_threads=False, block_size=min(max(BLOCK_BYTES, len(data) + 1), MOST_BYTES)),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pipelines.engine.arrived import Arrived, arrive, declared
 from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.inbox import Inbox
-from pipelines.engine.known_files import KnownFiles
 from pipelines.engine.landing_errors import SequenceBrokenError
 from pipelines.engine.landing_files import Spans, columns_of, ledger_of, write_sequence
 from pipelines.engine.manifests import (
@@ -23,14 +23,16 @@ from pipelines.engine.manifests import (
     sequence_folder,
     sequences,
 )
+from pipelines.engine.positions import Known
+from pipelines.engine.recording import Recording
+from pipelines.flows.model import Placing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from pipelines.engine.recording import Recording
+    from pipelines.engine.buffers import Buffers
+    from pipelines.engine.live_feed import LiveFeed
     from pipelines.engine.sequence import Sequence
     from pipelines.flows.model import Flow
 
@@ -66,7 +68,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds):
         return check_files(newest)
-    arrived = {name: arrive(feeds[name], start, end) for name in flow.sources}
+    arrived = {name: arrive(feeds[name], start, end, flow.buckets) for name in flow.sources}
     ledger = ledger_of(arrived)
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
         return check_files(newest)
@@ -92,6 +94,7 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
     arrived: Mapping[str, Arrived],
     blind: Mapping[str, Spans],
     final: int | None = None,
+    shelf: Path | None = None,
 ) -> Sequence:
     """Land what arrived between two readings, as the sequence `number`; one that is closed already stays as it is.
 
@@ -103,9 +106,10 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
         flow: its sources and number of buckets.
         start: the reading before, in ticks.
         end: the closing reading, in ticks; exclusive.
-        arrived: by source, what `arrive` gave of a recording, or an `Inbox` of a folder.
+        arrived: by source, what `arrive` gave of a recording, or a `LiveFeed`.
         blind: by source, the spans of ticks in which nobody listened; sources without any may be missing.
         final: arrival of the final punctuation, behind all rows; None where the stream goes on.
+        shelf: where the sequence is written, unless in the landing's own folder: that of a buffer.
 
     Returns:
         The closed sequence.
@@ -122,13 +126,24 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
     if number > 1 and not is_closed(landing, number - 1):
         raise SequenceBrokenError(str(sequence_folder(landing, number - 1)), "no manifest, though the next is to land")
     return write_sequence(
-        landing, number, flow, arrived, kind=READING, start=start, end=end, version=1, final=final, blind=blind
+        shelf or landing, number, flow, arrived, kind=READING, start=start, end=end, version=1, final=final, blind=blind
     )
 
 
 def landed_content(sequence: Sequence) -> dict[str, ContentHash]:
-    """Give the content hash of each source of a sequence and, as `ledger`, of its ledger lines."""
-    return {**{name: landed.content for name, landed in sequence.sources.items()}, "ledger": sequence.ledger.content}
+    """Give the content hash of each source of a sequence and, as `ledger`, of its ledger lines.
+
+    Rows that lie in files of a feed are read for it.
+
+    Raises:
+        SequenceBrokenError: such a file has changed.
+    """
+    found = {**sequence.sources, "ledger": sequence.ledger}
+    return {name: _content(sequence, name) if each.content is None else each.content for name, each in found.items()}
+
+
+def _content(sequence: Sequence, source: str) -> ContentHash:
+    return sum((content_hash(batch) for batch in sequence.open(source)), ContentHash())
 
 
 def _untouched(newest: Sequence, flow: Flow, feeds: Mapping[str, Recording]) -> bool:
@@ -136,13 +151,14 @@ def _untouched(newest: Sequence, flow: Flow, feeds: Mapping[str, Recording]) -> 
         return False
     return all(
         (landed.feed, landed.declared) == (feeds[name].fingerprint(), declared(feeds[name].source))
+        and (landed.referenced is None or flow.sources[name].feed.landing is Placing.REFERENCE)
         for name, landed in newest.sources.items()
     )
 
 
 def _same(newest: Sequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
-    stood = {name: (landed.content, landed.columns) for name, landed in newest.sources.items()}
-    came = {name: (each.content, columns_of(each.schema)) for name, each in arrived.items()}
+    stood = {name: (landed.content, landed.columns, landed.referenced) for name, landed in newest.sources.items()}
+    came = {name: (each.content, columns_of(each.schema), each.referenced) for name, each in arrived.items()}
     return newest.buckets == flow.buckets and stood == came and newest.ledger.content == ledger
 
 
@@ -151,16 +167,17 @@ class Landing:
 
     Args:
         path: the folder of the sequences; it need not be there yet.
+        buffers: which take what lands, where the run has any; settled.
 
     Raises:
         LandingError: a sequence is missing, or its manifest cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, buffers: Buffers | None = None) -> None:
         """Read the manifests."""
-        self.path = path
+        self.path, self.buffers = path, buffers
         self._sequences: list[Sequence] = []
-        self._known: dict[str, KnownFiles] = {}
+        self._known: dict[str, Known] = {}
         self._blind: dict[str, dict[int, Spans]] = {}
         self._tail: dict[int, int] = {}
         self._newest: dict[str, Sequence] = {}
@@ -202,9 +219,9 @@ class Landing:
         newest = self.last(kind)
         return None if newest is None else newest.end
 
-    def known(self, source: str) -> KnownFiles:
-        """Give the files of a source's folder that sequences have dealt with."""
-        return self._known.setdefault(source, KnownFiles())
+    def known(self, source: str) -> Known:
+        """Give what sequences have dealt with of a live source: files of a folder, positions of what is read along."""
+        return self._known.setdefault(source, Known())
 
     def payload(self, source: str) -> pa.Schema | None:
         """Give the payload with which a source landed last; None where it never did."""
@@ -239,10 +256,11 @@ class Landing:
         flow: Flow,
         start: int,
         end: int,
-        feeds: Mapping[str, Recording | Inbox],
+        feeds: Mapping[str, Recording | LiveFeed],
         blind: Mapping[str, Spans] | None = None,
         final: int | None = None,
         limit_rows: int | None = None,
+        told: pa.Table | None = None,
     ) -> tuple[Sequence, Backlog]:
         """Land what arrived between two readings as the next sequence, and keep it in mind.
 
@@ -250,27 +268,39 @@ class Landing:
             flow: its sources and number of buckets.
             start: the reading before, in ticks.
             end: the closing reading, in ticks; exclusive.
-            feeds: by source, what `open_recordings` or `open_inboxes` gave.
-            blind: by source, the spans of ticks in which nobody listened.
+            feeds: by source, what `open_recordings` or `open_live` gave.
+            blind: by source, the spans of ticks in which nobody listened, beside those that a feed knows of itself.
             final: arrival of the final punctuation; None where the stream goes on.
-            limit_rows: of each folder: no further file is read once this many rows are.
+            limit_rows: of each live source: about how many rows are read at most.
+            told: LANDED_LEDGER lines of the landing itself, beside those of the sources.
 
         Returns:
             The closed sequence, and what waits.
 
         Raises:
             ValueError: the readings do not increase.
+            NoRoomError: the buffers take no more now; nothing was read of what the feeds keep.
             LandingError: a feed cannot be read, or the landing is broken.
         """
+        if self.buffers is not None:
+            self.buffers.room()
         self.refresh()
         arrived = {}
         for name in flow.sources:
             feed = feeds[name]
-            if isinstance(feed, Inbox):
-                arrived[name] = feed.arrive(end, self.known(name), limit_rows)
+            if isinstance(feed, Recording):
+                arrived[name] = arrive(feed, start, end, flow.buckets)
             else:
-                arrived[name] = arrive(feed, start, end)
-        sequence = land_reading(self.path, self.last_id + 1, flow, start, end, arrived, blind or {}, final)
+                arrived[name] = feed.arrive(end, self.known(name), limit_rows)
+        deaf = {name: _deaf(each.blind, (blind or {}).get(name, ()), start, end) for name, each in arrived.items()}
+        number = self.last_id + 1
+
+        def write(shelf: Path) -> Sequence:
+            return land_reading(
+                self.path, number, flow, start, end, with_told(arrived, told), deaf, final, shelf=shelf
+            )
+
+        sequence = write(self.path) if self.buffers is None else self.buffers.land(number, write)
         self._take(sequence)
         return sequence, {name: (each.left, each.unsettled) for name, each in arrived.items()}
 
@@ -280,7 +310,8 @@ class Landing:
         for name, landed in sequence.sources.items():
             known = self.known(name)
             for file in landed.files:
-                known.add(file)
+                known.files.add(file)
+            known.move(landed.positions)
         if sequence.kind == READING:
             self._chain(sequence)
             self.final = sequence.final if sequence.final is not None else self.final
@@ -294,6 +325,20 @@ class Landing:
             if found:
                 chains[sequence.id] = found
         self._tail[sequence.end] = sequence.id
+
+
+def with_told(arrived: Mapping[str, Arrived], told: pa.Table | None) -> Mapping[str, Arrived]:
+    """Give what arrived with further lines for the ledger, before those of the first source."""
+    if told is None:
+        return arrived
+    name, first = next(iter(arrived.items()))
+    return {**arrived, name: first._replace(ledger=pa.concat_tables([told, first.ledger]))}
+
+
+def _deaf(heard: Spans, given: Spans, start: int, end: int) -> Spans:
+    """Join what a feed knows of its own blind spans, cut to [start, end), with what the landing knows."""
+    within = [(max(a, start), min(b, end)) for a, b in heard]
+    return joined([*given, *((a, b) for a, b in within if a < b)])
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:

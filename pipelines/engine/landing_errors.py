@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 LANDED_TYPES = (
     "bool, int8, int16, int32, int64, float32, float64, decimal up to 38 digits, string, binary, date, timestamp, and "
     "structs and lists of these"
@@ -65,8 +70,8 @@ class NotRecordedError(LandingError):
     def __str__(self) -> str:
         """Say it in one sentence."""
         return (
-            f"source `{self.source}` must have recorded arrivals to be landed by intervals; it is a folder under the "
-            "real clock: land it with `pulseline stream`"
+            f"source `{self.source}` must have recorded arrivals to be landed by intervals; it lives under the real "
+            "clock: land it with `pulseline stream`"
         )
 
 
@@ -190,3 +195,86 @@ class SequenceBrokenError(LandingError):
         """Say it in one sentence."""
         advice = "restore it, or use a run of another name"
         return f"a landed sequence never changes; {self.folder} has {self.problem}: {advice}"
+
+
+class ReferenceBrokenError(SequenceBrokenError):
+    """A feed's file that landed by reference is not what it was."""
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"files that landed by reference never change; {self.folder} must be what it was, and {self.problem}: "
+            "restore it, or run its interval again, which lands what is there now; files that change need "
+            "`landing: copy` under the feed"
+        )
+
+
+class ReferenceTypeError(LandingError):
+    """A column whose values do not land as they stand in the feed's files, so that these cannot stand for them."""
+
+    def __init__(self, source: str, column: str, came: str, lands: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(source, column, came, lands)
+        self.source, self.column, self.came, self.lands = source, column, came, lands
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"column `{self.column}` of source `{self.source}` must be {self.lands} in its files to be landed by "
+            f"reference; it is {self.came}: write it so, or write `landing: copy` under the feed"
+        )
+
+
+class BuffersLostError(LandingError):
+    """No buffer may speak for sequences that no consistent state covers."""
+
+    def __init__(self, first: int, last: int, consistent: int, why: Mapping[str, str]) -> None:
+        """Keep the facts as attributes.
+
+        Args:
+            first: the first sequence that is lost.
+            last: the last one that was known to have closed.
+            consistent: the newest published commit.
+            why: what was found of each buffer.
+        """
+        super().__init__(first, last, consistent, why)
+        self.first, self.last, self.consistent, self.why = first, last, consistent, why
+
+    def __str__(self) -> str:
+        """Say what is lost, what is not, and what to do."""
+        found = "; ".join(f"{name}: {why}" for name, why in self.why.items())
+        lost = f"sequence {self.first}" if self.first == self.last else f"sequences {self.first} to {self.last}"
+        return (
+            f"one of three buffers must hold what no consistent state covers; none can be trusted ({found}). "
+            f"Lost: {lost}. Safe: all up to commit {self.consistent}, the last consistent state. Bring one buffer's "
+            "storage back, or go on without them: pulseline stream FLOW --accept-loss, which the ledger keeps for ever"
+        )
+
+
+class NoRoomError(LandingError):
+    """No buffer takes a sequence now; nothing is lost, and the source waits."""
+
+    def __init__(self, why: str) -> None:
+        """Keep what the storage said."""
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        """Say what happens meanwhile."""
+        return f"a buffer must have room; {self.why}: the source waits, and the landing goes on when there is room"
+
+
+class AllMovedError(LandingError):
+    """The environment names three new places at once, so nothing is left to fill them from."""
+
+    def __init__(self, before: tuple[str, ...], now: tuple[str, ...]) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(before, now)
+        self.before, self.now = before, now
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"at least one buffer must stay where it is when others move; they stood in {', '.join(self.before)} and "
+            f"are to stand in {', '.join(self.now)}: move one or two, start, and the rest when the new ones count"
+        )

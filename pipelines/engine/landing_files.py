@@ -87,15 +87,21 @@ def columns_of(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
 
 def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: Spans) -> LandedSource:
     path = folder / f"{name}.parquet"
+    row_groups = _write_rows(path, flow, name, arrived) if arrived.rows.num_rows else ()
+    known = vars(_known(path, arrived.rows.num_rows, arrived.content))
+    elsewhere = 0 if arrived.referenced is None else arrived.referenced.rows
     return LandedSource(
-        row_groups=_write_rows(path, flow, name, arrived) if arrived.rows.num_rows else (),
-        **vars(_known(path, arrived.rows.num_rows, arrived.content)),
+        **known | {"rows": known["rows"] + elsewhere},
+        row_groups=row_groups,
         feed=arrived.feed,
         declared=arrived.declared,
         columns=columns_of(arrived.schema),
         schema=spelled_schema(arrived.schema),
         blind_spans=blind,
         files=arrived.files,
+        positions=arrived.positions,
+        referenced=arrived.referenced,
+        copied=arrived.copied,
     )
 
 
@@ -126,7 +132,7 @@ def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
     return _known(path, ledger.num_rows, content_hash(ledger))
 
 
-def _known(path: Path, rows: int, content: ContentHash) -> LandedFile:
+def _known(path: Path, rows: int, content: ContentHash | None) -> LandedFile:
     """Have a file on disk, and give how to know it again; where there are no rows there is none."""
     if not rows:
         return LandedFile(file=NO_FILE, rows=0, size=0, sha256="", content=content)

@@ -9,17 +9,23 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
 from pipelines.engine.clock import wall_now
-from pipelines.engine.columns import instant_text
-from pipelines.engine.landing_errors import LandingError
+from pipelines.engine.columns import canonical_json, instant_text, times
+from pipelines.engine.file_rows import NOTED
+from pipelines.engine.landing_errors import LandingError, NoRoomError
+from pipelines.engine.recording import Recording
+from pipelines.engine.stamping import LANDED_LEDGER, OPERATOR
 from pipelines.flows.model import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pipelines.engine.inbox import Inbox
-    from pipelines.engine.landing import Landing
-    from pipelines.engine.recording import Recording
+    from pipelines.engine.landing import Backlog, Landing
+    from pipelines.engine.landing_files import Spans
+    from pipelines.engine.live_feed import LiveFeed
     from pipelines.engine.sequence import Sequence
     from pipelines.flows.model import Flow
 
@@ -40,38 +46,45 @@ class StreamEndedError(LandingError):
         )
 
 
+WAIT = 0.1
+"""Seconds between two looks whether there is room."""
 LIMIT_ROWS = 1_000_000
-"""Rows of a folder that one reading lands; one that leaves files behind makes the landing blind until it is through."""
+"""Rows of a source that one reading lands; one that leaves some behind makes the landing blind until it is through."""
 
 
 class LiveLanding:
     """The landing of a live flow, one sequence a reading.
 
     Under the wall clock it records when it was blind: between its last reading before it stopped and the first after,
-    and as long as it knows that files wait. A simulated clock knows no blind spans.
+    as long as it knows that something waits, and where a source says that it was not heard. A simulated clock knows no
+    blind spans.
 
     Args:
         landing: what is landed already.
         flow: its sources and buckets.
-        feeds: what `open_recordings` or `open_inboxes` gave, by source.
+        feeds: what `open_recordings` or `open_live` gave, by source.
         start: the reading to go on from, in ticks.
-        limit_rows: of each folder and reading.
+        limit_rows: of each live source and reading.
         held: raises where the lease of the run is lost; asked before each reading lands. The landing runs beside the
             epochs, so it must be a driver's `state` of its own.
+        stopped: says whether to wait for room no longer.
+        lost: first and last sequence that the buffers lost and somebody gave up; the ledger says so.
     """
 
     def __init__(  # noqa: PLR0913 - what a landing is made of
         self,
         landing: Landing,
         flow: Flow,
-        feeds: Mapping[str, Recording | Inbox],
+        feeds: Mapping[str, Recording | LiveFeed],
         start: int,
         limit_rows: int = LIMIT_ROWS,
         held: Callable[[], object] = lambda: None,
+        stopped: Callable[[], bool] = lambda: False,
+        lost: tuple[int, int] | None = None,
     ) -> None:
         """Land nothing yet."""
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
-        self._held = held
+        self._held, self._stopped, self._lost = held, stopped, lost
         self._live = flow.clock is Clock.WALL
         self._deaf = set(flow.sources) if self._live and landing.last_reading() is not None else set()
         self._born = wall_now()
@@ -80,7 +93,25 @@ class LiveLanding:
         self.at = 0.0
         """Monotonic time at which it was landed, in seconds; 0 before the first."""
         self.backlog = 0
-        """Files that wait to be landed."""
+        """What waits to be landed: files of folders, bytes of spools, rows of topics."""
+        self.full = ""
+        """Why the sources wait, where the buffers have no room."""
+
+    def listen(self) -> None:
+        """Begin to hear sources that speak without being asked; `close` ends it.
+
+        Raises:
+            LandingError: what a source sent before and has not landed is not there any more.
+        """
+        for name, feed in self._feeds.items():
+            if not isinstance(feed, Recording):
+                feed.listen(self._landing.known(name))
+
+    def close(self) -> None:
+        """Hear no source any more; what was heard is kept."""
+        for feed in self._feeds.values():
+            if not isinstance(feed, Recording):
+                feed.close()
 
     def land(self, _: int, reading: int, final: int | None = None) -> Sequence | None:
         """Close the sequence of everything before a reading; None where that was done before.
@@ -102,12 +133,51 @@ class LiveLanding:
         if ended is not None:
             raise StreamEndedError(ended, reading)
         blind = dict.fromkeys(self._deaf, ((self.last, reading),))
-        sequence, waiting = self._landing.land(
-            self._flow, self.last, reading, self._feeds, blind, final, self._limit if self._live else None
-        )
+        try:
+            sequence, waiting = self._when_there_is_room(reading, blind, final)
+        except NoRoomError:
+            return None
+        self._lost = None
         if reading >= self._born:
             # An earlier reading was planned by a process that died: nobody listened until this one began.
             self._deaf = {name for name, (left, _) in waiting.items() if left and self._live}
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())
         self.last, self.at = reading, time.monotonic()
         return sequence
+
+    def _when_there_is_room(
+        self, reading: int, blind: Mapping[str, Spans], final: int | None
+    ) -> tuple[Sequence, Backlog]:
+        """Land a reading; while the buffers have no room nothing is read, so the source is pushed back."""
+        told = None if self._lost is None else _lost_line(self._flow, self._lost, reading - 1)
+        while True:
+            try:
+                limit = self._limit if self._live else None
+                landed = self._landing.land(self._flow, self.last, reading, self._feeds, blind, final, limit, told)
+            except NoRoomError as full:
+                self.full = full.why
+                self._deaf = set(self._flow.sources) if self._live else set()
+                # A recorded feed is read by its own clock, so waiting costs nothing; the wall clock moves on.
+                if self._live or self._stopped():
+                    raise
+                time.sleep(WAIT)
+                self._held()
+            else:
+                self.full = ""
+                return landed
+
+
+def _lost_line(flow: Flow, lost: tuple[int, int], instant: int) -> pa.Table:
+    """Write the ledger's line of sequences that are gone; its place, 0, comes before those of all rows."""
+    first, last = lost
+    source, at = next(iter(flow.sources)), times(np.array([instant], dtype=np.int64))
+    said = {"stream": source, "operator": OPERATOR, "reason": "buffers_lost", "action": NOTED, "source": source}
+    known: dict[str, object] = {name: [text] for name, text in said.items()}
+    known |= {"landed_at": at, "arrival": at, "landed_place": [0], "place": [0], "key": ["{}"]}
+    problem = f"sequences {first} to {last} were in no buffer any more, and somebody went on without them"
+    known["row"] = [canonical_json({"first_sequence": first, "last_sequence": last, "problem": problem})]
+    columns = [
+        pa.array(known[field.name], field.type) if field.name in known else pa.nulls(1, field.type)
+        for field in LANDED_LEDGER
+    ]
+    return pa.Table.from_arrays(columns, schema=LANDED_LEDGER)

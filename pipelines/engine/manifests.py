@@ -11,21 +11,45 @@ import json
 import os
 import shutil
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.landing_errors import SequenceBrokenError
-from pipelines.engine.sequence import FORMAT, LandedFile, Sequence, from_told, told
+from pipelines.engine.sequence import FORMAT, READABLE, LandedFile, Sequence, from_told, told
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 MANIFEST = "manifest.json"
+BUFFERS_FILE = "buffers.json"
+"""Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
 LEDGER_FILE = "ledger.parquet"
 
 
 def sequence_folder(landing: Path, number: int) -> Path:
-    """Name the folder of a sequence."""
-    return landing / f"{number:08}"
+    """Name the folder of a sequence: where it is closed, in history or a buffer, else where it would be."""
+    closed = (shelf for shelf in shelves(landing) if closed_in(shelf, number))
+    return next(closed, landing) / f"{number:08}"
+
+
+def shelves(landing: Path) -> tuple[Path, ...]:
+    """Give the folders in which sequences of a landing may lie: its own, and those of its buffers."""
+    try:
+        changed = (landing / BUFFERS_FILE).stat().st_mtime_ns
+    except OSError:
+        return (landing,)
+    return (landing, *_buffers(landing, changed))
+
+
+@lru_cache(maxsize=64)
+def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 - another time of change is another file
+    said = json.loads((landing / BUFFERS_FILE).read_text(encoding="utf-8"))
+    return tuple(Path(place) for place in said["places"].values())
+
+
+def closed_in(shelf: Path, number: int) -> bool:
+    """Say whether a sequence is closed in this very folder."""
+    return (shelf / f"{number:08}" / MANIFEST).exists()
 
 
 def sequences(landing: Path) -> list[Sequence]:
@@ -43,8 +67,8 @@ def closed_ids(landing: Path) -> range:
     Raises:
         SequenceBrokenError: one is missing.
     """
-    begun = sorted(int(folder.name) for folder in landing.glob("[0-9]*"))
-    closed = [number for number in begun if is_closed(landing, number)]
+    begun = {int(folder.name) for shelf in shelves(landing) for folder in shelf.glob("[0-9]*")}
+    closed = [number for number in sorted(begun) if is_closed(landing, number)]
     for expected, number in enumerate(closed, start=1):
         if number != expected:
             raise SequenceBrokenError(
@@ -55,7 +79,7 @@ def closed_ids(landing: Path) -> range:
 
 def is_closed(landing: Path, number: int) -> bool:
     """Say whether a sequence is closed."""
-    return (sequence_folder(landing, number) / MANIFEST).exists()
+    return any(closed_in(shelf, number) for shelf in shelves(landing))
 
 
 def read_sequence(landing: Path, number: int) -> Sequence:
@@ -64,17 +88,21 @@ def read_sequence(landing: Path, number: int) -> Sequence:
     Raises:
         SequenceBrokenError: there is no manifest, or a file is missing or of another size.
     """
-    return check_files(_manifest(sequence_folder(landing, number)))
+    return _first_whole(landing, number, lambda shelf: check_files(load_from(shelf, number)))
 
 
 def check_files(sequence: Sequence) -> Sequence:
     """See that the files of a sequence are there with their sizes; `verify` reads them too.
 
+    Files of feeds that it refers to are read where their size and times leave open whether they changed.
+
     Raises:
-        SequenceBrokenError: a file is missing or of another size.
+        SequenceBrokenError: a file is missing or of another size, or one of a feed has changed.
     """
     for landed in sequence.files:
         _check_file(sequence.folder, landed)
+    for file in sequence.referenced:
+        file.check()
     return sequence
 
 
@@ -84,7 +112,28 @@ def load_manifest(landing: Path, number: int) -> Sequence:
     Raises:
         SequenceBrokenError: there is none, or it cannot be read.
     """
-    return _manifest(sequence_folder(landing, number))
+    return _first_whole(landing, number, lambda shelf: load_from(shelf, number))
+
+
+def load_from(shelf: Path, number: int) -> Sequence:
+    """Read a manifest out of this very folder, and look at no other file.
+
+    Raises:
+        SequenceBrokenError: there is none, or it cannot be read.
+    """
+    return _manifest(shelf / f"{number:08}")
+
+
+def _first_whole(landing: Path, number: int, read: Callable[[Path], Sequence]) -> Sequence:
+    """Read a sequence where it is closed; where it is damaged there, from the next place that has it."""
+    broken: SequenceBrokenError | None = None
+    for shelf in shelves(landing):
+        if closed_in(shelf, number):
+            try:
+                return read(shelf)
+            except SequenceBrokenError as error:
+                broken = broken or error
+    raise broken or SequenceBrokenError(str(sequence_folder(landing, number)), "no manifest")
 
 
 def _manifest(folder: Path) -> Sequence:
@@ -101,8 +150,8 @@ def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another tim
         said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
-    if said.get("format") != FORMAT:
-        raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT}")
+    if said.get("format") not in READABLE:
+        raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT} or before")
     return from_told(folder, said)
 
 
@@ -124,6 +173,8 @@ def verify(sequence: Sequence) -> None:
     for landed in sequence.files:
         if file_digest(sequence.folder / landed.file) != landed.sha256:
             raise SequenceBrokenError(str(sequence.folder), f"a {landed.file} with other bytes than landed")
+    for file in sequence.referenced:
+        file.verify()
 
 
 def new_folder(landing: Path, number: int) -> Path:
@@ -134,7 +185,7 @@ def new_folder(landing: Path, number: int) -> Path:
     Raises:
         SequenceBrokenError: the sequence is closed already.
     """
-    folder = sequence_folder(landing, number)
+    folder = landing / f"{number:08}"
     if (folder / MANIFEST).exists():
         raise SequenceBrokenError(str(folder), "a manifest already")
     if folder.exists():
@@ -154,6 +205,31 @@ def close_sequence(sequence: Sequence) -> None:
     draft.rename(path)
     sync_folder(sequence.folder)
     sync_folder(sequence.folder.parent)
+
+
+def close_copy(sequence: Sequence, shelf: Path) -> None:
+    """Copy a closed sequence into another folder of sequences, the manifest last; one that is closed there stays.
+
+    Raises:
+        OSError: the storage does not take it.
+    """
+    if closed_in(shelf, sequence.id):
+        return
+    folder = new_folder(shelf, sequence.id)
+    for landed in sequence.files:
+        shutil.copyfile(sequence.folder / landed.file, folder / landed.file)
+        _sync(folder / landed.file)
+    draft = folder / f"{MANIFEST}.draft"
+    shutil.copyfile(sequence.folder / MANIFEST, draft)
+    _sync(draft)
+    draft.rename(folder / MANIFEST)
+    sync_folder(folder)
+    sync_folder(shelf)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -73,7 +73,13 @@ class Published:
         return data.to_table(columns=wanted.names, filter=where)
 
 
-def _holds(file: ActiveFile, commits: Sequence[int]) -> bool:
+def holds(file: ActiveFile, commits: Sequence[int]) -> bool:
+    """Say whether a file may hold rows of one of some commits.
+
+    Args:
+        file: with the smallest and the largest commit in it.
+        commits: ascending.
+    """
     place = bisect_left(commits, file.first)
     return place < len(commits) and commits[place] <= file.last
 
@@ -90,7 +96,7 @@ def rows_of(path: Path, commits: Sequence[int], otherwise: pa.Schema) -> Publish
     table = open_table(path)
     if table is None:
         return Published((), wanted, otherwise, exact=True)
-    files = [file for file in active_files(table, path) if _holds(file, wanted)]
+    files = [file for file in active_files(table, path) if holds(file, wanted)]
     bounds = tuple((file.first, file.last) for file in files)
     exact = all(first == last for first, last in bounds)
     return Published(tuple(str(file.path) for file in files), wanted, schema_of(table), exact, bounds)

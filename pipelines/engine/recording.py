@@ -24,8 +24,9 @@ from pipelines.engine.landing_errors import (
     NotRecordedError,
     ReservedColumnError,
 )
+from pipelines.engine.referring import check_referable
 from pipelines.flows.errors import nearest
-from pipelines.flows.model import Clock
+from pipelines.flows.model import Clock, Placing
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Recording:
         feed: its rows.
 
     Raises:
-        LandingError: a column is missing, has a type that does not land or a reserved name, or times have no zone.
+        LandingError: a column is missing, has a type that does not land or a reserved name, times have no zone, or the
+            feed's files cannot stand for the rows that land, as the source wants them to.
     """
 
     def __init__(self, source: Source, feed: Feed) -> None:
@@ -64,8 +66,16 @@ class Recording:
         self.source, self._feed = source, feed
         self.schema = landed_schema(source, feed.schema)
         """The payload as it lands."""
-        self._feed_name = {source.rename.get(name, name): name for name in feed.schema.names}
+        self._feed_name: dict[str, str] = {source.rename.get(name, name): name for name in feed.schema.names}
         self._orphans: tuple[str, Orphans] | None = None
+        self.files = getattr(feed, "files", ()) if source.feed.landing is Placing.REFERENCE else ()
+        """Files of the feed that may stand for the rows that land, in their order; none where rows are copied."""
+        if self.files:
+            check_referable(source, feed.schema, self.schema)
+
+    def feed_name(self, column: str) -> str:
+        """Say what the feed calls a column."""
+        return self._feed_name[column]
 
     def fingerprint(self) -> str:
         """Give digits that change when the feed's rows may have."""

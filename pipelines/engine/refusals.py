@@ -165,3 +165,50 @@ class AddedTwiceError(CommitError):
             f"a commit must add to a table once; commit {self.commit} has added to {self.table} before: "
             "collect the files of all its tasks first"
         )
+
+
+class NoStateError(CommitError):
+    """A run was to go back to a commit that is no consistent state of it."""
+
+    def __init__(self, commit: int, came: str) -> None:
+        """Keep the facts as attributes: the commit's number, and what is known of it."""
+        super().__init__(commit, came)
+        self.commit, self.came = commit, came
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return f"a run goes back to a commit that readers see; commit {self.commit} {self.came}: choose one of status"
+
+
+class BeforeStatesError(CommitError):
+    """A run was to go back further than its first consistent state."""
+
+    def __init__(self, asked: str, commit: int, end: int, sequence: int) -> None:
+        """Keep the facts as attributes: what was asked for; the first state, its end in ticks and its last sequence."""
+        super().__init__(asked, commit, end, sequence)
+        self.asked, self.commit, self.end, self.sequence = asked, commit, end, sequence
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"a run goes back to a commit that covers no more than {self.asked}, and none does: the first, commit "
+            f"{self.commit}, ends at {instant_text(self.end)} with sequence {self.sequence}; to begin anew: --to 0"
+        )
+
+
+class SealedIntervalError(CommitError):
+    """A run was to go back behind an interval of a backfill, which only a re-run of its span may replace."""
+
+    def __init__(self, asked: int, commit: int, start: int, end: int) -> None:
+        """Keep the facts as attributes: the state asked for; the newest interval and its span, in ticks."""
+        super().__init__(asked, commit, start, end)
+        self.asked, self.commit, self.start, self.end = asked, commit, start, end
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        asked = f"commit {self.asked}" if self.asked else "the beginning"
+        return (
+            f"a reset goes back over epochs of a stream alone; behind {asked} lies interval {self.commit}, "
+            f"{instant_text(self.start)} to {instant_text(self.end)}, which is sealed: --to {self.commit} is as far as "
+            "it goes; to change the interval, run it again and then reset to it"
+        )

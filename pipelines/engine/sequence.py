@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import base64
-import datetime as dt
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import instant_text
+from pipelines.engine import references
+from pipelines.engine.columns import instant_text, instant_tick
 from pipelines.engine.content import ContentHash
 from pipelines.engine.known_files import FileFate, FileLanded
+from pipelines.engine.positions import Position
+from pipelines.engine.references import ReferencedRows
 from pipelines.engine.stamping import LANDED_LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-FORMAT = 2
+    from pipelines.engine.references import Reference
+
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""Formats of manifests that can be read; 2 knew no references."""
 NO_FILE = ""
-"""Name of the file of a source without rows, and of a ledger without lines: there is none."""
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+"""Name of the file of a source without rows of its own, and of a ledger without lines: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +49,13 @@ class LandedFile:
     """A file of a sequence, and how to know it again."""
 
     file: str
-    """NO_FILE where there are no rows."""
+    """NO_FILE where there are no rows, or they lie in files of the feed."""
     rows: int
     size: int
     """In bytes."""
     sha256: str
-    content: ContentHash
+    content: ContentHash | None
+    """None where rows lie in files of the feed, which are known by their bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +75,18 @@ class LandedSource(LandedFile):
     """Spans [a, b) in which nobody listened to the source, in ticks."""
     files: tuple[FileLanded, ...] = ()
     """Of a folder: the files that this sequence dealt with."""
+    positions: tuple[Position, ...] = ()
+    """Of a source that is read along: how far this sequence came, in each of its parts."""
+    referenced: ReferencedRows | None = None
+    """The rows, where they lie in files of the feed; there are no row groups then."""
+    copied: str = ""
+    """Why rows that were to be landed by reference were copied."""
 
 
-Chain = tuple[tuple[str, tuple[int, ...]], ...]
-"""Files with row groups of each, whose rows are in order from the first to the last."""
+Piece = tuple[str, tuple[int, ...]] | ReferencedRows
+"""A file with some of its row groups, or the rows of a sequence that lie in files of the feed."""
+Chain = tuple[Piece, ...]
+"""Pieces whose rows are in order from the first to the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +109,10 @@ class Sequence:
     """Arrival of the final punctuation, in ticks; None where the stream goes on."""
 
     def inputs(self, source: str, bucket: int) -> list[Chain]:
-        """Give the file and row groups that hold a bucket of a source, a chain of one; none where it has no rows."""
+        """Give what holds the rows of a bucket of a source, a chain of one piece; none where it has no rows."""
         landed = self.sources[source]
+        if landed.referenced is not None:
+            return [(landed.referenced,)] if bucket == 0 else []
         groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
         return [((str(self.folder / landed.file), groups),)] if groups else []
 
@@ -107,6 +124,8 @@ class Sequence:
             buckets: which; None for all.
         """
         landed = self.sources[source]
+        if landed.referenced is not None and (buckets is None or 0 in buckets):
+            yield from chain.from_iterable(block.to_batches() for block in landed.referenced.blocks())
         wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
         if not wanted:
             return
@@ -125,9 +144,15 @@ class Sequence:
 
     @property
     def files(self) -> tuple[LandedFile, ...]:
-        """The files that there are: none of a source without rows."""
+        """Its own files: none of a source without rows, or whose rows lie in files of the feed."""
         there = (*self.sources.values(), self.ledger)
         return tuple(landed for landed in there if landed.file != NO_FILE)
+
+    @property
+    def referenced(self) -> tuple[Reference, ...]:
+        """The files of feeds that it refers to."""
+        found = (landed.referenced for landed in self.sources.values() if landed.referenced is not None)
+        return tuple(chain.from_iterable(rows.files for rows in found))
 
 
 def spelled_schema(schema: pa.Schema) -> str:
@@ -162,7 +187,7 @@ def _file_told(landed: LandedFile) -> dict[str, Any]:
         "rows": landed.rows,
         "bytes": landed.size,
         "sha256": landed.sha256,
-        "content": landed.content.text,
+        "content": None if landed.content is None else landed.content.text,
     }
 
 
@@ -185,6 +210,9 @@ def _source_told(landed: LandedSource) -> dict[str, Any]:
         "row_groups": groups,
         "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
         "files": [_landed_told(file) for file in landed.files],
+        **({"positions": [position._asdict() for position in landed.positions]} if landed.positions else {}),
+        "referenced": None if landed.referenced is None else references.told(landed.referenced),
+        "copied": landed.copied,
     }
 
 
@@ -205,12 +233,12 @@ def from_told(folder: Path, said: dict[str, Any]) -> Sequence:
         folder=folder,
         id=said["sequence"],
         kind=said["kind"],
-        start=_tick(said["start"]),
-        end=_tick(said["end"]),
+        start=instant_tick(said["start"]),
+        end=instant_tick(said["end"]),
         version=said["version"],
         buckets=said["buckets"],
-        final=None if said["final"] is None else _tick(said["final"]),
-        sources={name: _source(each) for name, each in said["sources"].items()},
+        final=None if said["final"] is None else instant_tick(said["final"]),
+        sources={name: _source(name, each) for name, each in said["sources"].items()},
         ledger=LandedFile(**_file(said["ledger"])),
     )
 
@@ -221,14 +249,16 @@ def _file(said: dict[str, Any]) -> dict[str, Any]:
         "rows": said["rows"],
         "size": said["bytes"],
         "sha256": said["sha256"],
-        "content": ContentHash.from_text(said["content"]),
+        "content": None if said["content"] is None else ContentHash.from_text(said["content"]),
     }
 
 
-def _source(said: dict[str, Any]) -> LandedSource:
+def _source(name: str, said: dict[str, Any]) -> LandedSource:
+    referenced = said.get("referenced")
+    ends = [{end: instant_tick(each[end]) for end in ("first", "last")} for each in said["row_groups"]]
     groups = [
-        RowGroup(bucket=each["bucket"], rows=each["rows"], first=_tick(each["first"]), last=_tick(each["last"]))
-        for each in said["row_groups"]
+        RowGroup(bucket=each["bucket"], rows=each["rows"], **between)
+        for each, between in zip(said["row_groups"], ends, strict=True)
     ]
     return LandedSource(
         **_file(said),
@@ -237,8 +267,11 @@ def _source(said: dict[str, Any]) -> LandedSource:
         columns=tuple((name, kind) for name, kind in said["columns"]),
         schema=said["schema"],
         row_groups=tuple(groups),
-        blind_spans=tuple((_tick(start), _tick(end)) for start, end in said["blind_spans"]),
+        blind_spans=tuple((instant_tick(start), instant_tick(end)) for start, end in said["blind_spans"]),
         files=tuple(_landed(each) for each in said["files"]),
+        positions=tuple(Position(**each) for each in said.get("positions", ())),
+        referenced=None if referenced is None else references.from_told(name, referenced),
+        copied=said.get("copied", ""),
     )
 
 
@@ -251,7 +284,3 @@ def _landed(said: dict[str, Any]) -> FileLanded:
         changed=said["changed_ns"],
         fate=FileFate(said["fate"]),
     )
-
-
-def _tick(text: str) -> int:
-    return (dt.datetime.fromisoformat(text) - EPOCH) // dt.timedelta(microseconds=1)

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from pipelines.engine.clock import SimulatedClock, WallClock
-from pipelines.engine.manifests import MANIFEST, sequence_folder
+from pipelines.engine.manifests import is_closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,14 +109,14 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
         begun = int(start[self.name])
         most = self._most if isinstance(limit, ReadAllAvailable) else min(self._most, limit.max_rows)  # type: ignore[attr-defined]
         self._known = max(self._known, begun)
-        while self._known < self._target and (sequence_folder(self._landing, self._known + 1) / MANIFEST).exists():
+        while self._known < self._target and is_closed(self._landing, self._known + 1):
             self._known += 1
         return {self.name: min(self._known, begun + most)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Take what is closed now, and no more."""
         known = self._after
-        while (sequence_folder(self._landing, known + 1) / MANIFEST).exists():
+        while is_closed(self._landing, known + 1):
             known += 1
         self._target = known
 

@@ -65,8 +65,8 @@ class Landed(Protocol):
     def buckets(self) -> int:
         """Give the number of buckets that the landing lays rows out in."""
 
-    def inputs(self, source: str, bucket: int) -> list[Chain]:
-        """Give the readers of a source's bucket: chains of files and row groups, in order within a chain."""
+    def inputs(self, source: str, bucket: int) -> Sequence[Chain]:
+        """Give the readers of a source's bucket: chains of pieces, in order within a chain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ def _input(  # noqa: PLR0913 - one input of one task
     """
     if name in flow.sources:
         key, buckets = flow.sources[name].key, work.landed.buckets
-        files: Callable[[str, int], list[Chain]] = work.landed.inputs
+        files: Callable[[str, int], Sequence[Chain]] = work.landed.inputs
     else:
         layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
         key, buckets = layout.key, layout.buckets

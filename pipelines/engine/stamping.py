@@ -153,20 +153,25 @@ def places(instants: Longs) -> Longs:
 
 
 def _stamped(source: Source, rows: pa.Table, arrival: pa.Array | pa.ChunkedArray, numbers: Longs) -> pa.Table:
-    kind = _kind(source, rows)
+    kind = kind_of(source, rows)
     rows = _with_infinity(source, rows, kind)
     columns = {
         "kind": kind,
         "arrival": arrival,
         "place": pa.array(numbers, pa.int64()),
-        **_times(source, rows, kind),
+        **times_of(source, rows, kind),
     }
     schema = landed_row_schema(rows.schema)
     return pa.Table.from_arrays([*columns.values(), *rows.columns], schema=schema)
 
 
-def _kind(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    """Say what each row is; null where the column that says it holds another word."""
+def kind_of(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    """Say what each row is; null where the column that says it holds another word.
+
+    Args:
+        source: what its columns mean.
+        rows: with the column that says it, where there is one.
+    """
     if source.edge is None:
         return pa.repeat("data", rows.num_rows)
     said = rows[source.edge].cast(pa.string())
@@ -194,8 +199,14 @@ def _with_infinity(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedAr
     return pa.table(columns, schema=rows.schema)
 
 
-def _times(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedArray) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """Give event time and end; an edge without a column for its end says its own instant."""
+def times_of(source: Source, rows: pa.Table, kind: pa.Array | pa.ChunkedArray) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Give event time and end; an edge without a column for its end says its own instant.
+
+    Args:
+        source: what its columns mean.
+        rows: with the columns of its times.
+        kind: what `kind_of` gave.
+    """
     nothing = pa.nulls(rows.num_rows, TIME)
     time, end = rows[source.time], nothing if source.end is None else rows[source.end]
     if source.shape is Shape.EDGE and source.end is None:
@@ -213,10 +224,10 @@ def _aside(source: Source, rows: pa.Table, homes: Longs, instants: Longs) -> pa.
     order = np.argsort(homes, kind="stable")
     rows, homes = rows.take(pa.array(order)), homes[order]
     arrived = np.searchsorted(instants, homes, side="right") - np.searchsorted(instants, homes, side="left")
-    kind = _kind(source, rows)
+    kind = kind_of(source, rows)
     schema = landed_row_schema(rows.schema)
     nothing = {"arrival": pa.nulls(len(homes), TIME), "place": pa.nulls(len(homes), pa.int64())}
-    stamps = {"kind": kind, **nothing, **_times(source, rows, kind)}
+    stamps = {"kind": kind, **nothing, **times_of(source, rows, kind)}
     stamped = pa.Table.from_arrays([*stamps.values(), *rows.columns], schema=schema)
     return stamped.append_column("landed_at", times(homes)).append_column(
         "landed_place", pa.array(arrived + places(homes))

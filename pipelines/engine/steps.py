@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.entries import NO_SPAN, NOTHING, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
 from pipelines.engine.refusals import PendingCommitError, WrongStepError
+from pipelines.engine.resets import way_back
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -194,6 +195,38 @@ def idle(state: LogState, number: int, span: Span, *, sequences: Sequence[int], 
         raise WrongStepError(number, State.PUBLISHED, "a span of its own", f"a span that replaces {begun.supersedes}")
     carry = tip.carry_hash if tip else None
     return replace(begun, state=State.PUBLISHED, plan=None, fingerprint=None, counts=counts, carry_hash=carry)
+
+
+def reset(state: LogState, number: int, target: int, *, detail: Mapping[str, object] = NOTHING) -> Entry:
+    """Go back to a published state in one row: it supersedes all that came behind, and the next epoch begins from it.
+
+    The row spans nothing; carry and last sequence are those of the state.
+
+    Args:
+        state: the log.
+        number: the next commit number.
+        target: number of the state, or `START_OF_RUN`.
+        detail: what else is to be known.
+
+    Raises:
+        PendingCommitError: a commit is open; it is to be given up first.
+        WrongStepError: the number is not what the log gives.
+        CommitError: what `resets.way_back` refuses.
+    """
+    if state.pending:
+        raise PendingCommitError(state.pending.commit, state.pending.state)
+    _require(number, State.PUBLISHED, "number", state.next_number, number)
+    way = way_back(state, target)
+    return Entry(
+        commit=number,
+        state=State.PUBLISHED,
+        kind=CommitKind.RESET,
+        parent=way.target,
+        span=Span(way.start, way.start),
+        carry_hash=way.ground.carry_hash if way.ground else None,
+        supersedes=tuple(row.commit for row in way.superseded),
+        detail={**detail, "sequence": way.sequence},
+    )
 
 
 def fold(state: LogState, number: int) -> Entry:

@@ -7,6 +7,7 @@ leaves to the next start, which finds it in the tables.
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -125,6 +126,7 @@ class LiveQuery:
         root: the run's folder; the checkpoint lies in it.
         epoch: what an epoch does with (after, up to).
         gate: through which its epochs go.
+        since: number of the reset that the query goes on from, 0 for none: each has a checkpoint of its own.
     """
 
     spark: SparkSession
@@ -134,6 +136,7 @@ class LiveQuery:
     root: Path
     epoch: Callable[[int, int], object]
     gate: Gate
+    since: int = 0
     error: BaseException | None = None
     query: StreamingQuery | None = None
 
@@ -146,7 +149,7 @@ class LiveQuery:
         register(self.spark)
         rows = self.spark.readStream.format(self.source).options(**self.options).load()
         writer = rows.writeStream.foreachBatch(self._run).queryName(f"{self.name}-{self.root.name}")
-        writer = writer.option("checkpointLocation", str(self.root / CHECKPOINTS / self.name))
+        writer = writer.option("checkpointLocation", str(checkpoint(self.root, self.name, self.since)))
         writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
         self.query = writer.start()
 
@@ -201,6 +204,29 @@ class LiveQuery:
             self.query.stop()
 
 
+def checkpoint(root: Path, name: str, since: int) -> Path:
+    """Give the folder of a query's checkpoint, and remove those of before the reset that it goes on from.
+
+    Spark plans what comes behind the newest offset of a checkpoint, so one that a reset has left ahead of the tables
+    must not be met again, whenever the process that did the reset died.
+
+    Args:
+        root: the run's folder.
+        name: of the query.
+        since: number of the newest reset, 0 for none.
+    """
+    wanted = root / CHECKPOINTS / (f"{name}-{since}" if since else name)
+    for other in (root / CHECKPOINTS).glob(f"{name}*"):
+        if other != wanted:
+            shutil.rmtree(other)
+    return wanted
+
+
+def forget_checkpoints(root: Path) -> None:
+    """Have Spark plan anew from where the tables stand: its checkpoints are a cache."""
+    shutil.rmtree(root / CHECKPOINTS, ignore_errors=True)
+
+
 def landing_query(  # noqa: PLR0913 - what a query is made of
     spark: SparkSession,
     root: Path,
@@ -231,6 +257,7 @@ def flow_query(  # noqa: PLR0913 - what a query is made of
     most: int,
     advance: Callable[[int, int], object],
     gate: Gate,
+    since: int = 0,
 ) -> LiveQuery:
     """Give the query that runs the flow over closed sequences.
 
@@ -242,6 +269,7 @@ def flow_query(  # noqa: PLR0913 - what a query is made of
         most: sequences in one epoch at most.
         advance: runs one epoch over the sequences after one id up to another.
         gate: through which epochs go.
+        since: number of the run's newest reset, 0 for none: what was planned before it counts no more.
     """
     options = {"landing": str(landing), "after": str(after), "most": str(most)}
-    return LiveQuery(spark, "flow", SEQUENCES, options, root, advance, gate)
+    return LiveQuery(spark, "flow", SEQUENCES, options, root, advance, gate, since)

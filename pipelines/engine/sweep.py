@@ -14,12 +14,13 @@ from deltalake.transaction import RemoveAction
 
 from pipelines.engine.entries import State
 from pipelines.engine.lease import wall_ticks
-from pipelines.engine.readers import log_state
+from pipelines.engine.readers import holds, log_state
 from pipelines.engine.tables import ActiveFile, active_files, data_tables, open_table
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Sequence
     from pathlib import Path
 
     from deltalake import DeltaTable
@@ -73,16 +74,22 @@ def sweep(root: Path, keep: dt.timedelta, state: LogState | None = None) -> Swep
     age = (keep.days * 86_400 + keep.seconds) * TICKS_PER_SECOND + keep.microseconds
     state = state or log_state(root)
     gone = outlived(state, wall_ticks() - age)
+    kept = sorted(number for number in state.commits if number not in gone)
     swept = Swept()
     for path in data_tables(root):
-        swept += _sweep_table(path, state, gone, age)
+        swept += _sweep_table(path, state, gone, kept, age)
     return swept
 
 
-def _sweep_table(path: Path, state: LogState, gone: frozenset[int], age: int) -> Swept:
+def _is_of(file: ActiveFile, gone: frozenset[int], kept: Sequence[int]) -> bool:
+    """Say whether a file holds rows of such commits alone."""
+    return file.first in gone and file.last in gone and not holds(file, kept)
+
+
+def _sweep_table(path: Path, state: LogState, gone: frozenset[int], kept: Sequence[int], age: int) -> Swept:
     table = open_table(path)
     active = active_files(table, path) if table else []
-    dropped = [file for file in active if file.first == file.last and file.first in gone]
+    dropped = [file for file in active if _is_of(file, gone, kept)]
     strays = _strays(path, state, {file.path.name for file in active} | (_tombstones(table, age) if table else set()))
     if table and dropped:
         _drop(table, path, dropped)

@@ -139,6 +139,12 @@ class NewFile:
     """Smallest and largest value of columns, as JSON has them; those of `commit` are added by `add_files`."""
 
 
+def landed_path(root: Path) -> Path:
+    """Give the folder of a run's landed history; where a run began before it had this name, the one it had then."""
+    older, landed = root / "landing" / "a", root / "landed"
+    return older if (older / "00000001").exists() and not landed.exists() else landed
+
+
 def stream_path(root: Path, stream: str) -> Path:
     """Give the folder of a stream's table."""
     return root / "streams" / stream

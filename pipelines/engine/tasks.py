@@ -29,6 +29,7 @@ from pipelines.engine.inputs import OrderedInput, row_groups, windows
 from pipelines.engine.link import landed_as_stream
 from pipelines.engine.payload import output_payload
 from pipelines.engine.readers import Carry, carry_on, taken_up
+from pipelines.engine.references import ReferencedRows
 from pipelines.engine.relations import FURTHER, ImportLink, link_of
 from pipelines.engine.spacing import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
@@ -46,9 +47,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pipelines.engine.link import Link
+    from pipelines.engine.sequence import Chain, Piece
     from pipelines.flows.model import Stream
 
-Groups = tuple[int, ...]
 TIMED = frozenset({"heartbeat", "metronome"})
 """Operators that make timers."""
 NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
@@ -60,12 +61,12 @@ _WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
 class Input:
     """What a task reads of one source or stream.
 
-    Each reader is a chain of files, with the row groups of each, whose rows are in order from the first file to the
-    last; several readers are merged.
+    Each reader is a chain of files, with the row groups of each, or of rows that landed by reference, whose rows are in
+    order from the first to the last; several readers are merged.
     """
 
     name: str
-    readers: tuple[tuple[tuple[str, Groups], ...], ...]
+    readers: tuple[Chain, ...]
     mixed: bool = False
     """Row groups are laid out for another key: rows of other buckets are among them, and are left out."""
 
@@ -344,13 +345,18 @@ class _Work:
         payload, task = self.known[given.name], self.task
         landed = given.name in self.flow.sources
 
-        def blocks(files: tuple[tuple[str, Groups], ...]) -> Iterator[pa.Table]:
-            for block in chain.from_iterable(row_groups(path, groups) for path, groups in files):
+        def blocks(pieces: Chain) -> Iterator[pa.Table]:
+            for block in chain.from_iterable(map(opened, pieces)):
                 rows = landed_as_stream(block, payload) if landed else block.cast(stream_schema(payload))
                 yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
 
         readers = [blocks(files) for files in given.readers]
         return OrderedInput(readers, stream_schema(payload), numbering(self.flow, given.name))
+
+
+def opened(piece: Piece) -> Iterator[pa.Table]:
+    """Read the rows of a piece of a chain, in blocks."""
+    return piece.blocks() if isinstance(piece, ReferencedRows) else row_groups(*piece)
 
 
 def file_stem(task: Task) -> str:

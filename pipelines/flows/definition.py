@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from pipelines.flows.errors import DefinitionError
-from pipelines.flows.model import Definition, FeedSpec, Flow, Ports, Source, Stream
+from pipelines.flows.model import Definition, FeedSpec, Flow, Placing, Ports, Source, Start, Stream
 from pipelines.flows.policies import enum_of, new_policy
 from pipelines.operators.rows import PolicyError, Shape
 
@@ -65,8 +65,15 @@ def _tuples(parts: Definition) -> Definition:
 
 
 def _source(parts: Definition) -> Source:
-    known = _tuples(parts) | {"feed": FeedSpec(**_tuples(parts["feed"])), "shape": Shape[parts["shape"].upper()]}
+    known = _tuples(parts) | {"feed": _feed(parts["feed"]), "shape": Shape[parts["shape"].upper()]}
     return Source(**known)
+
+
+def _feed(parts: Definition) -> FeedSpec:
+    # Definitions older than these settings do not have them.
+    landing = Placing[parts.get("landing", Placing.COPY.name).upper()]
+    start = Start[parts.get("start", Start.EARLIEST.name).upper()]
+    return FeedSpec(**_tuples(parts) | {"landing": landing, "start": start})
 
 
 def _stream(parts: Definition) -> Stream:

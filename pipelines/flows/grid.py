@@ -91,6 +91,20 @@ def cut_at(flow: Flow, moment: Moment, name: str) -> int:
     return instant
 
 
+def instant_of(flow: Flow, moment: Moment, name: str) -> int:
+    """Give the instant that a moment is, on the flow's grid or off it.
+
+    Args:
+        flow: its timezone.
+        moment: a date, or an instant as ISO 8601; without offset it is local time of the flow's timezone.
+        name: what errors call it.
+
+    Raises:
+        GridError: it is no date and no instant.
+    """
+    return _instant(flow, moment, name)
+
+
 def cuts_between(flow: Flow, first: int, last: int) -> list[int]:
     """Give the cuts of the grid from the newest at or before `first` to the oldest at or after `last`, ascending.
 

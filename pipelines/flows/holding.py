@@ -45,7 +45,7 @@ def _cut(top: Section, flow: Flow, key: str) -> int | None:
     if not top.has(key):
         return None
     if flow.clock is Clock.WALL:
-        came = f"`{key}` beside a folder whose rows arrive by the real clock"
+        came = f"`{key}` beside a live source, whose rows arrive by the real clock"
         raise top.wrong(key, came, "no such key: it holds what arrives")
     text = top.text(key)
     try:

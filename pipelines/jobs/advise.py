@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.tables import landed_path
 from pipelines.jobs.light import spare_pandas
 
 spare_pandas()
@@ -189,13 +190,13 @@ def _span(known: KnownRun, flow: Flow, wanted: Wanted) -> tuple[int, int]:
 def _final(known: KnownRun, policy: AdvanceTimePolicy) -> int | None:
     """Give when the stream ended, where it promises infinity there."""
     tip = known.state.tip
-    if policy.at_end is not AtEnd.INFINITY or tip is None or not tip.sequences:
+    if policy.at_end is not AtEnd.INFINITY or tip is None or not tip.upto:
         return None
-    return load_manifest(_landing(known), max(tip.sequences)).final
+    return load_manifest(_landing(known), tip.upto).final
 
 
 def _landing(known: KnownRun) -> Path:
-    return known.root / "landing" / "a"
+    return landed_path(known.root)
 
 
 def _history(known: KnownRun, flow: Flow, stream: Stream) -> History:
@@ -229,11 +230,14 @@ def _landed(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
     """Read the rows of a source in the sequences that the published commits were made from."""
     numbers = sorted({number for entry in known.state.published for number in entry.sequences})
     read = [read_sequence(_landing(known), number) for number in numbers]
-    having = [each for each in read if name in each.sources and each.sources[name].file]
+    having = [each for each in read if name in each.sources and each.sources[name].rows]
     if not having:
         return pa.schema([*ORDER_FIELDS, *((column, pa.string()) for column in columns)]).empty_table().select(READ)
-    files = [str(each.folder / each.sources[name].file) for each in having]
-    return ds.dataset(files, format="parquet").to_table(columns=list(columns))
+    files = [str(each.folder / each.sources[name].file) for each in having if each.sources[name].file]
+    copied = [ds.dataset(files, format="parquet").to_table(columns=list(columns))] if files else []
+    referred = [rows for each in having if (rows := each.sources[name].referenced) is not None]
+    blocks = (block.select(list(columns)) for rows in referred for block in rows.blocks())
+    return pa.concat_tables([*copied, *blocks])
 
 
 def _percent(part: Fraction) -> str:

@@ -23,6 +23,7 @@ from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_
 from pipelines.engine.quality import read_quality
 from pipelines.engine.recording import open_recordings
 from pipelines.engine.stages import Work, create_tables, run_stages
+from pipelines.engine.tables import landed_path
 from pipelines.flows.model import Flow
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError, WrongUse
@@ -65,7 +66,7 @@ class Backfill:
     @property
     def landing(self) -> Path:
         """Where the run's sequences lie."""
-        return self.root / "landing" / "a"
+        return landed_path(self.root)
 
 
 @dataclass(frozen=True, kw_only=True)

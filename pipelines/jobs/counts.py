@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pipelines.engine.history import Entry
     from pipelines.jobs.known import KnownRun
 
@@ -16,6 +18,21 @@ def counted(entry: Entry, name: str) -> dict[str, int]:
     """Give what a commit counted of a stream, of `ledger` or of `landed`; nothing where it had nothing."""
     found = entry.counts.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """Spell ascending numbers, those that follow one another by their first and last.
+
+    >>> numbered([6, 7, 8, 11]), numbered([])
+    ('6–8, 11', '')
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] + 1 == number:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("–".join(map(str, run)) for run in runs)
 
 
 def stream_counts(known: KnownRun, stream: str) -> Counter[str]:

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.durations import spell
+from pipelines.flows.model import Placing
 from pipelines.flows.plan import plan
 from pipelines.jobs.moments import counted, spoken
 from pipelines.jobs.printing import width
@@ -90,7 +91,8 @@ def _feed_words(feed: FeedSpec) -> str:
     if feed.kind == "builtin":
         return f"{feed.name}, which comes with a package"
     zone = f", times without zone are {feed.timezone}" if feed.timezone else ""
-    return f"{feed.kind} files {', '.join(feed.paths)}{zone}"
+    where = ", landed by reference" if feed.landing is Placing.REFERENCE else ""
+    return f"{feed.kind} files {', '.join(feed.paths)}{zone}{where}"
 
 
 def _stage_words(flow: Flow, stage: Stage) -> str:

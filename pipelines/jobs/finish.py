@@ -15,6 +15,7 @@ from pipelines.engine.core import CoreEngine
 from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
+from pipelines.engine.tables import landed_path
 from pipelines.flows.model import Clock
 from pipelines.jobs.counts import counted
 from pipelines.jobs.failures import WrongUse
@@ -64,7 +65,7 @@ def end_stream(flow: Flow, root: Path, base: Path) -> Entry:
     """
     engine = CoreEngine()
     with open_driver(root, flow=flow.name) as driver:
-        landing = Landing(root / "landing" / "a")
+        landing = Landing(landed_path(root))
         runner = EpochRunner(driver=driver, flow=flow, landing=landing.path, engine=lambda _: engine)
         runner.finish_pending()
         tip = driver.state().tip
@@ -74,8 +75,9 @@ def end_stream(flow: Flow, root: Path, base: Path) -> Entry:
             raise WrongUse(f"this stream ended already, at {instant_text(landing.final)}")
         last = max(tip.span.end, landing.last_reading() or tip.span.end)
         reading = wall_now() if flow.clock is Clock.WALL else last + 1
-        lander = LiveLanding(landing, flow, open_feeds(flow, base, landing), last)
+        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last)
         lander.land(last, reading, final=reading - 1)
+        lander.close()
         published = runner.advance(runner.last_sequence(), landing.last_id)
     if published is None:
         raise WrongUse("the final punctuation landed, and no epoch took it: run pulseline stream --available-now")

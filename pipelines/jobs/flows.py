@@ -97,15 +97,15 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         FlowError: its file makes no sense.
         LandingError: a feed is missing, or is not what the flow says of it.
     """
-    from pipelines.engine.inbox import open_inboxes
+    from pipelines.engine.live_feeds import open_live
     from pipelines.engine.recording import open_recordings
     from pipelines.flows.model import Clock
 
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
     base = settings.feeds_base(flow)
-    feeds = open_inboxes(flow, base, {}) if flow.clock is Clock.WALL else open_recordings(flow, base)
-    schemas = {source: feed.schema for source, feed in feeds.items()}
+    opened = open_live(flow, base, base, {}) if flow.clock is Clock.WALL else open_recordings(flow, base)
+    schemas = {source: feed.schema for source, feed in opened.items()}
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
     payload = fitting_payloads(flow, schemas)

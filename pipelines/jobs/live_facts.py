@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
+from pipelines.engine.tables import landed_path
 from pipelines.jobs.counts import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -75,9 +76,9 @@ class Tail:
 
     def __init__(self, known: KnownRun, epochs: Sequence[Entry]) -> None:
         """Find the last closed sequence, beginning at the last published one."""
-        self.landing = known.root / "landing" / "a"
+        self.landing = landed_path(known.root)
         tip = known.state.tip
-        self.published = max(tip.sequences, default=0) if tip else 0
+        self.published = tip.upto if tip else 0
         self.last = last_closed(self.landing, self.published)
         waiting = (load_manifest(self.landing, number) for number in range(self.published + 1, self.last + 1))
         self.waiting: list[Landed] = [each for each in waiting if each.kind == READING]

@@ -20,6 +20,7 @@ import numpy as np
 from pipelines.engine.columns import canonical_json, ticks
 from pipelines.engine.lease import Standing
 from pipelines.engine.readers import carry_files, taken_up
+from pipelines.engine.tables import landed_path
 from pipelines.jobs.live_facts import clock_of, closed_at, is_played, source_folders
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
 
@@ -153,7 +154,7 @@ def _unanswered(known: KnownRun, name: str, last: int) -> Facts | None:
 
 def patience(known: KnownRun, last: int) -> int:
     """Give how long a reading may stay away: ten triggers, as the last readings came, and 10 s at least, in ticks."""
-    landing = known.root / "landing" / "a"
+    landing = landed_path(known.root)
     numbers = range(max(1, last - TRIGGERS), last + 1)
     closed = np.array([closed_at(landing, number) for number in numbers], dtype=np.int64)
     gaps = np.diff(closed)

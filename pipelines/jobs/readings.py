@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import open_driver
 from pipelines.engine.core import CoreEngine
-from pipelines.engine.epochs import EpochRunner
+from pipelines.engine.epochs import EpochRunner, nothing_else
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
+from pipelines.engine.resets import newest_reset
 from pipelines.engine.streaming import Gate, flow_query
+from pipelines.jobs.buffering import Buffering, open_buffers
 from pipelines.jobs.stream import open_feeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.engine.batch import SparkEngine
+    from pipelines.engine.buffers import Buffers
     from pipelines.engine.commits import Driver
     from pipelines.engine.stages import Engine
     from pipelines.jobs.backfill import Backfill
@@ -30,13 +33,13 @@ def land_readings(wanted: Backfill, start: int, readings: Sequence[int], final: 
         readings: closing readings, ascending, in ticks.
         final: arrival of the final punctuation, in the last sequence; None where the feed goes on.
     """
-    landing = Landing(wanted.landing)
+    landing = Landing(wanted.landing, settled_buffers(wanted))
     last = landing.last_reading()
-    lander = LiveLanding(
-        landing, wanted.flow, open_feeds(wanted.flow, wanted.base, landing), start if last is None else last
-    )
+    feeds = open_feeds(wanted.flow, wanted.base, wanted.root, landing)
+    lander = LiveLanding(landing, wanted.flow, feeds, start if last is None else last)
     for reading in readings:
         lander.land(start, reading, final if reading == readings[-1] else None)
+    lander.close()
     return landing
 
 
@@ -49,9 +52,33 @@ def runner_of(wanted: Backfill, driver: Driver, engine: Engine | None = None) ->
         engine: who runs the tasks; this process unless given.
     """
     core = engine or CoreEngine()
-    runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=lambda _: core)
+    buffers = settled_buffers(wanted)
+    runner = EpochRunner(
+        driver=driver,
+        flow=wanted.flow,
+        landing=wanted.landing,
+        engine=lambda _: core,
+        open=buffers.open if buffers else None,
+        doubt=buffers.doubt if buffers else nothing_else,
+        published=lambda _: cover(buffers),
+    )
     runner.finish_pending()
     return runner
+
+
+def cover(buffers: Buffers | None) -> None:
+    """Move what the last commit covers out of the buffers, where there are any."""
+    if buffers is not None:
+        buffers.cover()
+
+
+def settled_buffers(wanted: Backfill) -> Buffers | None:
+    """Give the buffers of a run whose flow has three, settled; in folders of the run."""
+    if wanted.flow.buffers == 1:
+        return None
+    buffers = open_buffers(wanted.root, Buffering(), lambda _: None)
+    buffers.settle()
+    return buffers
 
 
 def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final: int | None = None) -> None:
@@ -67,8 +94,9 @@ def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         land_readings(wanted, start, readings, final)
         runner = runner_of(wanted, driver)
+        since = newest_reset(driver.state())
         query = flow_query(
-            spark.session(), wanted.root, wanted.landing, runner.last_sequence(), 1, runner.advance, Gate()
+            spark.session(), wanted.root, wanted.landing, runner.last_sequence(), 1, runner.advance, Gate(), since
         )
         query.start(None)
         query.wait()

@@ -13,6 +13,7 @@ from pipelines.engine.lease import wall_ticks
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.quality import read_quality
 from pipelines.engine.readers import read_ledger, read_stream
+from pipelines.engine.tables import landed_path
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.counts import counted
 from pipelines.jobs.drawing import stream_words
@@ -157,7 +158,8 @@ def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     return [
         entry
         for entry in about.published
-        if entry.commit not in numbers
+        if entry.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}
+        and entry.commit not in numbers
         and not any(start <= entry.span.start and entry.span.end <= end for start, end in spans)
     ]
 
@@ -212,7 +214,7 @@ def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
     numbers = [number for entry in published for number in entry.sequences]
-    landed = [read_sequence(root / "landing" / "a", number) for number in numbers]
+    landed = [read_sequence(landed_path(root), number) for number in numbers]
     return [
         report.SourceFacts(
             name=name,

@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.places import MARGIN, MAX_BYTES, Apart
 from pipelines.jobs.failures import WrongUse
+from pipelines.operators.replay import BUFFERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +36,13 @@ class Settings:
     home: Path
     engine: str
     master: str
+    places: tuple[Path, ...] = ()
+    """Where the three buffers of flows with `buffers: 3` stand; folders of each run unless given."""
+    apart: Apart = Apart.FOLDER
+    max_bytes: int = MAX_BYTES
+    """What may wait in the buffers for a consistent state; when it is reached the sources wait."""
+    margin: int = MARGIN
+    """Sequences that stay in the buffers though a commit covers them."""
 
     @property
     def spark_log(self) -> Path:
@@ -85,7 +94,30 @@ def read_settings() -> Settings:
     if missing:
         raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
     home = Path(os.environ.get("PULSELINE_HOME", found["home"])).absolute()
-    return Settings(config=folder, home=home, engine=found["engine"], master=found["master"])
+    return Settings(config=folder, home=home, engine=found["engine"], master=found["master"], **_buffers(file, found))
+
+
+def _buffers(file: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Read where buffers stand, and how much they take.
+
+    Raises:
+        WrongUse: a setting is unknown or makes no sense.
+    """
+    said = found.get("buffers") or {}
+    known = {"places", "apart", "max_bytes", "margin"}
+    if not isinstance(said, dict) or said.keys() - known:
+        raise WrongUse(f"{file}: `buffers` must be a mapping of {', '.join(sorted(known))}; it is {said!r}")
+    places = tuple(Path(str(place)).absolute() for place in said.get("places") or ())
+    if len(places) not in {0, BUFFERS}:
+        raise WrongUse(f"{file}: `buffers: places` must name {BUFFERS} folders, or none; it names {len(places)}")
+    words = [each.value for each in Apart]
+    if said.get("apart", "folder") not in words:
+        raise WrongUse(f"{file}: `buffers: apart` must be {', '.join(words)}; it is {said['apart']!r}")
+    numbers = {name: said[name] for name in ("max_bytes", "margin") if name in said}
+    for name, number in numbers.items():
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise WrongUse(f"{file}: `buffers: {name}` must be a whole number above 0; it is {number!r}")
+    return {"places": places, "apart": Apart(said.get("apart", "folder")), **numbers}
 
 
 def flow_files(settings: Settings) -> list[Path]:

@@ -13,6 +13,8 @@ spare_pandas()
 # ruff: noqa: E402 - pyarrow must not be asked for anything before
 from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
+from pipelines.jobs.buffer_facts import buffer_lines, buffers_text
+from pipelines.jobs.counts import numbered
 from pipelines.jobs.known import KnownRun, open_run
 from pipelines.jobs.live_words import (
     live_lines,
@@ -82,10 +84,12 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     live = facts["live"]
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     labelled += live_lines(known, live, facts["now_at"]) if live else []
+    labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
     labelled += waits_lines(known, facts["awaited"])
     labelled += promise_lines(known, facts["promises"])
     lines = [f"{label:<11}{text}" for label, text in labelled]
     tables = [sources_text(known, live), ""] if live else []
+    tables += [buffers_text(facts["replay"]), ""] if facts["replay"] else []
     tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
     tables += ["last commits:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
@@ -194,7 +198,7 @@ def _commits_text(known: KnownRun, facts: Facts) -> str:
     rows = facts["commits"]
     columns = {
         "commit": [_numbers(row) for row in rows],
-        "span" if facts["live"] else "interval": [_span(known, row["kind"] == "epoch", row) for row in rows],
+        "span" if facts["live"] else "interval": [_span_of(known, row) for row in rows],
         "state": [_state(row) for row in rows],
         "landed": [f"{row['landed']:,}" for row in rows],
         "rows out": [f"{sum(row['rows'].values()):,}" for row in rows],
@@ -221,13 +225,20 @@ def _numbers(row: Facts) -> str:
     return str(row["commit"]) if row["first"] == row["commit"] else f"{row['first']}–{row['commit']}"
 
 
+def _span_of(known: KnownRun, row: Facts) -> str:
+    """Say what a commit covers; a reset covers nothing and stands at the state that the run went back to."""
+    if row["start"] == row["end"]:
+        return f"at {known.moments.text(row['end'])}"
+    return _span(known, row["kind"] == "epoch", row)
+
+
 def _state(row: Facts) -> str:
     if row["idle"]:
         return counted(row["commit"] - row["first"] + 1, "idle epoch")
     if row["superseded_by"]:
         return f"superseded by {row['superseded_by']}"
-    replaced = f", replaces {', '.join(map(str, row['supersedes']))}" if row["supersedes"] else ""
-    return f"{row['state']}{replaced}"
+    word = f"reset to {row['parent']}" if row["kind"] == "reset" else row["state"]
+    return f"{word}, replaces {numbered(row['supersedes'])}" if row["supersedes"] else str(word)
 
 
 def _milliseconds(row: Facts, name: str) -> str:

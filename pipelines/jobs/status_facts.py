@@ -10,6 +10,7 @@ from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
 from pipelines.engine.quality import read_quality
 from pipelines.jobs.awaited import awaited, held_rows
+from pipelines.jobs.buffer_facts import buffers_facts
 from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
 from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
@@ -53,6 +54,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "broken": _broken(known),
         "stale": _stale(known),
         "live": live_of(known, now),
+        "replay": buffers_facts(known.root, known.state),
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
@@ -179,14 +181,17 @@ def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[
 
 def command_for(known: KnownRun, row: Entry) -> str:
     """Spell the command that does a commit's work, or finishes it."""
-    return known.command("stream") if row.kind is CommitKind.EPOCH else known.run_command(*row.span)
+    return known.run_command(*row.span) if row.kind is CommitKind.INTERVAL else known.command("stream")
 
 
 def _stale(known: KnownRun) -> list[Facts]:
-    """Give runs of stale intervals that follow one another, and the command that runs each again."""
+    """Give runs of stale commits that follow one another, and the command that heals each.
+
+    Intervals are run again. A stream that began from an interval which was replaced goes back to what replaced it.
+    """
     spans: list[list[Entry]] = []
     for row in known.state.stale:
-        if spans and spans[-1][-1].span.end == row.span.start:
+        if spans and spans[-1][-1].span.end == row.span.start and spans[-1][-1].kind is row.kind:
             spans[-1].append(row)
         else:
             spans.append([row])
@@ -195,10 +200,17 @@ def _stale(known: KnownRun) -> list[Facts]:
             "start": rows[0].span.start,
             "end": rows[-1].span.end,
             "commits": [row.commit for row in rows],
-            "command": known.run_command(rows[0].span.start, rows[-1].span.end),
+            "command": _healing(known, rows),
         }
         for rows in spans
     ]
+
+
+def _healing(known: KnownRun, rows: Sequence[Entry]) -> str:
+    if rows[0].kind is CommitKind.INTERVAL:
+        return known.run_command(rows[0].span.start, rows[-1].span.end)
+    ends = {row.span.end: row.commit for row in known.state.published if row.kind is CommitKind.INTERVAL}
+    return known.command("reset", "--to", str(ends[rows[0].span.start]))
 
 
 def _shown(known: KnownRun) -> list[list[Entry]]:

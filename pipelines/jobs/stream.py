@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,21 +15,27 @@ from pipelines.engine.clock import DEFAULT_MAX_JUMP, wall_now
 from pipelines.engine.columns import instant_text
 from pipelines.engine.commits import CommitLog, Driver, open_driver
 from pipelines.engine.core import CoreEngine
-from pipelines.engine.epochs import EpochRunner
+from pipelines.engine.epochs import EpochRunner, nothing_else
 from pipelines.engine.history import CommitKind
-from pipelines.engine.inbox import open_inboxes
 from pipelines.engine.landing import Landing
+from pipelines.engine.landing_errors import BuffersLostError
 from pipelines.engine.lease import Claim
+from pipelines.engine.live_feeds import open_live
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.recording import open_recordings
-from pipelines.engine.streaming import Gate, LiveQuery, flow_query, landing_query
+from pipelines.engine.resets import newest_reset
+from pipelines.engine.streaming import Gate, LiveQuery, flow_query, forget_checkpoints, landing_query
+from pipelines.engine.tables import landed_path
 from pipelines.flows.durations import parse
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Clock
+from pipelines.jobs.buffering import Buffering, open_buffers
 from pipelines.jobs.counts import counted
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.fitting import fitting_payloads
+from pipelines.jobs.metrics import EVERY as METRICS_EVERY
+from pipelines.jobs.metrics import write_metrics
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -38,8 +45,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.batch import SparkEngine
+    from pipelines.engine.buffers import Buffers
     from pipelines.engine.history import Entry
-    from pipelines.engine.inbox import Inbox
+    from pipelines.engine.live_feed import LiveFeed
     from pipelines.engine.recording import Recording
     from pipelines.flows.model import Flow
 
@@ -72,6 +80,8 @@ class Live:
     after_backfill: bool = False
     most_sequences: int = MOST_SEQUENCES
     claim: Claim = Claim.ASK
+    buffering: Buffering = field(default_factory=Buffering)
+    accept_loss: bool = False
 
 
 @dataclass
@@ -96,9 +106,14 @@ class Figures:
         for name, found in newest.items() if isinstance(newest, dict) else ():
             self.newest.setdefault(name, {}).update(found)
 
-    def line(self, reading: int | None) -> str:
-        """Say what the stream does now, in one line."""
-        if not self.commits:
+    def line(self, reading: int | None, full: str = "") -> str:
+        """Say what the stream does now, in one line.
+
+        Args:
+            reading: the newest, in ticks.
+            full: why the sources wait, where they do.
+        """
+        if not self.commits and not full:
             return "starting: the first reading, then the first epoch"
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
@@ -108,6 +123,7 @@ class Figures:
         last = list(self.flow.streams)[-1]
         newest = self.newest.get(last, {})
         parts = [
+            f"waits: {full}" if full else "",
             f"reading {instant_text(reading)[:19]}Z" if reading is not None else "no reading yet",
             f"{rows / span:,.0f} rows/s",
             f"{len(recent) / span:.1f} commits/s",
@@ -132,16 +148,19 @@ class Session:
         """Find where the tables stand, and finish what an earlier driver left."""
         self.live, self.driver, self.tell = live, driver, tell
         self.figures = Figures(live.flow)
-        self.asked = threading.Event()
-        self.landing = Landing(live.root / "landing" / "a")
+        self.asked, self.stopping = threading.Event(), threading.Event()
+        self.buffers, self.lost = self._settled()
+        self.landing = Landing(landed_path(live.root), self.buffers)
         self.runner = EpochRunner(
             driver=driver,
             flow=live.flow,
-            landing=live.root / "landing" / "a",
+            landing=landed_path(live.root),
             engine=self._engine,
             now=self._now,
             blind=self._blind,
             published=self.figures.add,
+            open=self.buffers.open if self.buffers else None,
+            doubt=self.buffers.doubt if self.buffers else nothing_else,
         )
         self._core = CoreEngine()
         pending = self.runner.finish_pending()
@@ -151,9 +170,39 @@ class Session:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
         self.start = self._first_reading()
-        feeds = open_feeds(live.flow, live.base, self.landing)
+        feeds = open_feeds(live.flow, live.base, live.root, self.landing, tell)
         watching = Driver(live.root, live.flow.name, CommitLog(live.root), driver.token)
-        self.lander = LiveLanding(self.landing, live.flow, feeds, self.start, held=watching.state)
+        self.lander = LiveLanding(
+            self.landing,
+            live.flow,
+            feeds,
+            self.start,
+            held=watching.state,
+            stopped=self.stopping.is_set,
+            lost=self.lost,
+        )
+
+    def _settled(self) -> tuple[Buffers | None, tuple[int, int] | None]:
+        """Give the buffers of a flow that has any, whole and alike, and what was given up of them just now.
+
+        Raises:
+            BuffersLostError: none may speak for what no commit covers, and nobody accepted that.
+        """
+        live = self.live
+        if live.flow.buffers == 1:
+            return None, None
+        buffers = open_buffers(live.root, live.buffering, self.tell)
+        try:
+            buffers.settle()
+        except BuffersLostError:
+            if not live.accept_loss:
+                raise
+        else:
+            return buffers, None
+        lost = buffers.accept_loss()
+        forget_checkpoints(live.root)
+        self.tell(f"sequences {lost[0]} to {lost[1]} are given up; the ledger keeps it" if lost else "nothing is lost")
+        return buffers, lost
 
     def _first_reading(self) -> int:
         """Give the reading to go on from: where the landing stands, or where the run is to begin.
@@ -162,7 +211,7 @@ class Session:
             WrongUse: the run has a backfill that was not asked to be gone on from, or no beginning is known.
         """
         live, tip = self.live, self.driver.state().tip
-        if tip is not None and tip.kind is not CommitKind.EPOCH and not live.after_backfill:
+        if tip is not None and tip.kind is CommitKind.INTERVAL and not live.after_backfill:
             raise WrongUse(
                 f"this run was backfilled up to {instant_text(tip.span.end)}: add --after-backfill to go on from "
                 "there, or --run NAME for a run of its own"
@@ -205,17 +254,20 @@ class Session:
         flow = flow_query(
             spark,
             live.root,
-            live.root / "landing" / "a",
+            landed_path(live.root),
             self.runner.last_sequence(),
             live.most_sequences,
             self._advance,
             gate,
+            newest_reset(self.driver.state()),
         )
         return landing, flow
 
     def _advance(self, after: int, upto: int) -> None:
         self.runner.advance(after, upto)
         self.driver.keep_house(every=HOUSE_EVERY)
+        if self.buffers is not None:
+            self.buffers.cover()
 
     def caught_up(self) -> bool:
         """Say whether everything that can be landed is landed and published."""
@@ -230,7 +282,21 @@ class Session:
             BaseException: what ended a query.
         """
         landing, flow = self.queries()
+        if self.landing.final is not None:
+            # The stream has ended: what a reset took back is played again, and nothing else comes in.
+            flow.start(None)
+            flow.wait()
+            return
+        self.lander.listen()
+        try:
+            self._run(landing, flow)
+        finally:
+            self.lander.close()
+
+    def _run(self, landing: LiveQuery, flow: LiveQuery) -> None:
         if self.live.available_now:
+            if any(source.feed.kind == "socket" for source in self.live.flow.sources.values()):
+                raise WrongUse("--available-now takes what is there and ends, and a socket never says what is: --for 10m")
             # A file counts as complete when two readings in a row saw it alike, so a folder is looked at twice.
             for query in (landing, landing, flow) if self.live.flow.clock is Clock.WALL else (landing, flow):
                 query.start(None)
@@ -242,36 +308,50 @@ class Session:
             self._watch(landing, flow)
         finally:
             self.tell("stopping: the epoch under way ends, then nothing is left to do")
+            self.stopping.set()
             landing.stop()
             flow.stop()
         for query in (landing, flow):
             query.failed()
 
     def _watch(self, landing: LiveQuery, flow: LiveQuery) -> None:
-        begun = said = time.monotonic()
+        begun = said = measured = time.monotonic()
         while landing.running and flow.running and not self.asked.wait(0.2):
             now = time.monotonic()
             if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
-                self.tell(self.figures.line(self.lander.last))
+                self.tell(self.figures.line(self.lander.last, self.lander.full))
                 said = now
+            if now - measured >= METRICS_EVERY:
+                with suppress(OSError):
+                    write_metrics(self.live.flow.name, self.live.root.name, self.live.root)
+                measured = now
             if self.live.lasts is not None and now - begun >= self.live.lasts:
                 return
             if self.live.until_caught_up and self.caught_up():
                 return
 
 
-def open_feeds(flow: Flow, base: Path, landing: Landing) -> Mapping[str, Recording | Inbox]:
-    """Open the feeds of a flow: folders under the wall clock, recordings under a simulated one.
+def open_feeds(
+    flow: Flow, base: Path, root: Path, landing: Landing, tell: Callable[[str], None] = lambda _: None
+) -> Mapping[str, Recording | LiveFeed]:
+    """Open the feeds of a flow: live ones under the wall clock, recordings under a simulated one.
+
+    Args:
+        flow: validated.
+        base: the folder that the feeds' paths are relative to.
+        root: the run's folder.
+        landing: what is landed already.
+        tell: told a line when a connection changes.
 
     Raises:
         WrongUse: the streams do not go together with the feeds' columns.
     """
-    feeds: Mapping[str, Recording | Inbox]
+    feeds: Mapping[str, Recording | LiveFeed]
     if flow.clock is Clock.RECORDED:
         feeds = open_recordings(flow, base)
     else:
         payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
-        feeds = open_inboxes(flow, base, payloads)
+        feeds = open_live(flow, base, root, payloads, tell)
     fitting_payloads(flow, {name: feed.schema for name, feed in feeds.items()})
     return feeds
 
@@ -318,6 +398,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
     available_now: bool,  # noqa: FBT001 - the command's flag
     after_backfill: bool,  # noqa: FBT001 - the command's flag
     take_over: bool,  # noqa: FBT001 - the command's flag
+    accept_loss: bool,  # noqa: FBT001 - the command's flag
     params: Sequence[str],
     echo: Callable[[str], None],
 ) -> None:
@@ -343,7 +424,11 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         available_now=available_now,
         after_backfill=after_backfill,
         claim=Claim.TAKE_OVER if take_over else Claim.ASK,
+        buffering=Buffering.of(settings),
+        accept_loss=accept_loss,
     )
+    for warning in () if flow.buffers == 1 else live.buffering.warnings(root):
+        echo(f"warning: {warning}")
     echo(f"{flow.name} live into run `{run}`: Spark starts, which takes some seconds; Ctrl-C stops it cleanly")
     try:
         figures = run_live(live, echo)

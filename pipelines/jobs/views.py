@@ -19,7 +19,7 @@ from expectations.views import View, Views
 from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.readers import read_carry, rows_of
-from pipelines.engine.tables import ledger_path, stream_path
+from pipelines.engine.tables import landed_path, ledger_path, stream_path
 from pipelines.engine.tasks import carry_key
 from pipelines.jobs.counts import counted
 from pipelines.jobs.earlier import before
@@ -112,7 +112,7 @@ def _view(spark: SparkSession, flow: Flow, root: Path, name: str, judged: Judged
 
 def _landed(spark: SparkSession, root: Path, source: str, judged: Judged) -> DataFrame:
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
-    sequences = [read_sequence(root / "landing" / "a", number) for number in numbers]
+    sequences = [read_sequence(landed_path(root), number) for number in numbers]
     files = [str(each.folder / each.sources[source].file) for each in sequences if each.sources[source].file]
     return _read(spark, files, LANDED)
 

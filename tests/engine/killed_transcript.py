@@ -1,6 +1,6 @@
 """A document as a stream in a process of its own, for tests that kill it.
 
-killed_transcript.py FOLDER OPERATOR RANK POINT SKIP   # epochs over all steps; die at a point, come past it SKIP times
+killed_transcript.py FOLDER KIND RANK POINT SKIP   # epochs over all steps; die at a point, come past it SKIP times
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ import sys
 from pathlib import Path
 
 from pipelines.engine.commits import Driver
+from tests.engine.shared_transcripts import shared
 from tests.engine.streamed_transcripts import Driven, Live, longest
-from tests.engine.test_transcripts_on_engines import shared
 from tests.jobs.killed_backfill import before, lay_in_wait
 
 PER_OPERATOR = 3
 
 
-def chosen(folder: Path, operator: str, rank: int) -> Live:
-    """Give one of the longest documents of an operator, with those that share its flow."""
-    return longest(shared(folder, 1), operator, PER_OPERATOR)[rank]
+def chosen(folder: Path, kind: str, rank: int) -> Live:
+    """Give one of the longest documents of an operator, or of imports, with those that share its flow."""
+    return longest(shared(folder, 1), kind, PER_OPERATOR)[rank]
 
 
 def main() -> None:
     """Do what the arguments say."""
-    folder, operator, rank, point, skip = sys.argv[1:]
-    live = chosen(Path(folder), operator, int(rank))
+    folder, kind, rank, point, skip = sys.argv[1:]
+    live = chosen(Path(folder), kind, int(rank))
     engine = lay_in_wait(point, int(skip))
     if point == "unpublished":
         Driver.written_and_published = before(Driver.written_and_published, int(skip))  # type: ignore[method-assign]

@@ -23,9 +23,10 @@ from pipelines.engine.landing import land_reading
 from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.stamping import LANDED_LEDGER
 from pipelines.engine.streaming import Gate, flow_query
+from pipelines.engine.tables import landed_path
 from pipelines.engine.tasks import carry_key
 from pipelines.operators.rows import Kind
-from tests.engine.test_transcripts_on_engines import PAYLOAD, SOURCE, Shared, plain, told
+from tests.engine.shared_transcripts import Shared, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing_files import Spans
     from pipelines.engine.stages import Engine
     from tests.conftest import LentSpark
-    from tests.engine.test_transcripts_on_engines import Told
+    from tests.engine.shared_transcripts import Told
     from tests.transcripts_model import Transcript
 
 CORE = CoreEngine()
@@ -72,7 +73,7 @@ class Live:
     @property
     def landing(self) -> Path:
         """Give the folder of the sequences."""
-        return self.root / "landing" / "a"
+        return landed_path(self.root)
 
     @cached_property
     def readings(self) -> list[int]:
@@ -92,7 +93,7 @@ class Live:
     @property
     def start(self) -> int:
         """Give the reading before the first."""
-        if self.group.documents[0].operator == "metronome":
+        if self.group.operator == "metronome":
             return self.group.start
         return min([self.group.start, *(start for start, _ in self._blind)])
 
@@ -102,15 +103,19 @@ class Live:
 
     def land(self) -> None:
         """Close a sequence at each reading."""
-        rows = self.group.landed()
-        arrivals, ends = ticks(rows["arrival"]), self.group.documents[0].ends
+        ends, rows = self.group.documents[0].ends, {name: self.group.landed(name) for name in self.group.sources}
         for number, (start, end) in enumerate(pairwise([self.start, *self.readings]), 1):
-            came = rows.filter(pa.array((arrivals >= start) & (arrivals < end)))
-            facts = (PAYLOAD, came, LANDED_LEDGER.empty_table(), content_hash(came), "", declared(SOURCE))
+            arrived = {name: self._arrived(name, table, start, end) for name, table in rows.items()}
             deaf = tuple((max(a, start), min(b, end)) for a, b in self._blind if a < end and b > start)
             final = ends if end == self.readings[-1] else None
-            arrived = {"rows": Arrived(*facts)}
-            land_reading(self.landing, number, self.group.flow, start, end, arrived, {"rows": deaf}, final)
+            blind = dict.fromkeys(rows, deaf)
+            land_reading(self.landing, number, self.group.flow, start, end, arrived, blind, final)
+
+    def _arrived(self, name: str, rows: pa.Table, start: int, end: int) -> Arrived:
+        arrivals = ticks(rows["arrival"])
+        came = rows.filter(pa.array((arrivals >= start) & (arrivals < end)))
+        payload, spelled = self.group.payloads[name], declared(self.group.sources[name])
+        return Arrived(payload, came, LANDED_LEDGER.empty_table(), content_hash(came), "", spelled)
 
     def runner(self, driver: Driver, engine: Engine = CORE) -> EpochRunner:
         """Give what runs epochs under a lease, with the pending commit finished."""
@@ -151,11 +156,11 @@ class Live:
         key = carry_key(self.group.flow.streams["s"], "held")
         held = read_carry(self.root, "s", "held", state.tip.commit, key=key, state=state)
         ledger = read_ledger(self.root, state=state)
-        return told(self.group, *(plain(table) for table in (*streams, ledger, held)))
+        return self.group.told(*(plain(table) for table in (*streams, ledger, held)))
 
 
-def longest(groups: list[Shared], operator: str, count: int, *, most: int = 100) -> list[Live]:
-    """Choose the runs of an operator with the most steps, but at most so many."""
-    found = [Live(group) for group in groups if group.documents[0].operator == operator]
+def longest(groups: list[Shared], kind: str, count: int, *, most: int = 100) -> list[Live]:
+    """Choose the runs of an operator, or of imports, with the most steps, but at most so many."""
+    found = [Live(group) for group in groups if group.kind == kind]
     few = [live for live in found if len(live.readings) <= most]
     return sorted(few, key=lambda live: (-len(live.readings), live.group.documents[0].name))[:count]

@@ -296,7 +296,7 @@ def test_a_landing_knows_all_that_its_sequences_say(tmp_path: Path) -> None:
     assert watcher.after(1) == tuple(made)
     assert (watcher.last_id, watcher.last_reading(), watcher.last_reading("interval")) == (3, 30, None)
     assert watcher.sequence(2) == made[0]
-    assert len(watcher.known("rows")) == 1
+    assert len(watcher.known("rows").files) == 1
     assert watcher.final is None
     with pytest.raises(SequenceBrokenError):
         watcher.sequence(4)

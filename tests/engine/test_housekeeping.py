@@ -93,7 +93,9 @@ def commits_seen(root: Path) -> list[int]:
 # --- the log is followed
 
 ACTS = st.lists(
-    st.tuples(st.sampled_from(["interval", "epoch", "idle", "fold", "lease"]), st.integers(0, 5), st.integers(1, 2)),
+    st.tuples(
+        st.sampled_from(["interval", "epoch", "idle", "fold", "lease", "reset"]), st.integers(0, 5), st.integers(1, 2)
+    ),
     max_size=14,
 )
 
@@ -110,6 +112,8 @@ def act(rows: list[Entry], name: str, start: int, length: int) -> None:
     ahead = Span(tip.span.end, tip.span.end + 1) if tip else Span(0, 1)
     if name == "lease":
         stamped(rows, steps.hold(state, {"pid": start}))
+    elif name == "reset":
+        stamped(rows, steps.reset(state, state.next_number, start))
     elif name == "idle":
         stamped(rows, steps.idle(state, state.next_number, ahead, sequences=[1], counts={}))
     else:

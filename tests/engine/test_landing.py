@@ -25,7 +25,7 @@ from pipelines.engine.columns import times
 from pipelines.engine.content import content_hash
 from pipelines.engine.csv_feed import UNREADABLE
 from pipelines.engine.keys import KeyTypeError, bucket_of, canonical_keys
-from pipelines.engine.landing import land_interval
+from pipelines.engine.landing import land_interval, landed_content
 from pipelines.engine.landing_errors import (
     ColumnMissingError,
     ColumnTypeError,
@@ -108,10 +108,8 @@ def test_the_week_of_flights_lands_with_its_known_figures(tmp_path: Path, flight
     assert Counter((row["reason"], row["action"]) for row in lines) == {("no_arrival", "dropped"): 35}
     assert all(row["landed_at"] == row["event_time"] for row in lines)
     together = land_interval(tmp_path / "week", flow, closed[0].start, closed[-1].end, feeds)
-    parts = sum(
-        (sequence.sources["departures"].content for sequence in closed[1:]), closed[0].sources["departures"].content
-    )
-    assert together.sources["departures"].content == parts
+    first, *others = (landed_content(sequence)["departures"] for sequence in closed)
+    assert landed_content(together)["departures"] == sum(others, first)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_rows_stand_in_buckets_in_the_order_of_arrival_and_place(tmp_path: Path)
         order = list(zip(mine["arrival"].to_pylist(), mine["place"].to_pylist(), strict=True))
         assert order == sorted(order)
         assert set(bucket_of(canonical_keys([mine["key"]]), 4).tolist()) <= {bucket}
-        for ((path, groups),) in sequence.inputs("rows", bucket):
+        for ((path, groups),) in sequence.inputs("rows", bucket):  # type: ignore[misc]
             assert pq.ParquetFile(path).read_row_groups(list(groups)).equals(mine)
     cut = sequence.sources["rows"].row_groups
     assert sum(group.rows for group in cut) == 5

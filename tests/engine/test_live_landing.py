@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine import live_landing
-from pipelines.engine.inbox import open_inboxes
 from pipelines.engine.landing import Landing
+from pipelines.engine.live_feeds import open_live
 from pipelines.engine.live_landing import LiveLanding, StreamEndedError
 from pipelines.flows.reading import read_flow
 
@@ -40,7 +40,7 @@ def flow(tmp_path: Path) -> Flow:
 def begun(tmp_path: Path, flow: Flow, start: int, now: int, patch: pytest.MonkeyPatch) -> LiveLanding:
     """Give the landing of a process that begins at `now`."""
     patch.setattr(live_landing, "wall_now", lambda: now)
-    return LiveLanding(Landing(tmp_path / "landing"), flow, open_inboxes(flow, tmp_path, {}), start)
+    return LiveLanding(Landing(tmp_path / "landing"), flow, open_live(flow, tmp_path, tmp_path, {}), start)
 
 
 def blind(lander: LiveLanding, reading: int) -> tuple[tuple[int, int], ...]:

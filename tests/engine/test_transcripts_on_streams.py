@@ -15,18 +15,36 @@ import pytest
 from pipelines.engine.history import State
 from pipelines.engine.readers import log_state
 from tests.engine.killed_transcript import PER_OPERATOR, chosen
+from tests.engine.shared_transcripts import assert_told, shared
 from tests.engine.streamed_transcripts import Cut, Driven, Live, longest
-from tests.engine.test_transcripts_on_engines import assert_told, shared
 from tests.jobs.test_kills import assert_nothing_twice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _pytest.mark.structures import ParameterSet
+
     from tests.conftest import LentSpark
-    from tests.engine.test_transcripts_on_engines import Shared, Told
+    from tests.engine.shared_transcripts import Shared, Told
 
 CHECKOUT = Path(__file__).parents[2]
-OPERATORS = ("heartbeat", "metronome", "merge", "advance_time")
+TIMED = ("heartbeat", "metronome", "merge", "advance_time")
+RELATING = ("import", "union", "join", "window")
+PASSING = ("filter", "project", "shift_time", "alter_duration")
 POINTS = ("intent", "adding", "unpublished")
 """Where the documents of an operator are killed, one each."""
+KILLED = [*product(TIMED, range(PER_OPERATOR)), ("union", 0), ("join", 1), ("window", 2)]
+KILLED_TOO = [case for case in product(RELATING, range(PER_OPERATOR)) if case not in KILLED]
+KILLED_TOO += [(kind, 0) for kind in PASSING]
+
+
+def exhaustive(cases: Iterable[object]) -> list[ParameterSet]:
+    """Leave cases to `make check-all`."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.exhaustive) for case in cases
+    ]
+
+
 FEW_STEPS = 6
 
 
@@ -67,19 +85,19 @@ def test_most_steps_are_commits_of_their_own(tmp_path: Path) -> None:
     assert sum(len(live.readings) for live in lives) > 0.85 * sum(len(live.group.documents[0].steps) for live in lives)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_transcripts_hold_as_a_query_on_spark(tmp_path: Path, spark: LentSpark, operator: str) -> None:
-    (live,) = longest(shared(tmp_path, 2), operator, 1, most=FEW_STEPS)
+@pytest.mark.parametrize("kind", [*TIMED, *RELATING, *exhaustive(PASSING)])
+def test_transcripts_hold_as_a_query_on_spark(tmp_path: Path, spark: LentSpark, kind: str) -> None:
+    (live,) = longest(shared(tmp_path, 2), kind, 1, most=FEW_STEPS)
     live.land()
     live.query(spark)
     assert len(log_state(live.root).published) == len(live.readings)
     assert_told([live.group], live.told())
 
 
-def killed(folder: Path, operator: str, rank: int, point: str, skip: int) -> None:
+def killed(folder: Path, kind: str, rank: int, point: str, skip: int) -> None:
     """Run documents in a process that dies at a point."""
     died = subprocess.run(
-        [sys.executable, "-m", "tests.engine.killed_transcript", str(folder), operator, str(rank), point, str(skip)],
+        [sys.executable, "-m", "tests.engine.killed_transcript", str(folder), kind, str(rank), point, str(skip)],
         cwd=CHECKOUT,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
@@ -89,12 +107,11 @@ def killed(folder: Path, operator: str, rank: int, point: str, skip: int) -> Non
     assert died.returncode == -signal.SIGKILL, died.stderr
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("rank", range(PER_OPERATOR))
-def test_transcripts_hold_through_a_kill(tmp_path: Path, operator: str, rank: int) -> None:
-    live = chosen(tmp_path, operator, rank)
+@pytest.mark.parametrize(("kind", "rank"), [*KILLED, *exhaustive(KILLED_TOO)])
+def test_transcripts_hold_through_a_kill(tmp_path: Path, kind: str, rank: int) -> None:
+    live = chosen(tmp_path, kind, rank)
     half = len(live.readings) // 2
-    killed(tmp_path, operator, rank, POINTS[rank], half)
+    killed(tmp_path, kind, rank, POINTS[rank], half)
     state = log_state(live.root)
     assert state.pending is not None
     assert state.pending.state is State.INTENT

@@ -57,7 +57,7 @@ def test_what_is_no_such_day_is_refused(read: Read, top: str, said: str) -> None
 
 def test_a_folder_under_the_real_clock_holds_no_span(read: Read) -> None:
     sources = "  d: {feed: {folder: in, format: csv, types: {k: string, t: timestamp}}, key: k, time: t}\n"
-    with pytest.raises(FlowError, match="`ends` beside a folder"):
+    with pytest.raises(FlowError, match="`ends` beside a live source"):
         read(sources=sources, top="ends: 2013-01-01\n")
 
 

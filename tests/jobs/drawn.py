@@ -171,6 +171,54 @@ def _edges(draw: st.DrawFn) -> tuple[str, str]:
     return _source("rows", "gate", ", shape: edge, edge: edge, event_id: event"), streams
 
 
+def _shaped(draw: st.DrawFn, name: str) -> tuple[str, str]:
+    """Draw the shape of a source's events; give the source, and a projection to what all shapes have in common."""
+    shape = draw(st.sampled_from(SHAPES))
+    staying = "" if shape == SHAPES[0] else "event: event, "
+    return _source(name, "gate", shape), f"columns: {{{staying}number: number, weight: weight}}"
+
+
+SHAPES = (", shape: edge, edge: edge, event_id: event", ", shape: interval, end: until", "")
+
+
+def _meetings(draw: st.DrawFn) -> tuple[str, str]:
+    """Two sources, one under CTIs of its own, the other under those that it imports, united and joined."""
+    by = draw(st.sampled_from(["", "by: key, "]))
+    bound = draw(st.sampled_from([f"late: {late}" for late in ("drop", "adjust")] + [_promises(draw)]))
+    (rows, one), (others, other) = _shaped(draw, "rows"), _shaped(draw, "others")
+    streams = (
+        f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n"
+        f"  bound: {{advance_time: others, {by}import: punctual, {bound}}}\n"
+        f"  each: {{advance_time: others, by: key, import: punctual, late: divert}}\n"
+        f"  left: {{project: punctual, {one}}}\n"
+        f"  right: {{project: bound, {other}}}\n"
+        f"  both: {{union: [left, right]}}\n"
+        f"  paired: {{project: bound, columns: {{{'' if SHAPES[0] in others else 'event: event, '}other: number}}}}\n"
+        f"  pairs: {{join: [left, paired], on: event}}\n"
+    )
+    return rows + others, streams
+
+
+def _windows(draw: st.DrawFn) -> tuple[str, str]:
+    """Windows over events of every shape, as they are and filtered, moved and of one length."""
+    (rows, _), by = _shaped(draw, "rows"), draw(st.sampled_from(["", "by: key, "]))
+    where = draw(st.sampled_from(["weight > 0.5", "line >= 0 OR weight IS NULL", "event <> 'a'"]))
+    measures = (
+        "{n: count, known: count(weight), total: sum(number), low: min(weight), most: max(line), mean: mean(weight)}"
+    )
+    streams = (
+        f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n"
+        f"  wins: {{window: punctual, size: {draw(SPANS)}, hop: {draw(SPANS)}, group: line, measures: {measures}}}\n"
+        f"  some: {{filter: punctual, where: {where}}}\n"
+        f"  later: {{shift_time: some, shift: {draw(st.sampled_from(['3s', '-2s']))}}}\n"
+        f"  long: {{alter_duration: later, duration: {draw(SPANS)}}}\n"
+        f"  full: {{window: long, size: {draw(SPANS)}, measures: {{n: count, first: min(number)}}}}\n"
+    )
+    return rows, streams
+
+
+SPANS = st.sampled_from(["2s", "5s", "13s"])
+
 KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "chain": _chain,
     "groups": _groups,
@@ -178,6 +226,8 @@ KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "set aside": _aside,
     "intervals": _intervals,
     "edges": _edges,
+    "meetings": _meetings,
+    "windows": _windows,
 }
 
 

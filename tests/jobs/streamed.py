@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import open_driver
@@ -33,7 +34,7 @@ def streamed(  # noqa: PLR0913 - everything that must not matter
     final: int | None = None,
     restart: Restart = Restart.NEVER,
     engine: Engine | None = None,
-    most: int = 1,
+    most: int | Sequence[int] = 1,
 ) -> None:
     """Land a sequence a reading and run epochs of up to `most` sequences over them.
 
@@ -46,19 +47,19 @@ def streamed(  # noqa: PLR0913 - everything that must not matter
         final: arrival of the final punctuation.
         restart: how often the driver is a new one.
         engine: who runs the tasks; this process unless given.
-        most: sequences in one epoch.
+        most: sequences in one epoch, or in each of several, which then take turns.
     """
-    wanted = here.wanted(run, buckets=buckets)
+    wanted, lengths = here.wanted(run, buckets=buckets), cycle([most] if isinstance(most, int) else most)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, start, readings, final).last_id
         runner = runner_of(wanted, driver, engine)
         while restart is Restart.NEVER and runner.last_sequence() < last:
             done = runner.last_sequence()
-            runner.advance(done, min(done + most, last))
+            runner.advance(done, min(done + next(lengths), last))
     while restart is Restart.EVERY_EPOCH:
         with open_driver(wanted.root, flow=wanted.flow.name) as driver:
             runner = runner_of(wanted, driver, engine)
             done = runner.last_sequence()
             if done >= last:
                 return
-            runner.advance(done, min(done + most, last))
+            runner.advance(done, min(done + next(lengths), last))

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pipelines.engine.history import State
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError
-from pipelines.engine.tables import data_tables
+from pipelines.engine.tables import data_tables, landed_path
 from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def test_killed_again_and_again(here: Trial) -> None:
 
 def test_killed_while_landing_and_run_again(here: Trial) -> None:
     killed(here, "landing", "landing", 1)
-    landed = here.root("landing") / "landing" / "a" / "00000002"
+    landed = landed_path(here.root("landing")) / "00000002"
     assert (landed / "parcels.parquet").exists()
     assert not (landed / "manifest.json").exists()
     assert pending(here, "landing") is None, "an interval is announced when it has landed"

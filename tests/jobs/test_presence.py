@@ -11,6 +11,7 @@ import pytest
 from pipelines.engine import live_landing
 from pipelines.engine.commits import open_driver
 from pipelines.engine.manifests import MANIFEST, sequence_folder
+from pipelines.engine.tables import landed_path
 from pipelines.jobs import presence
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import RANGE, closed_at
@@ -76,11 +77,11 @@ def since(instant: int) -> float:
 
 
 def closed(stage: Stage) -> int:
-    return closed_at(root_of(stage) / "landing" / "a", stage_last(stage))
+    return closed_at(landed_path(root_of(stage)), stage_last(stage))
 
 
 def stage_last(stage: Stage) -> int:
-    return len(list((root_of(stage) / "landing" / "a").glob("0*")))
+    return len(list((landed_path(root_of(stage))).glob("0*")))
 
 
 def test_a_recorded_feed_under_a_backfill_is_recorded(ran: House) -> None:
@@ -148,7 +149,7 @@ def test_a_landing_that_stopped_ticking_is_no_silence(doors: Stage) -> None:
 
 def test_readings_that_come_seldom_are_waited_for_as_long_as_ten_of_them_take(doors: Stage) -> None:
     doors.play(hours(1, 2, 3, 4))
-    landing = root_of(doors) / "landing" / "a"
+    landing = landed_path(root_of(doors))
     for number, at in ((1, 100), (2, 102), (3, 104), (4, 190)):
         os.utime(sequence_folder(landing, number) / MANIFEST, (at, at))
     known = open_run("doors", "main")

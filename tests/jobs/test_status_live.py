@@ -17,6 +17,7 @@ from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.manifests import MANIFEST
+from pipelines.engine.tables import landed_path
 from pipelines.jobs import live_facts
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_closed, live_of
@@ -61,9 +62,9 @@ class Stage:
         root = settings.root(self.name)
         engine = CoreEngine()
         with open_driver(root, flow=self.name) as driver:
-            landing = Landing(root / "landing" / "a")
+            landing = Landing(landed_path(root))
             last = landing.last_reading() or self.start
-            lander = LiveLanding(landing, flow, open_feeds(flow, settings.feeds_base(flow), landing), last)
+            lander = LiveLanding(landing, flow, open_feeds(flow, settings.feeds_base(flow), root, landing), last)
             runner = EpochRunner(
                 driver=driver, flow=flow, landing=landing.path, engine=lambda _: engine, now=lambda: (readings[-1], 1.0)
             )

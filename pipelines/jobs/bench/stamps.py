@@ -36,7 +36,7 @@ FLOW = f"""\
 flow: bench
 buckets: 1
 sources:
-  rows: {{feed: {{parquet: "*.parquet"}}, key: device, time: time, arrival: seen}}
+  rows: {{feed: {{parquet: "*.parquet", landing: reference}}, key: device, time: time, arrival: seen}}
 streams:
   out: {{advance_time: rows, every: {{events: {EVENTS}}}, delay: {DELAY // TICKS_PER_SECOND}s, late: drop}}
 """

@@ -1,0 +1,414 @@
+"""Three buffers of closed sequences, each on storage of its own: IBM's ReplayableStart, durable, bounded and measured.
+
+A sequence is in a buffer wholly or not at all, for its manifest is written last. The first closed manifest decides what
+a sequence is; the others get copies of it. Whoever reads asks the selector, which gives a sequence out of a buffer that
+may speak and whose files hold the very bytes that landed. A buffer that is found otherwise is quarantined, told of,
+and rebuilt from another; it speaks again when a commit has been published since, not before.
+
+What a published commit covers is moved to the landing's history, and leaves the buffers but for a margin.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipelines.engine.clock import wall_now
+from pipelines.engine.depth import Measured, measure, numbers_in, size_of
+from pipelines.engine.landing_errors import (
+    AllMovedError,
+    BuffersLostError,
+    LandingError,
+    NoRoomError,
+    ReferenceBrokenError,
+    SequenceBrokenError,
+)
+from pipelines.engine.manifests import (
+    MANIFEST,
+    check_files,
+    close_copy,
+    closed_in,
+    load_from,
+    verify,
+)
+from pipelines.engine.places import MARGIN, MAX_BYTES, Health, Record, is_marked, mark, read_record, write_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from pipelines.engine.sequence import Sequence
+
+NAMES = ("a", "b", "c")
+REBUILD_EVERY = 5.0
+"""Seconds between two attempts to rebuild a buffer whose storage does not take it."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+GONE = "its folder has been removed or emptied"
+
+
+class Buffers:
+    """The three buffers of a run, for the one process that holds its lease; its threads may share one.
+
+    Args:
+        landed: the run's folder of history; the record of the buffers lies in it.
+        places: folder of each buffer, by name.
+        consistent: gives the newest published commit, and the last sequence that it covers.
+        tell: told of everything that goes wrong and comes right again.
+        margin: covered sequences that stay.
+        max_bytes: of sequences that nothing covers; more are not taken.
+    """
+
+    def __init__(  # noqa: PLR0913 - what buffers are made of
+        self,
+        landed: Path,
+        places: Mapping[str, Path],
+        consistent: Callable[[], tuple[int, int]],
+        tell: Callable[[str], None] = lambda _: None,
+        margin: int = MARGIN,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        """Take up what is known of the buffers; make those that were never there."""
+        self.landed, self.places = landed, dict(places)
+        self._consistent, self._tell, self._margin, self._max_bytes = consistent, tell, margin, max_bytes
+        self._lock = threading.RLock()
+        self._tried = dict.fromkeys(self.places, float("-inf"))
+        self._sizes: dict[int, int] = {}
+        self._moved = self._history = 0
+        """The last sequence that was covered when `cover` last looked, and the last one of history without a gap."""
+        self._newest: int | None = None
+        """The last sequence that is known to have closed; None until the buffers are settled."""
+        known = read_record(landed)
+        self.record = known or Record(places=_spelled(self.places))
+        if known is None:
+            for place in self.places.values():
+                mark(place, str(landed))
+            write_record(landed, self.record)
+        else:
+            self._move(known)
+
+    def _move(self, known: Record) -> None:
+        """Take up places that the environment has changed: what is new is rebuilt from what is not.
+
+        Raises:
+            AllMovedError: all three are new.
+        """
+        moved = [name for name, place in self.places.items() if known.places.get(name) != str(place)]
+        if len(moved) == len(self.places):
+            raise AllMovedError(tuple(known.places.values()), tuple(map(str, self.places.values())))
+        for name in moved:
+            health = replace(known.of(name), rebuilt=False, why="it was moved", since=wall_now())
+            self.record = replace(self.record.with_health(name, health), places=_spelled(self.places))
+        if moved:
+            write_record(self.landed, self.record)
+
+    # ---- the selector
+
+    def speaking(self) -> list[str]:
+        """Name the buffers that may speak, the first one first."""
+        commit, _ = self._consistent()
+        return [name for name in self.places if self.record.of(name).speaks(commit)]
+
+    def open(self, number: int) -> Sequence:
+        """Give a closed sequence out of history, else of a buffer that may speak and holds the very bytes that landed.
+
+        Raises:
+            SequenceBrokenError: history has it, damaged, or a file of the feed that it refers to has changed.
+            BuffersLostError: nobody can give it.
+        """
+        with self._lock:
+            if closed_in(self.landed, number):
+                return _trusted(self.landed, number)
+            for name in self.speaking():
+                try:
+                    return _trusted(self.places[name], number)
+                except ReferenceBrokenError:
+                    # A file of the feed itself, which no buffer holds a copy of.
+                    raise
+                except (LandingError, OSError) as problem:
+                    self.quarantine(name, str(problem))
+            raise self.lost()
+
+    def _read(self, name: str, number: int) -> None:
+        """Read a copy that nobody asks for, so that damage is found while there are others."""
+        try:
+            _trusted(self.places[name], number)
+        except (LandingError, OSError) as problem:
+            self.quarantine(name, str(problem))
+
+    def doubt(self, numbers: Iterable[int]) -> bool:
+        """Look again at sequences whose reading failed; say whether a buffer was quarantined for one."""
+        before = self.record
+        with suppress(BuffersLostError):
+            for number in numbers:
+                self.open(number)
+        return self.record != before
+
+    def lost(self) -> BuffersLostError:
+        """Say what is lost where no buffer may speak."""
+        commit, covered = self._consistent()
+        newest = max(covered + 1, self._newest or 0)
+        why = {name: self.record.of(name).why or "it has no such sequence" for name in self.places}
+        return BuffersLostError(covered + 1, newest, commit, why)
+
+    # ---- the marker's side
+
+    def settle(self) -> None:
+        """Before a source is read: have what any buffer has closed in the others, and see that none falls short.
+
+        Short of the newest sequence alone is what a driver leaves that was killed while it copied. Anything else that
+        is missing, or differs, is damage.
+
+        Raises:
+            BuffersLostError: none may speak, and sequences are known that nothing covers.
+        """
+        with self._lock:
+            self._look_after()
+            newest = self.last()
+            for number in range(self._safe() + 1, newest + 1):
+                if not closed_in(self.landed, number):
+                    self._settle(number, newest=number == newest)
+            if not self.speaking():
+                raise self.lost()
+            self._newest = newest
+
+    def _settle(self, number: int, *, newest: bool) -> None:
+        holders = [name for name in self.speaking() if closed_in(self.places[name], number)]
+        if not holders:
+            raise self.lost()
+        sequence = self.open(number)
+        decided = (sequence.folder / MANIFEST).read_bytes()
+        for name in self.speaking():
+            there = self.places[name]
+            if not closed_in(there, number) and newest:
+                self._copy_to(name, sequence)
+            elif not closed_in(there, number):
+                self.quarantine(name, f"sequence {number} is missing")
+            elif (there / sequence.folder.name / MANIFEST).read_bytes() != decided:
+                self.quarantine(name, f"sequence {number} is another than in the others")
+            elif there != sequence.folder.parent:
+                self._read(name, number)
+        self._sizes[number] = size_of(sequence)
+
+    def land(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+        """Close a sequence in all buffers that take it; the first one that closes decides what it is.
+
+        Args:
+            number: of the sequence.
+            write: writes and closes it in the folder that it is given.
+
+        Raises:
+            NoRoomError: none has room; nothing is lost.
+            BuffersLostError: none may speak.
+        """
+        with self._lock:
+            self._look_after()
+            sequence = self._first(write)
+            for name in self.speaking():
+                if not closed_in(self.places[name], number):
+                    self._copy_to(name, sequence)
+            self._sizes[number], self._newest = size_of(sequence), number
+            return sequence
+
+    def _first(self, write: Callable[[Path], Sequence]) -> Sequence:
+        failed: dict[str, OSError] = {}
+        for name in self.speaking():
+            try:
+                if not is_marked(self.places[name]):
+                    raise FileNotFoundError(errno.ENOENT, GONE)
+                sequence = write(self.places[name])
+            except OSError as problem:
+                failed[name] = problem
+            else:
+                self._quarantine_all(failed)
+                return sequence
+        if failed and all(map(_is_full, failed.values())):
+            raise NoRoomError("; ".join(f"{name}: {_said(each)}" for name, each in failed.items()))
+        self._quarantine_all(failed)
+        raise self.lost()
+
+    def _quarantine_all(self, failed: Mapping[str, OSError]) -> None:
+        for name, problem in failed.items():
+            self.quarantine(name, _said(problem))
+
+    def room(self) -> None:
+        """See that what nothing covers yet leaves room for more.
+
+        Raises:
+            NoRoomError: it does not; the source is not to be read.
+        """
+        waiting = self.waiting_bytes()
+        if waiting >= self._max_bytes:
+            raise NoRoomError(f"{waiting:,} bytes wait for a consistent state and `max_bytes` is {self._max_bytes:,}")
+
+    def waiting_bytes(self) -> int:
+        """Count the bytes of sequences that no consistent state covers."""
+        with self._lock:
+            _, covered = self._consistent()
+            self._sizes = {number: size for number, size in self._sizes.items() if number > covered}
+            return sum(self._sizes.values())
+
+    def last(self) -> int:
+        """Give the id of the last closed sequence of history and of buffers that may speak; 0 where there is none."""
+        shelves = [self.landed, *(self.places[name] for name in self.speaking())]
+        return max((number for shelf in shelves for number in numbers_in(shelf)), default=0)
+
+    def _safe(self) -> int:
+        """Give the last sequence that a commit covers and history holds, with all before it."""
+        _, covered = self._consistent()
+        while self._history < covered and closed_in(self.landed, self._history + 1):
+            self._history += 1
+        return min(self._history, covered)
+
+    # ---- quarantine and rebuilding
+
+    def quarantine(self, name: str, why: str) -> None:
+        """Believe nothing of what a buffer holds from now on; what it was stays beside it, and it is rebuilt."""
+        with self._lock:
+            known = self.record.of(name)
+            self._keep(name, replace(known, rebuilt=False, why=why, since=wall_now(), times=known.times + 1))
+            self._tell(f"buffer {name} is quarantined: {why}")
+            self._tried[name] = float("-inf")
+            self._rebuild(name)
+
+    def _look_after(self) -> None:
+        for name in self.places:
+            if self.record.of(name).rebuilt and not is_marked(self.places[name]):
+                self.quarantine(name, GONE)
+        for name in self.places:
+            if not self.record.of(name).rebuilt and time.monotonic() - self._tried[name] >= REBUILD_EVERY:
+                self._rebuild(name)
+        commit, _ = self._consistent()
+        for name in self.places:
+            known = self.record.of(name)
+            if known.rebuilt and known.restarted is not None and known.speaks(commit):
+                self._keep(name, replace(known, restarted=None))
+                self._tell(f"buffer {name} counts again, since commit {commit}")
+
+    def _rebuild(self, name: str) -> None:
+        """Fill a buffer from one that may speak; where its storage does not take it, it stays as it is until later."""
+        self._tried[name] = time.monotonic()
+        commit, _ = self._consistent()
+        place, safe = self.places[name], self._safe()
+        try:
+            if place.exists():
+                aside = place.with_name(f"{place.name}.quarantined")
+                shutil.rmtree(aside, ignore_errors=True)
+                place.rename(aside)
+            mark(place, str(self.landed))
+            for number in range(safe + 1, self.last() + 1):
+                close_copy(self.open(number), place)
+        except BuffersLostError:
+            return
+        except OSError as problem:
+            self._tell(f"buffer {name} cannot be rebuilt yet: {_said(problem)}")
+            return
+        # Where a consistent state covers all that ever closed, an empty buffer lacks nothing.
+        whole = self._newest is not None and self._newest <= safe
+        self._keep(name, replace(self.record.of(name), rebuilt=True, restarted=None if whole else commit))
+        when = "at once, for nothing is uncovered" if whole else f"when a commit after {commit} is published"
+        self._tell(f"buffer {name} is rebuilt, and counts again {when}")
+
+    def _copy_to(self, name: str, sequence: Sequence) -> None:
+        try:
+            if not is_marked(self.places[name]):
+                raise FileNotFoundError(errno.ENOENT, GONE)
+            close_copy(sequence, self.places[name])
+        except (OSError, SequenceBrokenError) as problem:
+            self.quarantine(name, _said(problem) if isinstance(problem, OSError) else str(problem))
+
+    def _keep(self, name: str, health: Health) -> None:
+        self.record = self.record.with_health(name, health)
+        write_record(self.landed, self.record)
+
+    def accept_loss(self) -> tuple[int, int] | None:
+        """Go on without what no buffer holds any more; give its first and last sequence, None where nothing is lost.
+
+        The buffers begin anew, and count. The record keeps the gap for ever.
+        """
+        with self._lock:
+            lost = self.lost()
+            if self.speaking():
+                return None
+            for place in self.places.values():
+                shutil.rmtree(place, ignore_errors=True)
+                mark(place, str(self.landed))
+            gap = (lost.first, lost.last, wall_now())
+            fresh = {name: replace(self.record.of(name), restarted=None, rebuilt=True) for name in self.places}
+            self.record = replace(self.record, health=fresh, gaps=(*self.record.gaps, gap))
+            write_record(self.landed, self.record)
+            self._sizes, self._newest = {}, lost.first - 1
+            return lost.first, lost.last
+
+    # ---- bounds
+
+    def cover(self) -> int:
+        """Move what a published commit covers to history, and free it but for the margin; give how many were moved.
+
+        Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history.
+        """
+        with self._lock:
+            _, covered = self._consistent()
+            if covered == self._moved:
+                return 0
+            self._moved, moved = covered, 0
+            held = sorted({number for name in self.speaking() for number in numbers_in(self.places[name])})
+            for number in held:
+                if number <= covered and not closed_in(self.landed, number):
+                    close_copy(self.open(number), self.landed)
+                    moved += 1
+            for name in self.places:
+                for number in numbers_in(self.places[name]):
+                    if number <= covered - self._margin and closed_in(self.landed, number):
+                        _free(self.places[name] / f"{number:08}")
+            return moved
+
+    def measured(self) -> list[Measured]:
+        """Say what each buffer holds and how it is."""
+        commit, covered = self._consistent()
+        return [measure(name, self.places[name], self.record.of(name), commit, covered) for name in self.places]
+
+
+def _trusted(shelf: Path, number: int) -> Sequence:
+    """Give a sequence whose files hold the very bytes that landed."""
+    sequence = check_files(load_from(shelf, number))
+    verify(sequence)
+    return sequence
+
+
+def _spelled(places: Mapping[str, Path]) -> dict[str, str]:
+    return {name: str(place) for name, place in places.items()}
+
+
+def _free(folder: Path) -> None:
+    """Remove a sequence, its manifest first: half of one is none."""
+    with suppress(OSError):
+        (folder / MANIFEST).unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_full(problem: OSError) -> bool:
+    # Arrow says so in words.
+    return problem.errno in FULL or any(os.strerror(each) in str(problem) for each in FULL)
+
+
+def _said(problem: OSError) -> str:
+    return problem.strerror or str(problem)
+
+
+def buffers_of(root: Path, places: Iterable[Path] = ()) -> dict[str, Path]:
+    """Give the folders of a run's buffers, by name.
+
+    Args:
+        root: the run's folder.
+        places: where the environment wants them, one folder a buffer; folders of the run unless given.
+    """
+    given = list(places)
+    if not given:
+        return {name: root / "landing" / name for name in NAMES}
+    return {name: place / root.parent.name / root.name for name, place in zip(NAMES, given, strict=True)}

@@ -1,0 +1,84 @@
+"""How much each of a run's three buffers holds, and how it is: for whoever looks, in a process of any kind."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.manifests import MANIFEST, closed_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.places import Health
+    from pipelines.engine.sequence import Sequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What one buffer holds."""
+
+    name: str
+    place: str
+    health: Health
+    speaks: bool
+    depth: int
+    """Sequences."""
+    uncovered: int
+    """Of these, those that no consistent state covers."""
+    size: int
+    """In bytes."""
+    oldest: int | None
+    newest: int | None
+
+
+def measure(name: str, place: Path, health: Health, commit: int, covered: int) -> Measured:
+    """Look at one buffer; anybody may.
+
+    Args:
+        name: of the buffer.
+        place: its folder.
+        health: what is known of it.
+        commit: the newest published one.
+        covered: the last sequence that it covers.
+    """
+    numbers = numbers_in(place)
+    files = [file for number in numbers for file in _files(place / f"{number:08}")]
+    return Measured(
+        name=name,
+        place=str(place),
+        health=health,
+        speaks=health.speaks(commit),
+        depth=len(numbers),
+        uncovered=sum(number > covered for number in numbers),
+        size=sum(map(_size, files)),
+        oldest=min(numbers, default=None),
+        newest=max(numbers, default=None),
+    )
+
+
+def numbers_in(shelf: Path) -> list[int]:
+    """Give the ids of sequences that are closed in a folder, ascending; none where it cannot be read."""
+    try:
+        found = [int(folder.name) for folder in shelf.glob("[0-9]*") if folder.name.isdigit()]
+    except OSError:
+        return []
+    return sorted(number for number in found if closed_in(shelf, number))
+
+
+def size_of(sequence: Sequence) -> int:
+    """Count the bytes of a sequence's files, and of its manifest."""
+    return sum(landed.size for landed in sequence.files) + _size(sequence.folder / MANIFEST)
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _files(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []

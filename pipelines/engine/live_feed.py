@@ -1,0 +1,199 @@
+"""What every source under the real clock is to the landing, and how what came in becomes rows of a sequence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.engine.arrived import Arrived, declared
+from pipelines.engine.columns import canonical_json, times
+from pipelines.engine.content import content_hash
+from pipelines.engine.csv_feed import UNREADABLE
+from pipelines.engine.file_rows import Line, with_unreadable
+from pipelines.engine.landed_types import declared_type
+from pipelines.engine.recording import landed_schema
+from pipelines.engine.stamping import LANDED_LEDGER, OPERATOR, stamp_arrivals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipelines.engine.file_rows import FileRows
+    from pipelines.engine.known_files import FileLanded
+    from pipelines.engine.positions import Known, Position
+    from pipelines.flows.model import FeedSpec, Source
+    from pipelines.operators.rows import Longs
+
+    Spans = tuple[tuple[int, int], ...]
+
+
+class LiveFeed(Protocol):
+    """A source whose rows arrive when they land."""
+
+    source: Source
+    schema: pa.Schema
+    """The payload as it lands."""
+
+    def listen(self, known: Known) -> None:
+        """Begin to hear what comes in between readings; a source that waits to be asked does nothing."""
+
+    def arrive(self, end: int, known: Known, limit_rows: int | None = None) -> Arrived:
+        """Give what lands in the sequence that closes at `end`; all of it arrives one tick before.
+
+        Args:
+            end: the closing reading, in ticks.
+            known: what closed sequences have dealt with.
+            limit_rows: about how many rows are read at most; what waits then is told in `left`.
+
+        Raises:
+            LandingError: the source cannot be read.
+        """
+
+    def close(self) -> None:
+        """End what `listen` began; nothing that was heard is lost."""
+
+
+class Came(Protocol):
+    """What one look at a source brought."""
+
+    @property
+    def rows(self) -> pa.Table:
+        """Give the rows: the feed's columns and UNREADABLE."""
+
+    @property
+    def places(self) -> Longs:
+        """Give the place of each row."""
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """Give what is to be told in the ledger."""
+
+
+class Gathered:
+    """Rows and ledger lines of one reading, in the order of their places.
+
+    Args:
+        schema: the feed's columns.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        """Begin with nothing."""
+        self._schema = with_unreadable(schema)
+        self._tables: list[pa.Table] = []
+        self._places: list[Longs] = []
+        self.lines: list[Line] = []
+        self.count = 0
+        """How many places are taken."""
+
+    def add(self, came: FileRows, where: Callable[[int], str]) -> None:
+        """Take up rows behind what is there.
+
+        Args:
+            came: rows and lines, numbered from 1.
+            where: says where the row of a number stood.
+        """
+        self._tables.append(came.rows)
+        self._places.append(came.numbers + self.count)
+        for line in came.lines:
+            problem = f"{where(line.number)}: {line.problem}"
+            number = self.count + line.number
+            self.lines.append(
+                Line(number=number, reason=line.reason, action=line.action, raw=line.raw, problem=problem)
+            )
+        self.count += came.count
+
+    def tell(self, reason: str, action: str, raw: bytes, problem: str) -> None:
+        """Take up a line that stands for no row that can be read."""
+        self.count += 1
+        self.lines.append(Line(number=self.count, reason=reason, action=action, raw=raw, problem=problem))
+
+    @property
+    def rows(self) -> pa.Table:
+        """Give the rows: the feed's columns and UNREADABLE."""
+        return pa.concat_tables([self._schema.empty_table(), *self._tables])
+
+    @property
+    def places(self) -> Longs:
+        """Give the place of each row."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *self._places])
+
+
+def declared_columns(spec: FeedSpec) -> pa.Schema:
+    """Give the columns that a feed declares, by its own names and in their order."""
+    return pa.schema([(name, declared_type(spelled)) for name, spelled in spec.types.items()])
+
+
+def landed_payload(source: Source) -> pa.Schema:
+    """Give the payload with which the declared columns of a source land.
+
+    Raises:
+        LandingError: the source names a column that is not there or cannot be used so.
+    """
+    return landed_schema(source, declared_columns(source.feed))
+
+
+def arrived_rows(  # noqa: PLR0913 - all that a reading brings
+    source: Source,
+    schema: pa.Schema,
+    came: Came,
+    end: int,
+    *,
+    files: tuple[FileLanded, ...] = (),
+    positions: tuple[Position, ...] = (),
+    blind: Spans = (),
+    left: int = 0,
+    unsettled: tuple[str, ...] = (),
+) -> Arrived:
+    """Stamp what a reading brought with the arrival one tick before it.
+
+    Args:
+        source: what its columns mean.
+        schema: the payload.
+        came: rows and lines.
+        end: the closing reading, in ticks.
+        files: of a folder: those that were dealt with.
+        positions: of a source that is read along: how far this came.
+        blind: spans of ticks in which nobody listened.
+        left: how much waits for a later reading because a limit was reached.
+        unsettled: what cannot be read yet, by name.
+    """
+    rows = came.rows.rename_columns([*schema.names, UNREADABLE])
+    stamped = stamp_arrivals(source, rows, came.places, end - 1, _told(source, came.lines, end - 1))
+    return Arrived(
+        schema=schema,
+        rows=stamped.rows,
+        ledger=stamped.ledger,
+        content=content_hash(stamped.rows),
+        feed="",
+        declared=declared(source),
+        files=files,
+        left=left,
+        unsettled=unsettled,
+        positions=positions,
+        blind=blind,
+    )
+
+
+def _told(source: Source, lines: Sequence[Line], instant: int) -> pa.Table:
+    """Write the ledger's lines of what has no payload: what it was stands in `row`, its bytes in `raw`."""
+    count = len(lines)
+    instants = times(np.full(count, instant, dtype=np.int64))
+    known: dict[str, object] = {
+        "stream": [source.name] * count,
+        "operator": [OPERATOR] * count,
+        "reason": [line.reason for line in lines],
+        "action": [line.action for line in lines],
+        "source": [source.name] * count,
+        "landed_at": instants,
+        "landed_place": [line.number for line in lines],
+        "arrival": instants,
+        "place": [line.number for line in lines],
+        "row": [canonical_json({"problem": line.problem}) for line in lines],
+        "raw": [line.raw for line in lines],
+    }
+    columns = [
+        pa.array(known[field.name], field.type) if field.name in known else pa.nulls(count, field.type)
+        for field in LANDED_LEDGER
+    ]
+    return pa.Table.from_arrays(columns, schema=LANDED_LEDGER)

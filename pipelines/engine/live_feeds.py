@@ -1,0 +1,45 @@
+"""The feeds of a flow under the real clock, opened by their kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.engine.inbox import Inbox
+from pipelines.engine.socket_feed import SocketFeed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.live_feed import LiveFeed
+    from pipelines.flows.model import Flow, Source
+
+
+def open_live(
+    flow: Flow,
+    base: Path,
+    root: Path,
+    payloads: Mapping[str, pa.Schema],
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, LiveFeed]:
+    """Open the feeds of all sources of a flow under the real clock, by source; nobody listens yet.
+
+    Args:
+        flow: validated.
+        base: the folder that relative paths begin in: the flow file's own.
+        root: the run's folder, where what a source cannot send again is kept.
+        payloads: with which sources landed before.
+        tell: told a line when a connection changes.
+
+    Raises:
+        LandingError: a feed is missing, or does not have what its source says of it.
+    """
+
+    def opened(name: str, source: Source) -> LiveFeed:
+        if source.feed.kind == "socket":
+            return SocketFeed(source, root, tell)
+        return Inbox(source, base, payloads.get(name))
+
+    return {name: opened(name, source) for name, source in flow.sources.items()}

@@ -1,0 +1,242 @@
+"""A socket that sends lines, as landing sees it: what its spool holds, stamped with a reading.
+
+A sender that cannot send again is heard at its own risk until its bytes are in the spool, and exactly once from there.
+What may be missing is told as a range, never guessed: the ledger names each span without a connection, and in it the
+source is blind.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from pipelines.engine.clock import wall_now
+from pipelines.engine.columns import instant_text
+from pipelines.engine.file_rows import DROPPED, NOTED
+from pipelines.engine.live_feed import Gathered, arrived_rows, declared_columns, landed_payload
+from pipelines.engine.receiver import Receiver
+from pipelines.engine.segments import Event
+from pipelines.engine.source_state import write_state
+from pipelines.engine.spool import Spool
+from pipelines.engine.text_rows import read_texts
+from pipelines.operators.rows import MIN_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.arrived import Arrived
+    from pipelines.engine.positions import Known
+    from pipelines.engine.spool import Part
+    from pipelines.flows.model import Source
+
+SPOOLS = "spool"
+"""The folder of a run's spools."""
+LINE_BYTES = 1 << 20
+"""A longer line is cut, and told in pieces."""
+BYTES, SEGMENTS, INSIDE = "bytes", "segments", "inside"
+"""Positions: bytes that landed, segments whose beginning was told, and 1 where the next byte is inside a cut line."""
+NEWLINE = b"\n"
+
+
+class SocketFeed:
+    """The socket of one source.
+
+    Args:
+        source: what the flow says of it.
+        root: the run's folder, where the spool lies.
+        tell: told a line when the connection changes.
+        now: reads the wall clock, in ticks.
+
+    Raises:
+        LandingError: its columns are not what the source says of them.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        root: Path,
+        tell: Callable[[str], None] = lambda _: None,
+        now: Callable[[], int] = wall_now,
+    ) -> None:
+        """Check the columns; open nothing."""
+        self.source, self._root, self._tell, self._now = source, root, tell, now
+        self._columns = declared_columns(source.feed)
+        self.schema = landed_payload(source)
+        """The payload as it lands."""
+        self._spool: Spool | None = None
+        self._receiver: Receiver | None = None
+        self._state = ("silent", "", 0)
+        self._until = MIN_TIME
+
+    @property
+    def _address(self) -> str:
+        return self.source.feed.paths[0]
+
+    def listen(self, known: Known) -> None:
+        """Connect, and spool what comes from now on; where there is nobody yet, try again and again.
+
+        Raises:
+            LandingError: the spool lacks what has not landed, or cannot be written.
+        """
+        host, _, port = self._address.rpartition(":")
+        self._receiver = Receiver(host.strip("[]"), int(port), self._opened(known), self._hear)
+        self._receiver.start()
+
+    def close(self) -> None:
+        """Hang up; what came is in the spool."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+    def _opened(self, known: Known) -> Spool:
+        if self._spool is None:
+            folder = self._root / SPOOLS / self.source.name
+            bound = self.source.feed.max_bytes
+            self._spool = Spool(folder, known.ends.get(BYTES, 0), known.ends.get(SEGMENTS, 0), bound, self._now)
+        return self._spool
+
+    def _hear(self, state: str, why: str) -> None:
+        """Note how the connection is, and tell what a person would want to know."""
+        before, self._state = self._state[0], (state, why, self._now())
+        self._write_state()
+        if state == "waiting":
+            self._tell(f"source {self.source.name}: {why}")
+        elif state == "full":
+            self._tell(f"source {self.source.name}: the spool is full, {self._address} must wait")
+        elif state == "connected" and before != "full":
+            self._tell(f"source {self.source.name}: connected to {self._address}")
+
+    def _write_state(self) -> None:
+        spool = self._spool
+        state, why, since = self._state
+        facts = {"kind": "socket", "address": self._address, "state": state, "why": why, "since_at": since}
+        sizes = {"waiting_bytes": spool.waiting if spool else 0, "max_bytes": self.source.feed.max_bytes}
+        write_state(self._root, self.source.name, **facts, **sizes)
+
+    def arrive(self, end: int, known: Known, limit_rows: int | None = None) -> Arrived:
+        """Give the whole lines that the spool holds beyond what has landed; see `LiveFeed.arrive`.
+
+        Places are by line. A line of the ledger takes a place like a row, also the one that tells of a broken
+        connection.
+
+        Raises:
+            LandingError: the spool lacks what has not landed, or cannot be written.
+        """
+        if self._receiver is not None and self._receiver.error is not None:
+            raise self._receiver.error
+        spool = self._opened(known)
+        reading = _Reading(self.source, self._columns, known, min(LINE_BYTES, self.source.feed.max_bytes), limit_rows)
+        spool.release(reading.offset, reading.number)
+        gaps, self._until = spool.gaps(self._until), end
+        for part in spool.parts(reading.offset, reading.number):
+            if not reading.take(part):
+                break
+        left = spool.end - reading.offset if reading.is_full else 0
+        self._write_state()
+        return arrived_rows(
+            self.source,
+            self.schema,
+            reading.gathered,
+            end,
+            positions=known.positions(reading.ends),
+            blind=gaps,
+            left=left,
+        )
+
+
+class _Reading:
+    """What one reading takes out of a spool."""
+
+    def __init__(self, source: Source, columns: pa.Schema, known: Known, longest: int, limit_rows: int | None) -> None:
+        self.offset, self.number = known.ends.get(BYTES, 0), known.ends.get(SEGMENTS, 0)
+        self.gathered = Gathered(columns)
+        self.is_full = False
+        self._source, self._columns, self._longest, self._limit = source, columns, longest, limit_rows
+        self._inside = known.ends.get(INSIDE, 0)
+        self._tail = b""
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """Say how far it came: a line that has no end yet is not read."""
+        return {BYTES: self.offset, SEGMENTS: self.number, INSIDE: self._inside}
+
+    def take(self, part: Part) -> bool:
+        """Take what a part holds; say whether there is room for more."""
+        if self._limit is not None and self.gathered.count >= self._limit:
+            self.is_full = True
+            return False
+        if part.is_new:
+            self._begin(part)
+        return self._lines(part)
+
+    def _begin(self, part: Part) -> None:
+        segment = part.segment
+        if segment.event is Event.BROKEN:
+            self._cut()
+        elif segment.event is Event.CONNECTED and segment.since is not None:
+            since, at = instant_text(segment.since), instant_text(segment.at)
+            facts = {"from": since, "to": at, "offset": segment.offset, "why": segment.why}
+            problem = f"nobody listened to {self._source.feed.paths[0]} from {since} to {at}: {segment.why}"
+            self.gathered.tell("disconnected", NOTED, json.dumps(facts).encode(), problem)
+        self.number = segment.number
+
+    def _cut(self) -> None:
+        """Tell what came of a line whose end never came."""
+        if self._tail:
+            problem = f"byte {self.offset} of the spool: the connection broke before the end of this line"
+            self.gathered.tell("unfinished_line", DROPPED, self._tail, problem)
+        self.offset += len(self._tail)
+        self._tail, self._inside = b"", 0
+
+    def _lines(self, part: Part) -> bool:
+        text = self._tail + part.data
+        *whole, self._tail = text.split(NEWLINE)
+        while whole:
+            room = len(whole) if self._limit is None else self._limit - self.gathered.count
+            if room <= 0:
+                self.is_full = True
+                return False
+            fit = self._fitting(whole[:room])
+            if fit:
+                self._read(whole[:fit])
+            else:
+                self._long(self._without_pieces(whole[0]) + NEWLINE, 0)
+            whole = whole[max(fit, 1) :]
+        self._tail = self._without_pieces(self._tail)
+        return True
+
+    def _fitting(self, lines: list[bytes]) -> int:
+        """Count the lines before the first that is too long, or is the rest of one."""
+        if self._inside:
+            return 0
+        return next((at for at, line in enumerate(lines) if len(line) >= self._longest), len(lines))
+
+    def _without_pieces(self, line: bytes) -> bytes:
+        """Tell of a line what is too much of it, so that it does not matter in what pieces it came; give the rest."""
+        while len(line) >= self._longest:
+            self._long(line[: self._longest], 1)
+            line = line[self._longest :]
+        return line
+
+    def _long(self, piece: bytes, inside: int) -> None:
+        which = "the rest of a line that was cut" if self._inside else "a line that is cut here, for it"
+        problem = f"byte {self.offset} of the spool: {which} is longer than {self._longest} bytes"
+        self.gathered.tell("unreadable_row", DROPPED, piece.removesuffix(NEWLINE), problem)
+        self.offset += len(piece)
+        self._inside = inside
+
+    def _read(self, lines: list[bytes]) -> None:
+        starts = list(accumulate((len(line) + 1 for line in lines), initial=self.offset))
+        there = [at for at, line in enumerate(lines) if line.strip()]
+        body = [lines[at] for at in there]
+        if body:
+            came = read_texts(self._source.name, body, self._columns, self._source.feed)
+            self.gathered.add(came, lambda number: f"byte {starts[there[number - 1]]} of the spool")
+        self.offset = starts[-1]

@@ -1,0 +1,155 @@
+"""What differs between two flows, stream by stream, and whether what an operator remembers can stand under the newer."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.durations import spell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipelines.flows.model import Flow, Source, Stream
+
+STANDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "heartbeat": frozenset({"slack", "acceleration", "max_ahead", "max_catch_up", "expire"}),
+        "merge": frozenset({"at_end", "max_held"}),
+        "advance_time": frozenset(
+            {"events", "duration", "delay", "late", "late_end", "at_end", "max_ahead", "max_open"}
+        ),
+        "filter": frozenset({"where"}),
+        "project": frozenset({"columns"}),
+        "window": frozenset({"max_windows"}),
+    }
+)
+"""By operator, the settings that may change under its carry: what it remembers means the same under any of them.
+
+Others change what is remembered: a timer that is due at a multiple of one interval is no multiple of another."""
+TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift"})
+"""Settings that are spans of time."""
+SILENT = frozenset({"about", "landing", "buffers", "advancing"})
+"""What changes no row."""
+NOTHING = "nothing"
+
+
+class Fate(StrEnum):
+    """What becomes of a stream when a changed flow is taken into use."""
+
+    KEPT = "kept"
+    """It and all that it reads are what they were: its rows are those that the older flow would have given."""
+    FOLLOWS = "follows"
+    """It is what it was, and what it reads is not: it goes on from what it remembers, with other rows."""
+    CHANGED = "changed"
+    """Its settings differ, and it goes on from what it remembers."""
+    RESET = "reset"
+    """What it remembers cannot stand under its settings: it begins anew."""
+    NEW = "new"
+    """It was not there."""
+    GONE = "gone"
+    """It is no longer there; its rows stay readable."""
+
+    @property
+    def remembers(self) -> bool:
+        """Say whether the carry of the older flow stands."""
+        return self in {Fate.KEPT, Fate.FOLLOWS, Fate.CHANGED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What becomes of one stream, and why."""
+
+    stream: str
+    fate: Fate
+    why: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return f"{self.stream}: {', '.join(self.why)}" if self.why else self.stream
+
+
+def changes(older: Flow, newer: Flow) -> tuple[Change, ...]:
+    """Say what becomes of every stream of two flows, in the order of the newer; those that are gone come last.
+
+    Args:
+        older: the flow that a run was made by.
+        newer: the flow that it is to be made by.
+    """
+    found: dict[str, Change] = {}
+    for name, stream in newer.streams.items():
+        found[name] = _change(older, newer, stream, found)
+    gone = (name for name in older.streams if name not in newer.streams)
+    return (*found.values(), *(Change(stream=name, fate=Fate.GONE) for name in gone))
+
+
+def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Change:
+    was = older.streams.get(stream.name)
+    if was is None:
+        return Change(stream=stream.name, fate=Fate.NEW)
+    lasting, passing = _own(was, stream)
+    behind = tuple(_upstream(older, newer, stream, before))
+    if lasting:
+        return Change(stream=stream.name, fate=Fate.RESET, why=(*lasting, *passing, *behind))
+    if passing:
+        return Change(stream=stream.name, fate=Fate.CHANGED, why=(*passing, *behind))
+    return Change(stream=stream.name, fate=Fate.FOLLOWS if behind else Fate.KEPT, why=behind)
+
+
+def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give what differs in a stream itself: under which its carry cannot stand, and under which it can."""
+    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"policy", *SILENT}]
+    lasting = tuple(_differing(was, now, parts))
+    if was.operator != now.operator:
+        return lasting, ()
+    stands = STANDS.get(now.operator, frozenset())
+    settings = [field.name for field in dataclasses.fields(now.policy)]
+    may, must_not = ([name for name in settings if (name in stands) is wanted] for wanted in (True, False))
+    return (*lasting, *_differing(was.policy, now.policy, must_not)), tuple(_differing(was.policy, now.policy, may))
+
+
+def _upstream(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Iterator[str]:
+    """Say what differs in what a stream reads."""
+    for name in stream.inputs:
+        if name in newer.sources:
+            yield from source_changes(older.sources.get(name), newer.sources[name])
+        elif before[newer.owner(name).name].fate is not Fate.KEPT:
+            yield f"reads {name}, which is {before[newer.owner(name).name].fate}"
+
+
+def source_changes(was: Source | None, now: Source) -> tuple[str, ...]:
+    """Say what differs in a source, but for where its rows are kept.
+
+    Args:
+        was: in the older flow; None where it was not there.
+        now: in the newer.
+    """
+    if was is None:
+        return (f"reads {now.name}, which is new",)
+    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"feed", *SILENT}]
+    feed = [field.name for field in dataclasses.fields(now.feed) if field.name not in SILENT]
+    found = (*_differing(was, now, parts), *_differing(was.feed, now.feed, feed))
+    return tuple(f"source {now.name}: {each}" for each in found)
+
+
+def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
+    for name in names:
+        before, after = getattr(was, name), getattr(now, name)
+        if before != after:
+            yield f"{name} {_spelled(name, before)} → {_spelled(name, after)}"
+
+
+def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if dataclasses.is_dataclass(value):
+        parts = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return " ".join(_spelled("", part) for part in parts if part not in ((), None)) or NOTHING
+    if isinstance(value, tuple):
+        return ", ".join(_spelled("", part) for part in value) or NOTHING
+    if value is None or value == "":
+        return NOTHING
+    return spell(value) if name in TICKS and isinstance(value, int) else str(value)

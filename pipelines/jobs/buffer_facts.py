@@ -1,0 +1,166 @@
+"""A run's three buffers as plain values, in words, and as metrics: how deep, how big, how old, how well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from pipelines.engine.depth import measure
+from pipelines.engine.manifests import is_closed, load_manifest
+from pipelines.engine.places import read_record
+from pipelines.engine.tables import landed_path
+from pipelines.jobs.buffering import consistent_state
+from pipelines.jobs.moments import NOTHING, counted, spoken
+from pipelines.jobs.printing import table_text
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from pipelines.engine.history import LogState
+    from pipelines.jobs.moments import Moments
+
+    Facts = dict[str, Any]
+
+LOOKED = 1_000
+"""Uncovered sequences whose rows are counted."""
+
+
+def buffers_facts(root: Path, state: LogState) -> Facts | None:
+    """Say what the buffers of a run hold and how they are; None where it has none.
+
+    Args:
+        root: the run's folder.
+        state: its log.
+
+    Raises:
+        RecordBrokenError: the record of the buffers cannot be read.
+    """
+    landed = landed_path(root)
+    record = read_record(landed)
+    if record is None:
+        return None
+    commit, covered = consistent_state(state)
+    found = [measure(name, Path(place), record.of(name), commit, covered) for name, place in record.places.items()]
+    tip = state.tip
+    return {
+        "region": {"commit": commit, "sequence": covered, "since_at": tip.at if tip else None}
+        | {"rows_in_flight": _in_flight(landed, covered)},
+        "buffers": {
+            each.name: {
+                "place": each.place,
+                "speaks": each.speaks,
+                "rebuilt": each.health.rebuilt,
+                "why": each.health.why,
+                "quarantined_at": each.health.since or None,
+                "times": each.health.times,
+                "last_drain": commit if each.speaks else each.health.restarted,
+                "depth": each.depth,
+                "uncovered": each.uncovered,
+                "bytes": each.size,
+                "oldest": each.oldest,
+                "newest": each.newest,
+            }
+            for each in found
+        },
+        "gaps": [{"first": first, "last": last, "accepted_at": at} for first, last, at in record.gaps],
+    }
+
+
+def _in_flight(landed: Path, covered: int) -> int:
+    rows, number = 0, covered + 1
+    while number <= covered + LOOKED and is_closed(landed, number):
+        rows += sum(source.rows for source in load_manifest(landed, number).sources.values())
+        number += 1
+    return rows
+
+
+def buffer_lines(facts: Facts | None, moments: Moments, now: int) -> list[tuple[str, str]]:
+    """Give labelled lines: the last consistent state, what is wrong with a buffer, what is lost for ever.
+
+    Args:
+        facts: what `buffers_facts` gave.
+        moments: how instants are told.
+        now: wall time, in ticks.
+    """
+    if facts is None:
+        return []
+    region = facts["region"]
+    since = "" if region["since_at"] is None else f", {_ago(now, region['since_at'])}"
+    state = f"commit {region['commit']} (sequence {region['sequence']}){since}" if region["commit"] else "none yet"
+    lines = [("consistent", f"{state}; {counted(region['rows_in_flight'], 'row')} in flight")]
+    for name, each in facts["buffers"].items():
+        if not each["speaks"]:
+            waits = f"rebuilt, counts again after commit {each['last_drain']}" if each["rebuilt"] else "not rebuilt yet"
+            why = f"{each['why']}, {_ago(now, each['quarantined_at'])}"
+            lines.append(("buffer", f"{name} does not count ({why}): {waits}"))
+    for gap in facts["gaps"]:
+        when = moments.text(gap["accepted_at"] // TICKS_PER_SECOND * TICKS_PER_SECOND)
+        lines.append(("lost", f"sequences {gap['first']} to {gap['last']} were given up at {when}"))
+    return lines
+
+
+def buffers_text(facts: Facts) -> str:
+    """Set the buffers as a table."""
+    buffers = facts["buffers"]
+    ends = [NOTHING if each["oldest"] is None else f"{each['oldest']} to {each['newest']}" for each in buffers.values()]
+    columns = {
+        "buffer": list(buffers),
+        "health": [_health(each) for each in buffers.values()],
+        "sequences": [f"{each['depth']:,}" for each in buffers.values()],
+        "uncovered": [f"{each['uncovered']:,}" if each["uncovered"] else NOTHING for each in buffers.values()],
+        "bytes": [f"{each['bytes']:,}" for each in buffers.values()],
+        "holds": ends,
+        "stands in": [each["place"] for each in buffers.values()],
+    }
+    return table_text(columns, ["sequences", "uncovered", "bytes"])
+
+
+def _health(each: Facts) -> str:
+    if not each["speaks"]:
+        return "silent" if each["rebuilt"] else "quarantined"
+    return f"whole, was rebuilt {counted(each['times'], 'time')}" if each["times"] else "whole"
+
+
+def _ago(now: int, instant: int) -> str:
+    return f"{spoken(max(now - instant, 0) // TICKS_PER_SECOND * TICKS_PER_SECOND)} ago"
+
+
+def metrics_text(flow: str, run: str, facts: Facts | None, state: LogState, now: int) -> str:
+    """Give what a run and its buffers measure in Prometheus' text format.
+
+    Args:
+        flow: its name.
+        run: its name.
+        facts: what `buffers_facts` gave.
+        state: the run's log.
+        now: wall time, in ticks.
+    """
+    registry = CollectorRegistry()
+    tip = state.tip
+    age = (now - tip.at) / TICKS_PER_SECOND if tip else float("nan")
+    region: list[tuple[str, str, float]] = [
+        ("consistent_commit", "Number of the newest published commit", tip.commit if tip else 0),
+        ("consistent_age_seconds", "Age of the newest published commit", age),
+    ]
+    if facts is not None:
+        region.append(("rows_in_flight", "Rows that landed and no commit covers", facts["region"]["rows_in_flight"]))
+    for name, about, value in region:
+        Gauge(f"pulseline_{name}", about, ["flow", "run"], registry=registry).labels(flow, run).set(value)
+    for name, about in MEASURES.items() if facts is not None else ():
+        gauge = Gauge(f"pulseline_buffer_{name}", about, ["flow", "run", "buffer"], registry=registry)
+        for buffer, each in (facts or {})["buffers"].items():
+            gauge.labels(flow, run, buffer).set(float("nan") if each[name] is None else float(each[name]))
+    return generate_latest(registry).decode()
+
+
+MEASURES = {
+    "speaks": "1 where what the buffer holds may be read, 0 where it is quarantined or silent",
+    "depth": "Sequences in the buffer",
+    "uncovered": "Of these, sequences that no commit covers",
+    "bytes": "Bytes in the buffer",
+    "oldest": "Id of the oldest sequence",
+    "newest": "Id of the newest sequence",
+    "last_drain": "Newest commit whose drain the buffer took part in",
+    "times": "How often the buffer was quarantined",
+}

@@ -1,0 +1,72 @@
+"""A run's three buffers as the environment wants them: where they stand, how far apart, how much they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.buffers import Buffers, buffers_of
+from pipelines.engine.commits import CommitLog
+from pipelines.engine.places import MARGIN, MAX_BYTES, Apart, require_apart
+from pipelines.engine.tables import landed_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pipelines.engine.history import LogState
+    from pipelines.jobs.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffering:
+    """What the environment says of buffers."""
+
+    places: tuple[Path, ...] = ()
+    apart: Apart = Apart.FOLDER
+    max_bytes: int = MAX_BYTES
+    margin: int = MARGIN
+
+    @classmethod
+    def of(cls, settings: Settings) -> Buffering:
+        """Take it out of the environment's settings."""
+        return cls(places=settings.places, apart=settings.apart, max_bytes=settings.max_bytes, margin=settings.margin)
+
+    def warnings(self, root: Path) -> Iterator[str]:
+        """Say what the buffers of a run do not survive."""
+        if self.apart is Apart.FOLDER:
+            places = ", ".join(str(place) for place in buffers_of(root, self.places).values())
+            yield (
+                f"the three buffers are only apart by folder ({places}): that survives a folder that is lost or "
+                "damaged, not the loss of the disk; `buffers: {places: [...], apart: device}` in the environment does"
+            )
+
+
+def open_buffers(root: Path, wanted: Buffering, tell: Callable[[str], None]) -> Buffers:
+    """Open the buffers of a run, for whoever holds its lease; nothing is read of them yet.
+
+    Args:
+        root: the run's folder.
+        wanted: what the environment says.
+        tell: told of everything that goes wrong and comes right again.
+
+    Raises:
+        NotApartError: they do not stand as far apart as demanded.
+    """
+    places = buffers_of(root, wanted.places)
+    require_apart(places, wanted.apart)
+    log = CommitLog(root)
+    return Buffers(
+        landed_path(root),
+        places,
+        lambda: consistent_state(log.state()),
+        tell,
+        margin=wanted.margin,
+        max_bytes=wanted.max_bytes,
+    )
+
+
+def consistent_state(state: LogState) -> tuple[int, int]:
+    """Give the newest published commit, and the last sequence that published commits cover; 0 for none."""
+    tip = state.tip
+    return (tip.commit, tip.upto) if tip else (0, 0)

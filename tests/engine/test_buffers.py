@@ -1,0 +1,416 @@
+"""Three buffers: what may happen to one or two of them without a byte being lost, and what is said of all three."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.engine import places as placing
+from pipelines.engine.buffers import Buffers, buffers_of
+from pipelines.engine.depth import numbers_in
+from pipelines.engine.landing import Landing
+from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
+from pipelines.engine.manifests import MANIFEST, closed_in, read_sequence
+from pipelines.engine.places import Apart, NotApartError, RecordBrokenError, read_record, require_apart
+from tests.engine.folders import Stand, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.engine.sequence import Sequence
+
+
+class Kept(Stand):
+    """A landing of one folder into three buffers; `commit` and `covered` are what is published."""
+
+    commit = covered = 0
+    margin, max_bytes = 2, 10**9
+
+    def start(self) -> None:
+        """Start anew, as another process would."""
+        self.told: list[str] = []
+        places = buffers_of(self.base / "run")
+        self.buffers = Buffers(
+            self.base / "landing",
+            places,
+            lambda: (self.commit, self.covered),
+            self.told.append,
+            margin=self.margin,
+            max_bytes=self.max_bytes,
+        )
+        self.buffers.settle()
+        super().start()
+        self.landing = Landing(self.base / "landing", self.buffers)
+
+    def place(self, name: str) -> Path:
+        """Give a buffer's folder."""
+        return self.buffers.places[name]
+
+    def arrive(self, value: int) -> Sequence:
+        """Have a row arrive, and land it."""
+        self.put(f"{value:06}.csv", f"key,time,v\nk,2024-01-01T00:00:00Z,{value}\n")
+        return self.land()
+
+    def publish(self) -> None:
+        """Have a commit cover all that has landed."""
+        self.commit, self.covered = self.commit + 1, self.landing.last_id
+
+    def values(self, number: int) -> list[int]:
+        """Read a sequence as an epoch would."""
+        sequence = self.buffers.open(number)
+        return [row["v"] for row in rows_of(sequence)] if sequence.sources["rows"].rows else []
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    """Give a landing into three buffers with two rows in it, which no commit covers."""
+    stand = Kept(tmp_path)
+    stand.arrive(1)
+    stand.arrive(2)
+    return stand
+
+
+def removed(place: Path) -> None:
+    shutil.rmtree(place)
+
+
+def emptied(place: Path) -> None:
+    for each in place.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def truncated(place: Path) -> None:
+    file = next(place.glob("*/*.parquet"))
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def flipped(place: Path) -> None:
+    file = next(place.glob("*/*.parquet"))
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def unreadable(place: Path) -> None:
+    next(iter(sorted(place.glob(f"*/{MANIFEST}")))).write_text("{")
+
+
+def unlisted(place: Path) -> None:
+    next(iter(sorted(place.glob(f"*/{MANIFEST}")))).unlink()
+
+
+def replaced(place: Path) -> None:
+    shutil.rmtree(place)
+    place.write_text("a file where a folder was: nothing can be read or written")
+
+
+FAULTS = {each.__name__: each for each in (removed, emptied, truncated, flipped, unreadable, unlisted, replaced)}
+
+
+def test_every_buffer_holds_the_same(kept: Kept) -> None:
+    for name in ("b", "c"):
+        for number in (1, 2, 3, 4):
+            folder = kept.place(name) / f"{number:08}"
+            other = kept.place("a") / f"{number:08}"
+
+            assert sorted(each.name for each in folder.iterdir()) == sorted(each.name for each in other.iterdir())
+            assert all(each.read_bytes() == (other / each.name).read_bytes() for each in folder.iterdir())
+    assert kept.values(2) + kept.values(4) == [1, 2]
+    assert not list((kept.base / "landing").glob("0*")), "nothing is history before a commit covers it"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("names", ["a", "b", "ab", "bc"])
+def test_one_or_two_may_fail(kept: Kept, fault: str, names: str) -> None:
+    for name in names:
+        FAULTS[fault](kept.place(name))
+
+    assert [kept.values(number) for number in (1, 2, 3, 4)] == [[], [1], [], [2]]
+    kept.arrive(3)
+    assert kept.values(6) == [3]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_damaged_buffer_is_told_of_rebuilt_and_counts_after_a_drain(kept: Kept, fault: str) -> None:
+    FAULTS[fault](kept.place("a"))
+    for number in (1, 2, 3, 4):
+        kept.values(number)
+    kept.arrive(3)
+
+    assert kept.told[0].startswith("buffer a is quarantined")
+    assert kept.buffers.speaking() == ["b", "c"]
+    assert kept.buffers.record.of("a").times == 1
+    kept.publish()
+    kept.arrive(4)
+    assert kept.buffers.speaking() == ["a", "b", "c"]
+    assert kept.told[-1] == "buffer a counts again, since commit 1"
+    for name in "bc":
+        removed(kept.place(name))
+    assert kept.values(8) == [4], "it holds all that no commit covers"
+
+
+def test_a_rebuilt_buffer_is_silent_until_a_drain(kept: Kept) -> None:
+    removed(kept.place("a"))
+    kept.values(2)
+    kept.arrive(3)
+    assert numbers_in(kept.place("a")) == [1, 2, 3, 4], "rebuilt with what was there when that was found"
+    removed(kept.place("b"))
+    removed(kept.place("c"))
+
+    with pytest.raises(BuffersLostError):
+        kept.values(2)
+
+
+def test_all_three_lost_is_a_loud_stop_that_names_them(kept: Kept) -> None:
+    kept.publish()
+    kept.arrive(3)
+    for name in "abc":
+        removed(kept.place(name))
+
+    with pytest.raises(BuffersLostError, match=r"Lost: sequences 5 to 6\. Safe: all up to commit 1") as lost:
+        kept.values(6)
+    assert (lost.value.first, lost.value.last, lost.value.consistent) == (5, 6, 1)
+    with pytest.raises(BuffersLostError):
+        kept.arrive(4)
+    with pytest.raises(BuffersLostError):
+        Kept(kept.base).start()
+
+
+def test_an_accepted_loss_is_kept_for_ever(kept: Kept) -> None:
+    kept.publish()
+    kept.buffers.cover()
+    kept.arrive(3)
+    for name in "abc":
+        removed(kept.place(name))
+    with pytest.raises(BuffersLostError):
+        kept.values(6)
+
+    assert kept.buffers.accept_loss() == (5, 6)
+    kept.landing = Landing(kept.base / "landing", kept.buffers)
+    assert kept.landing.last_id == 4
+    kept.land()
+    assert kept.values(5) + kept.values(6) == [3], "the folder still has the file, so its row lands again"
+    record = read_record(kept.base / "landing")
+    assert record is not None
+    assert [gap[:2] for gap in record.gaps] == [(5, 6)]
+
+
+def test_nothing_is_lost_where_a_commit_covers_all(kept: Kept) -> None:
+    kept.publish()
+    kept.buffers.cover()
+    for name in "abc":
+        removed(kept.place(name))
+    kept.arrive(3)
+
+    assert kept.values(6) == [3]
+    assert [kept.values(number) for number in (2, 4)] == [[1], [2]], "history has them"
+
+
+def test_the_first_closed_manifest_decides(tmp_path: Path) -> None:
+    stand = Kept(tmp_path)
+    stand.arrive(1)
+    for name in "bc":
+        shutil.rmtree(stand.place(name) / "00000002")
+    stand.put("000001.csv", "key,time,v\nk,2024-01-01T00:00:00Z,99\n")
+    stand.start()
+
+    assert closed_in(stand.place("b"), 2)
+    assert closed_in(stand.place("c"), 2)
+    assert stand.values(2) == [1]
+    assert stand.buffers.record.health == {}, "that is what a driver leaves that was killed; nobody is to blame"
+
+
+def test_what_misses_more_than_the_newest_is_quarantined_at_start(kept: Kept) -> None:
+    shutil.rmtree(kept.place("b") / "00000002")
+    kept.start()
+
+    assert kept.told[0] == "buffer b is quarantined: sequence 2 is missing"
+    assert numbers_in(kept.place("b")) == [1, 2, 3, 4]
+
+
+def test_what_differs_is_quarantined_at_start(kept: Kept) -> None:
+    shutil.rmtree(kept.place("c") / "00000004")
+    shutil.copytree(kept.place("c") / "00000002", kept.place("c") / "00000004")
+    kept.start()
+
+    assert kept.told[0] == "buffer c is quarantined: sequence 4 is another than in the others"
+    assert (kept.base / "run" / "landing" / "c.quarantined").is_dir(), "what it was stays beside it"
+
+
+def test_covered_sequences_become_history_and_leave_but_for_the_margin(kept: Kept) -> None:
+    kept.publish()
+
+    assert kept.buffers.cover() == 4
+    assert numbers_in(kept.base / "landing") == [1, 2, 3, 4]
+    assert [numbers_in(kept.place(name)) for name in "abc"] == [[3, 4]] * 3
+    assert kept.buffers.cover() == 0
+    assert read_sequence(kept.base / "landing", 2).folder.parent == kept.base / "landing"
+
+
+def test_a_move_that_was_killed_goes_on(kept: Kept) -> None:
+    kept.publish()
+    (kept.base / "landing" / "00000001").mkdir()
+    kept.start()
+
+    assert kept.buffers.cover() == 4
+    assert kept.values(2) == [1]
+
+
+def test_what_waits_is_bounded_and_the_source_is_not_read(kept: Kept) -> None:
+    Kept.max_bytes = kept.buffers.waiting_bytes()
+    try:
+        kept.start()
+        kept.put("late.csv", "key,time,v\nk,2024-01-01T00:00:00Z,3\n")
+        with pytest.raises(NoRoomError, match="wait for a consistent state"):
+            kept.look()
+        assert kept.landing.last_id == 4
+        kept.publish()
+        kept.land()
+    finally:
+        Kept.max_bytes = 10**9
+
+    assert kept.values(6) == [3]
+
+
+def full(name: str) -> Callable[..., object]:
+    """Give a writer for which one buffer's device, or every one's, is full."""
+    from pipelines.engine.landing_files import write_sequence
+
+    def write(shelf: Path, *args: object, **named: object) -> object:
+        if shelf.name in name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_sequence(shelf, *args, **named)  # type: ignore[arg-type]
+
+    return write
+
+
+def test_a_full_device_of_one_costs_that_one(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.engine.landing.write_sequence", full("a"))
+    kept.arrive(3)
+
+    assert kept.values(6) == [3]
+    assert kept.told[0] == "buffer a is quarantined: No space left on device"
+
+
+def test_full_devices_of_all_push_the_source_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.engine.landing.write_sequence", full("abc"))
+        with pytest.raises(NoRoomError, match="No space left"):
+            kept.arrive(3)
+    assert kept.told == [], "no buffer is to blame"
+    kept.land()
+
+    assert kept.values(5) + kept.values(6) == [3]
+
+
+def test_buffers_that_stand_together_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {name: tmp_path / name for name in "abc"}
+    require_apart(places, Apart.FOLDER)
+    with pytest.raises(NotApartError, match="share the device"):
+        require_apart(places, Apart.DEVICE)
+    with pytest.raises(NotApartError, match="share the host this machine"):
+        require_apart(places, Apart.HOST)
+    with pytest.raises(NotApartError, match="share the folder"):
+        require_apart({"a": tmp_path / "x", "b": tmp_path / "y" / ".." / "x"}, Apart.FOLDER)
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "".join(f"host{name}:/export {tmp_path / name} nfs4 rw 0 0\n" for name in "bc") + "/dev/x / ext4\n"
+    )
+    monkeypatch.setattr(placing, "MOUNTS", mounts)
+    for place in places.values():
+        place.mkdir()
+    require_apart(places, Apart.HOST)
+
+
+def test_one_or_two_buffers_can_move(kept: Kept, tmp_path: Path) -> None:
+    def moved(names: str) -> Buffers:
+        places = {name: tmp_path / "new" / name if name in names else kept.place(name) for name in "abc"}
+        return Buffers(tmp_path / "landing", places, lambda: (0, 0), kept.told.append)
+
+    with pytest.raises(AllMovedError):
+        moved("abc")
+    there = moved("ab")
+    there.settle()
+    assert numbers_in(tmp_path / "new" / "a") == [1, 2, 3, 4]
+    assert there.speaking() == ["c"]
+
+
+def test_a_record_of_another_format_is_refused_by_name(kept: Kept) -> None:
+    record = kept.base / "landing" / "buffers.json"
+    record.write_text(record.read_text().replace('"format": 1', '"format": 7'))
+    with pytest.raises(RecordBrokenError, match="it has format 7"):
+        kept.start()
+    record.write_text("{")
+    with pytest.raises(RecordBrokenError, match="cannot be read"):
+        kept.start()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.sampled_from(["arrive", "arrive", "publish", "restart"]),
+        st.tuples(st.sampled_from(sorted(FAULTS)), st.sampled_from(["a", "b", "c", "ab", "bc", "ca"])),
+    ),
+    max_size=14,
+)
+
+
+class Played:
+    """A landing to which things happen, at most to two buffers between two drains that all three see."""
+
+    def __init__(self, base: Path) -> None:
+        self.stand = Kept(base)
+        self.wanted: dict[int, list[int]] = {}
+        self.harmed: set[str] = set()
+        self.value = 0
+
+    def play(self, step: str | tuple[str, str]) -> None:
+        """Do one step."""
+        if isinstance(step, tuple):
+            self.harm(*step)
+        elif step == "arrive":
+            self.value += 1
+            self.wanted[self.stand.arrive(self.value).id] = [self.value]
+        elif step == "restart":
+            self.stand.start()
+        else:
+            self.publish()
+
+    def publish(self) -> None:
+        """Have a commit cover all, and another sequence land."""
+        self.read()
+        self.stand.publish()
+        self.stand.buffers.cover()
+        self.stand.land()
+        if self.stand.buffers.speaking() == ["a", "b", "c"]:
+            self.harmed = set()
+
+    def harm(self, fault: str, names: str) -> None:
+        """Harm one or two buffers, unless a third would be harmed between two drains."""
+        if len(self.harmed | set(names)) == len("abc"):
+            return
+        self.harmed |= set(names)
+        for name in names:
+            if list(self.stand.place(name).glob("*/*.parquet")):
+                FAULTS[fault](self.stand.place(name))
+
+    def read(self) -> None:
+        """See that everything is there as it landed."""
+        for number in range(1, self.stand.landing.last_id + 1):
+            assert self.stand.values(number) == self.wanted.get(number, [])
+
+
+@settings(max_examples=40)
+@given(STEPS)
+def test_whatever_happens_to_two_between_drains_all_is_read_as_it_landed(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str | tuple[str, str]]
+) -> None:
+    played = Played(tmp_path_factory.mktemp("kept"))
+    for step in steps:
+        played.play(step)
+    played.read()

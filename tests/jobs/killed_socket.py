@@ -1,0 +1,56 @@
+"""A flow over a socket in a process of its own, for tests that kill it.
+
+killed_socket.py BASE RUN POINT SKIP   # receive, land and publish; die at a point, come past it SKIP times before
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.engine.clock import wall_now
+from pipelines.engine.commits import open_driver
+from pipelines.engine.epochs import EpochRunner
+from pipelines.engine.landing import Landing
+from pipelines.engine.live_landing import LiveLanding
+from pipelines.engine.spool import Spool
+from pipelines.engine.tables import landed_path
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.stream import open_feeds
+from tests.jobs.killed_backfill import after
+from tests.jobs.killed_stream import lay_in_wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipelines.engine.stages import Engine
+
+
+def live(base: Path, run: str, engine: Engine, is_done: Callable[[], bool]) -> None:
+    """Listen, land and publish until it is done."""
+    flow, root = read_flow(base / "flow.yaml", {}), base / "runs" / run
+    with open_driver(root, flow=flow.name) as driver:
+        landing = Landing(landed_path(root))
+        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), landing.last_reading() or wall_now())
+        runner = EpochRunner(driver=driver, flow=flow, landing=landing.path, engine=lambda _: engine)
+        runner.finish_pending()
+        lander.listen()
+        while not is_done():
+            time.sleep(0.01)
+            lander.land(0, wall_now())
+            runner.advance(runner.last_sequence(), landing.last_id)
+        lander.close()
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    base, run, point, skip = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    if point == "spool":
+        Spool._write = after(Spool._write, skip)  # type: ignore[method-assign]
+    live(base, run, lay_in_wait_for(point, skip), lambda: False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""A flow whose landing stands in three buffers, one or two of which are harmed at any moment: the same bytes."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pytest
+
+from pipelines.engine import stages
+from pipelines.engine.commits import open_driver
+from pipelines.engine.landing_errors import BuffersLostError
+from pipelines.engine.places import read_record
+from pipelines.engine.readers import log_state
+from pipelines.engine.tables import landed_path
+from pipelines.jobs.readings import land_readings, runner_of
+from pipelines.jobs.stream import Live, run_live
+from tests.engine.test_buffers import FAULTS
+from tests.jobs.streamed import Restart, streamed
+from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.stages import Engine, Outcome, Work
+    from tests.conftest import LentSpark
+
+BUFFERED = PARCELS.replace("arrival: seen}", "arrival: seen, buffers: 3}")
+READINGS = [BEGIN + minutes * MINUTE for minutes in range(10, 181, 10)]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core, no buffers."""
+    made = trial(tmp_path_factory.mktemp("buffered"), BUFFERED, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+def place(here: Trial, run: str, name: str) -> Path:
+    return here.root(run) / "landing" / name
+
+
+def test_buffers_are_no_part_of_what_a_flow_means(here: Trial, tmp_path: Path) -> None:
+    plain = trial(tmp_path, PARCELS, {}).flow
+    assert here.flow.fingerprint() == plain.fingerprint()
+    assert (here.flow.buffers, plain.buffers) == (3, 1)
+
+
+@pytest.mark.parametrize("restart", Restart)
+def test_three_buffers_change_nothing(here: Trial, restart: Restart) -> None:
+    run = f"calm-{restart.name.lower()}"
+    streamed(here, run, BEGIN, READINGS, restart=restart, most=3)
+
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    assert read_record(landed_path(here.root(run))).health == {}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_may_be_harmed_between_any_two_commits(here: Trial, seed: int) -> None:
+    drawn, run = random.Random(seed), f"harmed-{seed}"  # noqa: S311 - to be drawn again
+    wanted = here.wanted(run)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        while runner.last_sequence() < last:
+            speaking = speakers(here, run)
+            for name in drawn.sample(speaking, drawn.randint(0, len(speaking) - 1)):
+                harm(place(here, run, name), drawn)
+            done = runner.last_sequence()
+            runner.advance(done, min(done + drawn.randint(1, 3), last))
+            # Who was harmed has been rebuilt and drained, or is found out by whoever starts next.
+            runner = runner_of(wanted, driver)
+
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    assert any(each.times for each in read_record(landed_path(wanted.root)).health.values())  # type: ignore[union-attr]
+
+
+def speakers(here: Trial, run: str) -> list[str]:
+    record, state = read_record(landed_path(here.root(run))), log_state(here.root(run))
+    assert record is not None
+    return [name for name in "abc" if record.of(name).speaks(state.tip.commit if state.tip else 0)]
+
+
+def harm(folder: Path, drawn: random.Random) -> None:
+    if folder.is_dir() and list(folder.glob("*/*.parquet")):
+        FAULTS[drawn.choice(sorted(FAULTS))](folder)
+
+
+def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, harmed = here.wanted("midway"), list[int]()
+    run_stages = stages.run_stages
+
+    def while_they_read(work: Work, engine: Engine) -> Outcome:
+        if not harmed:
+            harmed.append(1)
+            for file in place(here, "midway", "a").glob("*/*.parquet"):
+                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        return run_stages(work, engine)
+
+    monkeypatch.setattr("pipelines.engine.epochs.run_stages", while_they_read)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner_of(wanted, driver).advance(0, last)
+
+    assert harmed
+    assert here.hashes("midway", WHOLE) == here.hashes("whole", WHOLE)
+    record = read_record(landed_path(wanted.root))
+    assert record is not None
+    assert record.of("a").times == 1
+
+
+def test_all_three_harmed_stops_loudly_and_keeps_what_is_published(here: Trial) -> None:
+    wanted = here.wanted("lost")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        runner.advance(0, 5)
+        for name in "abc":
+            shutil.rmtree(place(here, "lost", name))
+        with pytest.raises(BuffersLostError, match=f"sequences 6 to {last}.*Safe: all up to commit 1"):
+            runner.advance(5, last)
+
+    assert [entry.commit for entry in log_state(wanted.root).published] == [1]
+
+
+def live(here: Trial, run: str, spark: LentSpark, **changes: object) -> Live:
+    end = WHOLE[0][1]
+    wanted = Live(
+        flow=here.flow,
+        root=here.root(run),
+        base=here.base,
+        spark=spark,
+        start=BEGIN,
+        end=end,
+        available_now=True,
+    )
+    return replace(wanted, **changes)  # type: ignore[arg-type]
+
+
+def test_on_spark_a_loss_is_accepted_told_in_the_ledger_and_the_stream_goes_on(here: Trial, spark: LentSpark) -> None:
+    run_live(live(here, "spark", spark, end=READINGS[5]), print)
+    wanted = here.wanted("spark")
+    with open_driver(wanted.root, flow=wanted.flow.name):
+        land_readings(wanted, BEGIN, READINGS[6:9])
+    for name in "abc":
+        shutil.rmtree(place(here, "spark", name))
+    with pytest.raises(BuffersLostError):
+        run_live(live(here, "spark", spark), print)
+
+    told: list[str] = []
+    run_live(live(here, "spark", spark, accept_loss=True), told.append)
+    line = here.table("spark", "ledger").filter(pc.field("reason") == "buffers_lost").to_pylist()
+    assert [(each["action"], each["stream"]) for each in line] == [("noted", "parcels")]
+    assert "in no buffer any more" in line[0]["row"]
+    assert any("given up" in each for each in told)
+    streams = ("beating", "ordered", "punctual")
+    got, whole = here.hashes("spark", WHOLE), here.hashes("whole", WHOLE)
+    assert [got[name] for name in streams] == [whole[name] for name in streams], "a recorded feed can send again"
