@@ -26,6 +26,8 @@ app = typer.Typer(
 )
 flows_app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
 app.add_typer(flows_app, name="flows")
+drill_app = typer.Typer(no_args_is_help=True, help="Break things on purpose, and see that nothing is lost.")
+app.add_typer(drill_app, name="drill")
 bench_app = typer.Typer(no_args_is_help=True, help="Measure what things cost, beside what they are compared with.")
 app.add_typer(bench_app, name="bench")
 
@@ -254,6 +256,73 @@ def reset(
     reset_run(wanted, typer.echo)
 
 
+@app.command(
+    epilog="Examples: `pulseline replay flights` (all of it, as fast as it goes), `pulseline replay flights --run live "
+    "--from 2013-01-05 --to 2013-01-06 --speed 3600`, `pulseline replay flights --from 12 --param slack=5m`"
+)
+@guarded
+def replay(
+    flow: FlowName,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="State to begin from: the number of a commit, `sequence:40`, or an instant, for the newest commit "
+            "that covers no more than that. [default: the beginning]",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", help="State to end with, as `--from`. [default: the newest commit]")
+    ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Recorded time per wall-clock time. [default: as fast as it goes]"),
+    ] = None,
+    into: Annotated[str, typer.Option(help="Run to play into; one that a replay made is replaced.")] = "replay",
+    run: Annotated[str, typer.Option(help="Run whose recording is played; it is only read.")] = "main",
+    engine: Annotated[
+        EngineName | None, typer.Option(help="core: this process. batch: Spark. [default: config]")
+    ] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+    param: Param = None,
+) -> int:
+    """Play what a run recorded through the flow as it is now, into a run of its own, and compare them stream by stream.
+
+    The exit code is 0 where both have the same rows, 1 where not.
+    """
+    from pipelines.jobs.replay import Wanted, replay_flow
+
+    wanted = Wanted(
+        flow=flow,
+        start=start,
+        end=end,
+        run=run,
+        into=into,
+        speed=speed,
+        engine=engine and engine.value,
+        params=param or (),
+        as_json=as_json,
+    )
+    return replay_flow(wanted, typer.echo)
+
+
+@app.command(
+    epilog="Examples: `pulseline apply flights --dry-run`, `pulseline apply flights --run live --param slack=5m`"
+)
+@guarded
+def apply(
+    flow: FlowName,
+    run: Run = "main",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be kept and reset.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+    param: Param = None,
+) -> None:
+    """Take a changed flow into use behind the newest commit of a run, and say what is kept, reset and stale."""
+    from pipelines.jobs.apply import Wanted, apply_flow
+
+    apply_flow(Wanted(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), typer.echo)
+
+
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
 @guarded
 def report(
@@ -333,6 +402,20 @@ def finish(flow: FlowName, run: Run = "main", param: Param = None) -> None:
     finish_flow(flow, run, param or (), typer.echo)
 
 
+@drill_app.command("replay", epilog="Examples: `pulseline drill replay --seeds 10`, `pulseline drill replay --seed 17`")
+@guarded
+def drill_replay(
+    seeds: Annotated[int, typer.Option(min=1, help="How many, from 1 on.")] = 10,
+    seed: Annotated[list[int] | None, typer.Option(help="This one only; may be given again.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder, which must be empty.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Kill and stop a stream's process and destroy its buffers at random, and hold the rows against a calm run's."""
+    from pipelines.jobs.drill import drill_replay as drill
+
+    return drill(seed or list(range(1, seeds + 1)), keep, as_json, typer.echo)
+
+
 @bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
 @guarded
 def bench_stream(
@@ -344,6 +427,18 @@ def bench_stream(
     from pipelines.jobs.bench.stream import bench_stream as measure
 
     return measure(as_json, commits, seconds, typer.echo)
+
+
+@bench_app.command("replay", epilog="Example: `pulseline bench replay --rows 1000000`")
+@guarded
+def bench_replay(
+    rows: Annotated[int, typer.Option(min=100_000, help="How many rows.")] = 10_000_000,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure three buffers beside a plain Parquet write, replay beside a backfill, a reset, and memory (4 minutes)."""
+    from pipelines.jobs.bench.replay import bench_replay as measure
+
+    return measure(rows, as_json, typer.echo)
 
 
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from pipelines.engine.batch import SparkEngine
+from tests.engine.broker import Broker, broker_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +47,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LentSpark]:
     engine = LentSpark("local[2]", tmp_path_factory.mktemp("spark") / "spark.log")
     yield engine
     engine.end()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Give a broker of Kafka, one for all tests; where its jars cannot be had, its tests are skipped."""
+    jars = broker_jars()
+    if isinstance(jars, str):
+        pytest.skip(f"the jars of a broker of Kafka cannot be had: {jars}")
+    made = Broker(jars, tmp_path_factory.mktemp("kafka"))
+    made.start()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

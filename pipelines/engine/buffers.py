@@ -60,6 +60,7 @@ class Buffers:
         places: folder of each buffer, by name.
         consistent: gives the newest published commit, and the last sequence that it covers.
         tell: told of everything that goes wrong and comes right again.
+        held: raises where the lease of the run is lost; asked before anything is believed to be damaged.
         margin: covered sequences that stay.
         max_bytes: of sequences that nothing covers; more are not taken.
     """
@@ -70,12 +71,14 @@ class Buffers:
         places: Mapping[str, Path],
         consistent: Callable[[], tuple[int, int]],
         tell: Callable[[str], None] = lambda _: None,
+        held: Callable[[], object] = lambda: None,
         margin: int = MARGIN,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         """Take up what is known of the buffers; make those that were never there."""
         self.landed, self.places = landed, dict(places)
-        self._consistent, self._tell, self._margin, self._max_bytes = consistent, tell, margin, max_bytes
+        self._consistent, self._tell, self._held = consistent, tell, held
+        self._margin, self._max_bytes = margin, max_bytes
         self._lock = threading.RLock()
         self._tried = dict.fromkeys(self.places, float("-inf"))
         self._sizes: dict[int, int] = {}
@@ -186,7 +189,8 @@ class Buffers:
         for name in self.speaking():
             there = self.places[name]
             if not closed_in(there, number) and newest:
-                self._copy_to(name, sequence)
+                if problem := self._copied(sequence, name):
+                    self.quarantine(name, problem)
             elif not closed_in(there, number):
                 self.quarantine(name, f"sequence {number} is missing")
             elif (there / sequence.folder.name / MANIFEST).read_bytes() != decided:
@@ -209,9 +213,12 @@ class Buffers:
         with self._lock:
             self._look_after()
             sequence = self._first(write)
-            for name in self.speaking():
-                if not closed_in(self.places[name], number):
-                    self._copy_to(name, sequence)
+            while missing := [name for name in self.speaking() if not closed_in(self.places[name], number)]:
+                problem = self._copied(sequence, missing[0])
+                if problem and self._still_holds(sequence):
+                    self.quarantine(missing[0], problem)
+                elif problem:
+                    sequence = self._once_more(number, write)
             self._sizes[number], self._newest = size_of(sequence), number
             return sequence
 
@@ -270,6 +277,8 @@ class Buffers:
     def quarantine(self, name: str, why: str) -> None:
         """Believe nothing of what a buffer holds from now on; what it was stays beside it, and it is rebuilt."""
         with self._lock:
+            # To a driver that was overtaken and woken the buffers of another look damaged.
+            self._held()
             known = self.record.of(name)
             self._keep(name, replace(known, rebuilt=False, why=why, since=wall_now(), times=known.times + 1))
             self._tell(f"buffer {name} is quarantined: {why}")
@@ -314,13 +323,34 @@ class Buffers:
         when = "at once, for nothing is uncovered" if whole else f"when a commit after {commit} is published"
         self._tell(f"buffer {name} is rebuilt, and counts again {when}")
 
-    def _copy_to(self, name: str, sequence: Sequence) -> None:
+    def _copied(self, sequence: Sequence, name: str) -> str:
+        """Copy a sequence into a buffer; say what went wrong, on either side, nothing where it is there."""
         try:
             if not is_marked(self.places[name]):
                 raise FileNotFoundError(errno.ENOENT, GONE)
             close_copy(sequence, self.places[name])
-        except (OSError, SequenceBrokenError) as problem:
-            self.quarantine(name, _said(problem) if isinstance(problem, OSError) else str(problem))
+        except OSError as problem:
+            return _said(problem)
+        except SequenceBrokenError as problem:
+            return str(problem)
+        return ""
+
+    def _still_holds(self, sequence: Sequence) -> bool:
+        """Say whether the buffer that a sequence was just written to has it; one that has not is quarantined."""
+        holder = next(name for name, place in self.places.items() if place == sequence.folder.parent)
+        try:
+            _trusted(self.places[holder], sequence.id)
+        except (LandingError, OSError) as problem:
+            self.quarantine(holder, str(problem))
+            return False
+        return True
+
+    def _once_more(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+        """Give a sequence that was lost while it was copied: a copy that came through, else written anew."""
+        for name in self.speaking():
+            if closed_in(self.places[name], number):
+                return self.open(number)
+        return self._first(write)
 
     def _keep(self, name: str, health: Health) -> None:
         self.record = self.record.with_health(name, health)

@@ -62,6 +62,11 @@ LEDGER_SCHEMA = pa.schema(
     ]
 )
 NOT_HASHED = frozenset({"commit"})
+FEW = 4_096
+"""Rows below which nothing compiled is worth loading."""
+KIND_BY_LETTER, LENGTH_BY_LETTER = np.zeros(256, dtype=np.int8), np.zeros(256, dtype=np.int32)
+for _kind, _word in enumerate(KIND_NAMES):
+    KIND_BY_LETTER[ord(_word[0])], LENGTH_BY_LETTER[ord(_word[0])] = _kind, len(_word)
 
 
 def stream_schema(payload: pa.Schema) -> pa.Schema:
@@ -110,7 +115,32 @@ def kind_names(kinds: Bytes) -> pa.Array:
 
 def kinds(column: pa.Array) -> Bytes:
     """Read kinds back into the core's numbers."""
-    return np.asarray(pc.index_in(column, pa.array(KIND_NAMES)), dtype=np.int8)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    found = [_kinds(chunk) for chunk in chunks]
+    return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, dtype=np.int8), *found])
+
+
+def _kinds(column: pa.Array) -> Bytes:
+    """Tell words apart by their first letter, which is another for each kind."""
+    if pa.types.is_dictionary(column.type) and column.dictionary.equals(pa.array(KIND_NAMES)):
+        return np.asarray(column.indices, dtype=np.int8)
+    found = None
+    if pa.types.is_string(column.type) and not column.null_count and len(column) >= FEW:
+        from pipelines.engine.letters import numbers
+
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+        found = numbers(ends, np.frombuffer(data, dtype=np.uint8), KIND_BY_LETTER, LENGTH_BY_LETTER)
+    return np.asarray(pc.index_in(column, pa.array(KIND_NAMES)), dtype=np.int8) if found is None else found
+
+
+def with_kinds_encoded(rows: pa.Table) -> pa.Table:
+    """Give rows whose column `kind`, where they have one of text, holds each word once; they say the same."""
+    place = rows.schema.get_field_index("kind")
+    if place < 0 or not pa.types.is_string(rows.schema.field(place).type) or rows["kind"].null_count:
+        return rows
+    encoded = pa.DictionaryArray.from_arrays(pa.array(kinds(rows["kind"])), pa.array(KIND_NAMES))
+    return rows.set_column(place, "kind", encoded)
 
 
 def instant_text(tick: int) -> str:
@@ -171,7 +201,8 @@ def _json_values(column: pa.ChunkedArray) -> list[str]:
     """Spell each value of a column as canonical JSON; times and whole numbers without making an object of each."""
     kind = column.type
     if pa.types.is_timestamp(kind) and kind.unit == "us":
-        texts = pc.strftime(column.cast(pa.timestamp("us")), format='"%Y-%m-%dT%H:%M:%SZ"')
+        shown = pc.utf8_replace_slice(column.cast(pa.timestamp("us")).cast(pa.string()), 10, 11, "T")
+        texts = pc.binary_join_element_wise('"', shown, 'Z"', "")
     elif pa.types.is_integer(kind):
         texts = column.cast(pa.string())
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -134,18 +135,32 @@ def _seed(name: str) -> np.uint64:
 
 def _rows(block: pa.RecordBatch | pa.StructArray, names: list[str], seeds: list[np.uint64]) -> Lanes:
     count = len(block) if isinstance(block, pa.StructArray) else block.num_rows
-    high, low = np.full(count, ROW, dtype=np.uint64), np.full(count, ROW, dtype=np.uint64)
     columns = block.flatten() if isinstance(block, pa.StructArray) else block.columns
+    alike = [seed for seed, column in zip(seeds, columns, strict=True) if _is_nothing(column)]
+    high, low = (np.full(count, word, dtype=np.uint64) for word in _nothings(alike))
     for name, seed, column in zip(names, seeds, columns, strict=True):
-        _add((high, low), column, seed, name)
+        if not _is_nothing(column):
+            _add((high, low), column, seed, name)
     return _mix(high, low)
+
+
+def _is_nothing(column: pa.Array) -> bool:
+    """Say whether all values are null, which says the same of every row."""
+    return bool(0 < column.null_count == len(column) and not pa.types.is_nested(column.type))
+
+
+def _nothings(seeds: list[np.uint64]) -> Lanes:
+    """Give the two lanes of a row that has nothing but nulls, one in each of the columns with these seeds."""
+    nulls = np.array([_null_of(seed) for seed in seeds], dtype=np.uint64)
+    start = np.full(1, ROW, dtype=np.uint64)
+    return start + np.add.reduce(nulls), start + np.add.reduce(fold(nulls))
 
 
 def _add(lanes: Lanes, column: pa.Array, seed: np.uint64, name: str) -> None:
     """Add one column to the lanes of its rows."""
     from pipelines.engine.lanes import stir
 
-    if not _is_word(column.type) or column.null_count == len(column):
+    if not _is_word(column.type):
         for lane, said in zip(lanes, _column(column, seed, name), strict=True):
             np.add(lane, said, out=lane)
         return
@@ -164,13 +179,12 @@ def _column(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
     if column.null_count == 0:
         return _values(column, seed, name)
     null = np.full(1, _null_of(seed))
-    if column.null_count == len(column) and not pa.types.is_nested(column.type):
-        return null, fold(null)
     lanes = _values(column, seed, name)
     missing = np.asarray(column.is_null())
     return np.where(missing, null, lanes[0]), np.where(missing, fold(null), lanes[1])
 
 
+@lru_cache(maxsize=4_096)
 def _null_of(seed: np.uint64) -> np.uint64:
     return np.uint64(spread(np.full(1, seed ^ NULL_MARK, dtype=np.uint64))[0])
 
@@ -184,7 +198,7 @@ def _is_word(kind: pa.DataType) -> bool:
 def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _values(column.dictionary_decode(), seed, name)
+        return _picked(column, seed, name)
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
         return _tagged(_rows(column, names, [_seed(inner) for inner in names]), seed)
@@ -198,6 +212,15 @@ def _values(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
     family, words = _words(column, name)
     high = spread(words ^ (seed ^ _TAGS[family]))
     return high, fold(high)
+
+
+def _picked(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
+    """Hash each word of a dictionary once; a null among them, or for one of them, is as one among plain values."""
+    if column.null_count or column.dictionary.null_count or not len(column.dictionary):
+        return _values(column.dictionary_decode(), seed, name)
+    high, low = _values(column.dictionary, seed, name)
+    rows = np.asarray(column.indices)
+    return high[rows], low[rows]
 
 
 def _texts(column: pa.Array, tag: np.uint64) -> Lanes:

@@ -18,10 +18,12 @@ import numpy as np
 
 from pipelines.engine.carrying import Writes
 from pipelines.engine.content import ContentHash
+from pipelines.engine.formats import UPGRADES, require_current
 from pipelines.engine.history import CommitKind, Span, State
 from pipelines.engine.landing import READING, Landing, joined
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.plans import plan_of
 from pipelines.engine.refusals import CommitError
 from pipelines.engine.stages import Work, create_tables, run_stages
 from pipelines.engine.writing import NO_ROWS
@@ -186,6 +188,9 @@ class EpochRunner:
         pending = self.driver.pending()
         if pending is None:
             return None
+        if pending.kind is CommitKind.ADOPT:
+            self.driver.abandon(pending.commit, why="the carry was not wholly taken over")
+            return None
         if pending.kind is not CommitKind.EPOCH:
             raise PendingIntervalError(pending.commit, pending.state)
         if pending.state is State.WRITTEN or pending.plan is None:
@@ -212,22 +217,34 @@ class EpochRunner:
             raise SequencesAheadError(after + 1, upto, done)
         landed = [self._opened(number) for number in range(done + 1, upto + 1)]
         streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
-        if not streamed:
-            return None
-        sequences, numbers = Sequences(streamed), [sequence.id for sequence in streamed]
+        return self.play(streamed) if streamed else None
+
+    def play(self, parts: tuple[Sequence, ...]) -> Entry:
+        """Run one epoch over sequences that follow one another, whatever closed them.
+
+        Args:
+            parts: at least one, all with the same number of buckets; only the last may have the final punctuation.
+
+        Raises:
+            SequenceGapError: the first does not begin where the tables end.
+            CommitError: the carry to begin from is not of the format that is written now.
+        """
+        sequences, numbers = Sequences(parts), [sequence.id for sequence in parts]
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
         if tip is not None and tip.span.end != span.start:
             raise SequenceGapError(numbers[0], span.start, tip.span.end)
         if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
+        if tip is not None:
+            require_current(self.driver.state(), tip.commit)
         self._prepare(self.flow, sequences)
         entry = self.driver.intent(
             self.driver.next_number(),
             span,
             tip.commit if tip else 0,
             numbers,
-            {"flow": self.flow.definition(), "given": dict(self.flow.given)},
+            plan_of(self.flow, UPGRADES.current),
             self.flow.fingerprint(),
             kind=CommitKind.EPOCH,
         )

@@ -171,5 +171,6 @@ class Following(LogState):
         """Say whether a commit has a base beside its deltas."""
         return commit in self._now.folded
 
-    def _first_idle(self, commit: int) -> int:
+    def first_idle(self, commit: int) -> int:
+        """Give the first of the idle epochs in a row that end in `commit`."""
         return self._now.idle_from.get(commit, commit)

@@ -21,7 +21,7 @@ from pipelines.engine.refusals import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "NO_SPAN",
@@ -187,10 +187,10 @@ class LogState:
         while commit != START_OF_RUN and not self.has_base(commit):
             if not self.commits[commit].leaves_carry:
                 deltas.append(commit)
-            commit = self.parent_of(self._first_idle(commit))
+            commit = self.parent_of(self.first_idle(commit))
         return CarryLine(commit, tuple(reversed(deltas)))
 
-    def _first_idle(self, commit: int) -> int:
+    def first_idle(self, commit: int) -> int:
         """Give the first of the idle epochs in a row that end in `commit`, or any between: a way to skip them."""
         return commit
 
@@ -250,7 +250,17 @@ class LogState:
             for edge in span:
                 if row.span.start < edge < row.span.end:
                     raise PartialOverlapError(edge, row.commit, *row.span)
-        return tuple(row.commit for row in met)
+        return tuple(row.commit for row in (*met, *(self._adopted_at(span.end) if met else ())))
+
+    def _adopted_at(self, end: int) -> Iterator[Entry]:
+        """Give the carries that were taken over where an interval ends: they go with it."""
+        rows = self.in_order
+        place = bisect_left(rows, (end, end), key=_span)
+        return takewhile(_is_adopted, (row for row in rows[place:] if row.span == (end, end)))
+
+
+def _is_adopted(row: Entry) -> bool:
+    return row.kind is CommitKind.ADOPT
 
 
 def by_span(row: Entry) -> tuple[int, int, int]:

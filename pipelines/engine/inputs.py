@@ -6,6 +6,7 @@ Each file holds rows in order. Several files of one stream (a file a bucket) are
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,10 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import ticks
 from pipelines.engine.keys import canonical_keys
+from pipelines.engine.turns import BEHIND, ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from pipelines.operators.rows import Longs
 
@@ -78,9 +80,24 @@ def _places(table: pa.Table, key: Sequence[str]) -> tuple[Longs, Longs]:
 
 def row_groups(path: str, groups: Sequence[int]) -> Iterator[pa.Table]:
     """Open the named row groups of a Parquet file, in blocks."""
+    for batch in batches(path, groups):
+        yield pa.Table.from_batches([batch])
+
+
+def batches(path: str, groups: Sequence[int], size: int | None = None) -> Generator[pa.RecordBatch]:
+    """Open the named row groups of a Parquet file, in batches; of many, the next ones are read meanwhile.
+
+    Args:
+        path: of the file.
+        groups: numbers of row groups, in the order wanted.
+        size: rows of a batch at most; a block unless given.
+    """
+    size = size or BLOCK
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=BLOCK, row_groups=list(groups)):
-            yield pa.Table.from_batches([batch])
+        read: Generator[pa.RecordBatch] = file.iter_batches(batch_size=size, row_groups=list(groups))
+        many = sum(file.metadata.row_group(group).num_rows for group in groups) > BEHIND * size
+        with closing(ahead(read) if many else read) as rows:
+            yield from rows
 
 
 class Reader:

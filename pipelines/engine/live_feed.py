@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
 
     Spans = tuple[tuple[int, int], ...]
+
+
+class Loss(Enum):
+    """What is done where a source, or its spool, does not have any more what comes next."""
+
+    STOP = "stop"
+    """The landing stops, and names what is lost."""
+    ACCEPT = "accept"
+    """It goes on with what there is; the ledger keeps what is lost."""
 
 
 class LiveFeed(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.inbox import Inbox
+from pipelines.engine.live_feed import Loss
 from pipelines.engine.socket_feed import SocketFeed
 
 if TYPE_CHECKING:
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Source
 
 
-def open_live(
+def open_live(  # noqa: PLR0913 - what feeds are made of
     flow: Flow,
     base: Path,
     root: Path,
     payloads: Mapping[str, pa.Schema],
     tell: Callable[[str], None] = lambda _: None,
+    loss: Loss = Loss.STOP,
 ) -> dict[str, LiveFeed]:
     """Open the feeds of all sources of a flow under the real clock, by source; nobody listens yet.
 
@@ -32,6 +34,7 @@ def open_live(
         root: the run's folder, where what a source cannot send again is kept.
         payloads: with which sources landed before.
         tell: told a line when a connection changes.
+        loss: what is done where a source does not have any more what comes next.
 
     Raises:
         LandingError: a feed is missing, or does not have what its source says of it.
@@ -39,7 +42,11 @@ def open_live(
 
     def opened(name: str, source: Source) -> LiveFeed:
         if source.feed.kind == "socket":
-            return SocketFeed(source, root, tell)
+            return SocketFeed(source, root, tell, loss)
+        if source.feed.kind == "kafka":
+            from pipelines.engine.kafka_feed import KafkaFeed
+
+            return KafkaFeed(source, root, tell, loss)
         return Inbox(source, base, payloads.get(name))
 
     return {name: opened(name, source) for name, source in flow.sources.items()}

@@ -6,6 +6,7 @@ manifest decides what a sequence is; its files never change.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MANIFEST = "manifest.json"
+COPIED = 1 << 20
+"""Bytes that are copied at once."""
+LINKLESS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 BUFFERS_FILE = "buffers.json"
 """Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
 LEDGER_FILE = "ledger.parquet"
@@ -202,7 +206,7 @@ def close_sequence(sequence: Sequence) -> None:
         json.dump(told(sequence), file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())
-    draft.rename(path)
+    _name_once(draft, path)
     sync_folder(sequence.folder)
     sync_folder(sequence.folder.parent)
 
@@ -210,21 +214,50 @@ def close_sequence(sequence: Sequence) -> None:
 def close_copy(sequence: Sequence, shelf: Path) -> None:
     """Copy a closed sequence into another folder of sequences, the manifest last; one that is closed there stays.
 
+    Safe because bytes are hashed as they are copied: damage is never copied.
+
     Raises:
-        OSError: the storage does not take it.
+        SequenceBrokenError: a file does not hold the bytes that landed.
+        OSError: one of the two storages does not do its part.
     """
     if closed_in(shelf, sequence.id):
         return
     folder = new_folder(shelf, sequence.id)
     for landed in sequence.files:
-        shutil.copyfile(sequence.folder / landed.file, folder / landed.file)
-        _sync(folder / landed.file)
+        _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
     draft = folder / f"{MANIFEST}.draft"
     shutil.copyfile(sequence.folder / MANIFEST, draft)
     _sync(draft)
-    draft.rename(folder / MANIFEST)
+    _name_once(draft, folder / MANIFEST)
     sync_folder(folder)
     sync_folder(shelf)
+
+
+def _name_once(draft: Path, path: Path) -> None:
+    """Give a manifest its name, unless another has it: the first one decides, also against who was overtaken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise SequenceBrokenError(str(path.parent), "a manifest already") from None
+    except OSError as problem:
+        if problem.errno not in LINKLESS:
+            raise
+        # Storage without hard links: the lease alone keeps two writers apart.
+        draft.rename(path)
+    else:
+        draft.unlink()
+
+
+def _copy_file(source: Path, target: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    with source.open("rb") as read, target.open("wb") as written:
+        while block := read.read(COPIED):
+            digest.update(block)
+            written.write(block)
+        written.flush()
+        os.fsync(written.fileno())
+    if digest.hexdigest() != sha256:
+        raise SequenceBrokenError(str(source.parent), f"a {source.name} with other bytes than landed")
 
 
 def _sync(path: Path) -> None:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pipelines.engine.carrying import CHANGE, POSITION
 from pipelines.engine.columns import ORDER_FIELDS
 from pipelines.flows.errors import nearest
+from pipelines.operators.registry import OPERATORS
+from pipelines.operators.scan import Per
 from pipelines.operators.window import Measure
 
 if TYPE_CHECKING:
@@ -20,6 +23,12 @@ PORT = "port"
 SIDE = "side"
 """The column that tells rows of several inputs apart inside an operator and its carry."""
 SPOKEN = 3
+STAMPED = frozenset({CHANGE.name, POSITION.name})
+"""Columns of the carry's rows that say what happened to them."""
+EVENT = "event"
+"""The column by which a part of the carry tells the open events of a key apart; ports are told apart by `port`."""
+OF_WINDOWS = frozenset({"age", "window_start"})
+"""Columns by which the carry tells open windows apart."""
 TIMED = frozenset({"event_time", "event_end", "arrival", "kind"})
 """Columns of every stream that expressions may read."""
 
@@ -47,7 +56,22 @@ def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     Raises:
         PayloadError: a column is missing, or of a type that the operator cannot take.
     """
+    _refuse_kept(stream, inputs)
     return MADE.get(stream.operator, _passed_on)(stream, inputs)
+
+
+def _refuse_kept(stream: Stream, inputs: Sequence[pa.Schema]) -> None:
+    """Refuse columns that the tables of the operator's carry have besides, with a meaning of their own."""
+    parts = OPERATORS[stream.operator].parts
+    fields = {name for part in parts for name in part.record.names or ()}
+    fields |= {PORT} if any(part.per is Per.PORT for part in parts) else set()
+    fields |= {EVENT} if stream.event_id and any(part.per is Per.EVENT for part in parts) else set()
+    rows = [name for schema in inputs[: len(stream.feeding)] for name in schema.names]
+    kept = [name for name in rows if name in STAMPED] + [name for name in stream.by if name in fields]
+    kept += [name for name in getattr(stream.policy, "group", ()) if name in OF_WINDOWS]
+    if kept:
+        problem = f"its carry has a column `{kept[0]}` of its own"
+        raise PayloadError(stream.name, problem, "`rename:` it in the source, or `project:` it under another name")
 
 
 def has_sides(stream: Stream) -> bool:

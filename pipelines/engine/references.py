@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -16,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines.engine.columns import instant_text, instant_tick, ticks
-from pipelines.engine.inputs import BLOCK
+from pipelines.engine.inputs import BLOCK, batches
 from pipelines.engine.landing_errors import ReferenceBrokenError
 from pipelines.engine.stamping import kind_of, landed_row_schema, places, times_of
 from pipelines.flows.model import FeedSpec, Source
@@ -62,26 +62,30 @@ class Reference:
         Raises:
             ReferenceBrokenError: it is gone, or has changed.
         """
+        times = self._times()
+        if times != (self.changed, self.touched):
+            self._compare(*times)
+
+    def verify(self) -> None:
+        """See that the file holds the very bytes that landed; as it is now, they are read once a process.
+
+        Raises:
+            ReferenceBrokenError: it does not, or is gone.
+        """
+        self._compare(*self._times())
+
+    def _times(self) -> tuple[int, int]:
+        """Give the file's times of change as they are now, where it has the size that it had."""
         try:
             seen = os.stat(self.path)  # noqa: PTH116 - a path as text
         except FileNotFoundError:
             raise ReferenceBrokenError(self.path, "it is gone") from None
         if seen.st_size != self.size:
             raise ReferenceBrokenError(self.path, f"it has {seen.st_size} bytes and had {self.size}")
-        if (seen.st_mtime_ns, seen.st_ctime_ns) != (self.changed, self.touched):
-            self._compare(digest_of(self.path, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns))
+        return seen.st_mtime_ns, seen.st_ctime_ns
 
-    def verify(self) -> None:
-        """Read the file and see that it holds the very bytes that landed.
-
-        Raises:
-            ReferenceBrokenError: it does not, or is gone.
-        """
-        self.check()
-        self._compare(_digest(self.path))
-
-    def _compare(self, sha256: str) -> None:
-        if sha256 != self.sha256:
+    def _compare(self, changed: int, touched: int) -> None:
+        if digest_of(self.path, self.size, changed, touched) != self.sha256:
             raise ReferenceBrokenError(self.path, "it holds other bytes than landed")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -92,8 +96,8 @@ class Reference:
         """
         self.check()
         skip, left = self.skip, self.rows
-        with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(batch_size=BLOCK, row_groups=list(self.groups)):
+        with closing(batches(self.path, self.groups, BLOCK)) as read:
+            for batch in read:
                 part = batch.slice(skip, left)
                 skip, left = max(skip - batch.num_rows, 0), left - part.num_rows
                 if part.num_rows:

@@ -80,11 +80,7 @@ class ImportLink(Link):
         """
         self.everywhere = True
         if sent is not None and sent.num_rows:
-            bound = self.operator.bound
-            field = "promised" if "promised" in sent.column_names else "cti"
-            bound["cti"] = ticks(sent[field])[0]
-            if "cti_arrival" in sent.column_names and field == "cti":
-                bound["cti_arrival"], bound["cti_place"] = ticks(sent["cti_arrival"])[0], longs(sent["cti_place"])[0]
+            self.operator.bound[0] = ticks(sent["promised" if "promised" in sent.column_names else "cti"])[0]
 
 
 class ExpressionLink(Link):

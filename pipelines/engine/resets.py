@@ -68,7 +68,7 @@ def way_back(state: LogState, target: int) -> WayBack:
         SealedIntervalError: an interval of a backfill lies behind the state.
     """
     rows = state.in_order
-    place = -1 if target == BEGINNING else _place(state, target)
+    place = -1 if target == BEGINNING else place_of(state, target)
     while place >= 0 and rows[place].kind is CommitKind.RESET:
         place -= 1
     superseded = tuple(rows[place + 1 :])
@@ -81,7 +81,12 @@ def way_back(state: LogState, target: int) -> WayBack:
     )
 
 
-def _place(state: LogState, number: int) -> int:
+def place_of(state: LogState, number: int) -> int:
+    """Give the place of a commit among those that readers see.
+
+    Raises:
+        NoStateError: readers do not see it.
+    """
     row = state.commits.get(number)
     if row is None:
         raise NoStateError(number, "was never begun")
@@ -133,6 +138,19 @@ def _newest(state: LogState, asked: str, covers_no_more: Callable[[Entry], bool]
     if not rows:
         raise NoStateError(BEGINNING, f"is all that there is; nothing is published that could cover {asked}")
     raise BeforeStatesError(asked, rows[0].commit, rows[0].span.end, rows[0].upto)
+
+
+def newest_drain(state: LogState, commit: int) -> int:
+    """Give the newest commit up to one that took sequences in, whether readers still see it or a reset took it back.
+
+    Args:
+        state: the log.
+        commit: the newest published one; 0 for none.
+    """
+    row = state.commits.get(commit)
+    if row is None or row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}:
+        return row.commit if row else BEGINNING
+    return max(newest_drain(state, each) for each in (row.parent, *row.supersedes))
 
 
 def newest_reset(state: LogState) -> int:

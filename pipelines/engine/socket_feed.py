@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from pipelines.engine.clock import wall_now
 from pipelines.engine.columns import instant_text
 from pipelines.engine.file_rows import DROPPED, NOTED
-from pipelines.engine.live_feed import Gathered, arrived_rows, declared_columns, landed_payload
+from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload
 from pipelines.engine.receiver import Receiver
 from pipelines.engine.segments import Event
 from pipelines.engine.source_state import write_state
 from pipelines.engine.spool import Spool
+from pipelines.engine.spool_errors import SpoolBrokenError
 from pipelines.engine.text_rows import read_texts
 from pipelines.operators.rows import MIN_TIME
 
@@ -49,6 +50,7 @@ class SocketFeed:
         source: what the flow says of it.
         root: the run's folder, where the spool lies.
         tell: told a line when the connection changes.
+        loss: what is done where the spool does not have any more what comes next.
         now: reads the wall clock, in ticks.
 
     Raises:
@@ -60,10 +62,11 @@ class SocketFeed:
         source: Source,
         root: Path,
         tell: Callable[[str], None] = lambda _: None,
+        loss: Loss = Loss.STOP,
         now: Callable[[], int] = wall_now,
     ) -> None:
         """Check the columns; open nothing."""
-        self.source, self._root, self._tell, self._now = source, root, tell, now
+        self.source, self._root, self._tell, self._loss, self._now = source, root, tell, loss, now
         self._columns = declared_columns(source.feed)
         self.schema = landed_payload(source)
         """The payload as it lands."""
@@ -99,7 +102,10 @@ class SocketFeed:
         if self._spool is None:
             folder = self._root / SPOOLS / self.source.name
             bound = self.source.feed.max_bytes
-            self._spool = Spool(folder, known.ends.get(BYTES, 0), known.ends.get(SEGMENTS, 0), bound, self._now)
+            landed = known.ends.get(BYTES, 0)
+            self._spool = Spool(folder, landed, known.ends.get(SEGMENTS, 0), bound, self._now)
+            if self._spool.begins > landed and self._loss is Loss.STOP:
+                raise SpoolBrokenError(str(folder), landed, self._spool.begins)
         return self._spool
 
     def _hear(self, state: str, why: str) -> None:
@@ -172,9 +178,18 @@ class _Reading:
         if self._limit is not None and self.gathered.count >= self._limit:
             self.is_full = True
             return False
+        if part.start > self.offset + len(self._tail):
+            self._miss(part.start)
         if part.is_new:
             self._begin(part)
         return self._lines(part)
+
+    def _miss(self, start: int) -> None:
+        """Tell of bytes that were spooled and are gone, and that somebody gave up."""
+        facts = {"first": self.offset, "last": start - 1}
+        problem = f"bytes {self.offset} to {start - 1} of the spool are gone"
+        self.gathered.tell("offsets_lost", NOTED, json.dumps(facts).encode(), problem)
+        self.offset, self._tail, self._inside = start, b"", 0
 
     def _begin(self, part: Part) -> None:
         segment = part.segment

@@ -13,7 +13,7 @@ from threading import Condition
 from typing import TYPE_CHECKING
 
 from pipelines.engine.segments import Event, Segment, read_segments, write_segment
-from pipelines.engine.spool_errors import SpoolBrokenError, SpoolWriteError
+from pipelines.engine.spool_errors import SpoolWriteError
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 
 if TYPE_CHECKING:
@@ -79,8 +79,6 @@ class Spool:
         """Offset up to which bytes are on disk."""
         if self.end < offset or (last.number if last else 0) < number:
             self._begin_anew(offset, number)
-        elif self._segments and self._segments[0].offset > offset:
-            raise SpoolBrokenError(str(folder), offset, self._segments[0].offset)
         elif last is not None and last.event is not Event.BROKEN:
             self._add(Event.BROKEN, last.changed(folder), UNTOLD)
 
@@ -97,6 +95,11 @@ class Spool:
     def waiting(self) -> int:
         """Count the bytes that are spooled and not landed."""
         return self.end - self._landed
+
+    @property
+    def begins(self) -> int:
+        """Give the offset of the first byte that is still there."""
+        return self._segments[0].offset if self._segments else self.end
 
     @property
     def is_connected(self) -> bool:

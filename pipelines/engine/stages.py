@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from pipelines.engine.carrying import Writes
 from pipelines.engine.columns import LEDGER_SCHEMA, stream_schema
 from pipelines.engine.entries import LEDGER
+from pipelines.engine.formats import require_current
 from pipelines.engine.readers import Carry, carry_on, log_state
 from pipelines.engine.relations import link_of
 from pipelines.engine.tables import (
@@ -131,7 +132,11 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
         work: the commit.
         engine: who runs the tasks.
         progress: told in a few words what runs now.
+
+    Raises:
+        CommitError: the carry to begin from is not of the format that is written now.
     """
+    require_current(work.state, work.parent)
     flow, plan = flow_of(work.definition)
     outcome = Outcome()
     for stage in plan.stages:

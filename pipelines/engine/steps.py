@@ -52,7 +52,7 @@ def intend(  # noqa: PLR0913 - an intent is these facts
     if state.pending:
         raise PendingCommitError(state.pending.commit, state.pending.state)
     _require(number, State.INTENT, "number", state.next_number, number)
-    if span.end <= span.start:
+    if span.end < span.start or (span.end == span.start and kind is not CommitKind.ADOPT):
         raise WrongStepError(number, State.INTENT, "an end after its start", f"span {span.start} to {span.end}")
     supersedes = state.superseded_by(span)
     _require(number, State.INTENT, "parent", _parent(state, span, kind), parent)
@@ -165,9 +165,9 @@ def publish_epoch(written: Entry) -> Entry:
         written: from `write`.
 
     Raises:
-        WrongStepError: the commit is no epoch.
+        WrongStepError: the commit is neither an epoch nor a carry that was taken over.
     """
-    if written.kind is not CommitKind.EPOCH:
+    if written.kind not in {CommitKind.EPOCH, CommitKind.ADOPT}:
         raise WrongStepError(written.commit, State.PUBLISHED, f"kind {CommitKind.EPOCH}", f"kind {written.kind}")
     return replace(written, state=State.PUBLISHED)
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine import carrying
 from pipelines.engine.carrying import Writes
-from pipelines.engine.columns import NOT_HASHED, stream_schema, ticks
+from pipelines.engine.columns import NOT_HASHED, kinds, stream_schema, ticks, with_kinds_encoded
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
@@ -38,7 +38,7 @@ from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.advance_time import OpenFull
 from pipelines.operators.merge import MergeFull
 from pipelines.operators.registry import OPERATORS
-from pipelines.operators.rows import NULL
+from pipelines.operators.rows import KIND_NAMES, NULL, Kind
 from pipelines.operators.scan import Blind
 
 if TYPE_CHECKING:
@@ -268,18 +268,21 @@ class _Work:
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
             tables[output] = rows
-            self.files[output].write(rows)
-            self._count(output, rows)
+            encoded = with_kinds_encoded(rows)
+            self.files[output].write(encoded)
+            self._count(output, encoded)
         self.ledger.write(made.ledger)
         self.counts["ledger"].update(ledger_counts(made.ledger))
 
     def _count(self, name: str, rows: pa.Table) -> None:
-        counted = rows["kind"].value_counts().to_pylist()
-        self.counts.setdefault(name, Counter()).update({each["values"]: each["counts"] for each in counted})
+        coming = kinds(rows["kind"])
+        counted = np.bincount(coming, minlength=len(KIND_NAMES)).tolist()
+        there = {kind: count for kind, count in zip(KIND_NAMES, counted, strict=True) if count}
+        self.counts.setdefault(name, Counter()).update(there)
         if rows.num_rows and self.task.writes is not Writes.BASE:
-            promised = pc.equal(rows["kind"], "cti")
-            for what, chosen in (("cti", promised), ("event", pc.invert(promised))):
-                newest = ticks(rows["event_time"].filter(chosen)).max(initial=NULL)
+            promised, times = coming == Kind.CTI, ticks(rows["event_time"])
+            for what, chosen in (("cti", promised), ("event", ~promised)):
+                newest = times[chosen].max(initial=NULL)
                 known = self.newest.setdefault(name, {})
                 if newest != NULL:
                     known[what] = max(int(newest), known.get(what, NULL))
@@ -380,5 +383,9 @@ def carry_key(stream: Stream, part: str) -> tuple[str, ...]:
 
 def ledger_counts(ledger: pa.Table) -> Counter[str]:
     """Count ledger rows by "stream reason action"."""
-    names = ("stream", "reason", "action")
-    return Counter(" ".join(words) for words in zip(*(ledger[name].to_pylist() for name in names), strict=True))
+    counted = (
+        ledger.select(["stream", "reason", "action"])
+        .group_by(["stream", "reason", "action"])
+        .aggregate([([], "count_all")])
+    )
+    return Counter({" ".join(words): count for *words, count in zip(*counted.to_pydict().values(), strict=True)})

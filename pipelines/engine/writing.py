@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columns import NOT_HASHED
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.keys import bucket_of, canonical_keys
+from pipelines.engine.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +26,8 @@ COMPRESSION_LEVEL = 1
 CONSTANT = frozenset({"commit"})
 """Columns of whole numbers that are alike in all rows of a file."""
 NO_ROWS = ContentHash(0, 0, 0)
+MANY = 65_536
+"""Rows from which on a row group, and a thread, is worth its while."""
 
 
 def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.ParquetWriter:
@@ -115,11 +119,32 @@ class TableFile:
         self._name = f"{self.stem}-{secrets.token_hex(4)}.parquet"
         self._writer: pq.ParquetWriter | None = None
         self._groups: list[int] = []
+        self._writing, self._hashing = Turns(), Turns()
+        self._few: list[pa.Table] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows in their order, a row group a bucket."""
+        """Append rows in their order; few wait for others, many are written and hashed by threads of their own.
+
+        Columns may be encoded as dictionaries, as `kind` is: what is written and hashed is the same.
+
+        Raises:
+            OSError: rows, or earlier ones, cannot be written.
+        """
         if not rows.num_rows:
             return
+        self.rows += rows.num_rows
+        self._few.append(rows)
+        if sum(each.num_rows for each in self._few) >= MANY:
+            together = self._together()
+            self._writing.give(partial(self._append, together))
+            self._hashing.give(partial(self._hash, together))
+
+    def _together(self) -> pa.Table:
+        """Take the rows that wait; where they are many small tables, as one."""
+        few, self._few = self._few, []
+        return few[0] if len(few) == 1 else pa.concat_tables(few).combine_chunks()
+
+    def _append(self, rows: pa.Table) -> None:
         if self._writer is None:
             folder = self.root / self.table
             folder.mkdir(parents=True, exist_ok=True)
@@ -127,12 +152,23 @@ class TableFile:
         for bucket, part in _by_bucket(rows, self.layout):
             self._writer.write_table(part, row_group_size=part.num_rows)
             self._groups.append(bucket)
-        self.rows += rows.num_rows
+
+    def _hash(self, rows: pa.Table) -> None:
         if self.leave_out is not None:
             self.content += content_hash(rows, leave_out=self.leave_out)
 
     def close(self) -> Written | None:
-        """Finish the file; None where no row came."""
+        """Finish the file; None where no row came.
+
+        Raises:
+            OSError: rows cannot be written.
+        """
+        self._writing.finish()
+        self._hashing.finish()
+        if self._few:
+            rest = self._together()
+            self._append(rest)
+            self._hash(rest)
         if self._writer is None:
             return None
         self._writer.close()

@@ -1,4 +1,4 @@
-"""What differs between two flows, stream by stream, and whether what an operator remembers can stand under the newer."""
+"""What differs between two flows, stream by stream, and whether the carry of an operator can stand under the newer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 STANDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "heartbeat": frozenset({"slack", "acceleration", "max_ahead", "max_catch_up", "expire"}),
-        "merge": frozenset({"at_end", "max_held"}),
-        "advance_time": frozenset(
-            {"events", "duration", "delay", "late", "late_end", "at_end", "max_ahead", "max_open"}
-        ),
+        "merge": frozenset({"at_end"}),
+        "advance_time": frozenset({"events", "duration", "delay", "late", "late_end", "at_end", "max_ahead"}),
         "filter": frozenset({"where"}),
         "project": frozenset({"columns"}),
         "window": frozenset({"max_windows"}),
@@ -34,6 +32,8 @@ TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expir
 """Settings that are spans of time."""
 SILENT = frozenset({"about", "landing", "buffers", "advancing"})
 """What changes no row."""
+LIMITS = frozenset({"max_held", "max_open"})
+"""Settings that only say when a run stops."""
 NOTHING = "nothing"
 
 
@@ -57,6 +57,12 @@ class Fate(StrEnum):
     def remembers(self) -> bool:
         """Say whether the carry of the older flow stands."""
         return self in {Fate.KEPT, Fate.FOLLOWS, Fate.CHANGED}
+
+
+SAID: Mapping[Fate, str] = MappingProxyType(
+    {Fate.FOLLOWS: "changes too", Fate.CHANGED: "has changed", Fate.RESET: "begins anew", Fate.NEW: "is new"}
+)
+"""What is said of a stream to those that read it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,7 @@ def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Chang
     if was is None:
         return Change(stream=stream.name, fate=Fate.NEW)
     lasting, passing = _own(was, stream)
+    lasting = (*lasting, *_otherwise_declared(older, newer, stream))
     behind = tuple(_upstream(older, newer, stream, before))
     if lasting:
         return Change(stream=stream.name, fate=Fate.RESET, why=(*lasting, *passing, *behind))
@@ -106,33 +113,39 @@ def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if was.operator != now.operator:
         return lasting, ()
     stands = STANDS.get(now.operator, frozenset())
-    settings = [field.name for field in dataclasses.fields(now.policy)]
+    settings = [field.name for field in dataclasses.fields(now.policy) if field.name not in LIMITS]
     may, must_not = ([name for name in settings if (name in stands) is wanted] for wanted in (True, False))
     return (*lasting, *_differing(was.policy, now.policy, must_not)), tuple(_differing(was.policy, now.policy, may))
+
+
+def _otherwise_declared(older: Flow, newer: Flow, stream: Stream) -> Iterator[str]:
+    """Say what differs in what the flow says of the sources that a stream reads: times of another column are others."""
+    for name in stream.inputs:
+        if name in older.sources and name in newer.sources:
+            yield from (f"source {name}: {each}" for each in _declaration(older.sources[name], newer.sources[name]))
+
+
+def _declaration(was: Source, now: Source) -> Iterator[str]:
+    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"feed", *SILENT}]
+    return _differing(was, now, parts)
 
 
 def _upstream(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Iterator[str]:
     """Say what differs in what a stream reads."""
     for name in stream.inputs:
         if name in newer.sources:
-            yield from source_changes(older.sources.get(name), newer.sources[name])
+            yield from _feed_changes(older.sources.get(name), newer.sources[name])
         elif before[newer.owner(name).name].fate is not Fate.KEPT:
-            yield f"reads {name}, which is {before[newer.owner(name).name].fate}"
+            yield f"reads {name}, which {SAID[before[newer.owner(name).name].fate]}"
 
 
-def source_changes(was: Source | None, now: Source) -> tuple[str, ...]:
-    """Say what differs in a source, but for where its rows are kept.
-
-    Args:
-        was: in the older flow; None where it was not there.
-        now: in the newer.
-    """
+def _feed_changes(was: Source | None, now: Source) -> Iterator[str]:
+    """Say what differs in where the rows of a source come from."""
     if was is None:
-        return (f"reads {now.name}, which is new",)
-    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"feed", *SILENT}]
+        yield f"reads {now.name}, which is new"
+        return
     feed = [field.name for field in dataclasses.fields(now.feed) if field.name not in SILENT]
-    found = (*_differing(was, now, parts), *_differing(was.feed, now.feed, feed))
-    return tuple(f"source {now.name}: {each}" for each in found)
+    yield from (f"source {now.name}: {each}" for each in _differing(was.feed, now.feed, feed))
 
 
 def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:

@@ -35,6 +35,8 @@ MEETINGS = frozenset({"union", "join"})
 """Operators that several streams go into under CTIs."""
 RELATIONS = MEETINGS | {"window"}
 """Operators that let nothing leave before a CTI."""
+FORGETFUL = frozenset({"merge", "heartbeat"})
+"""Operators whose carry does not say which CTI was the newest that passed."""
 LATER = (
     *("replay", "module", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
@@ -236,10 +238,10 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
     if drafted.operator not in {"merge", "advance_time", "metronome"}:
         return _common_key(drafted, keys)
     if not section.has("by"):
-        return _imported_key(drafted, (), keys) if drafted.operator == "advance_time" else ()
+        return _imported_key(drafted, flow, ()) if drafted.operator == "advance_time" else ()
     named = section.names("by")
     if drafted.operator == "advance_time":
-        return _imported_key(drafted, _whole_key(drafted, named, keys[0]), keys)
+        return _imported_key(drafted, flow, _whole_key(drafted, named, keys[0]))
     for name, key in zip(drafted.inputs, keys, strict=True):
         if tuple(column for column in key if column in named) != named:
             expected = f"columns of the key of `{name}`, in its order ({', '.join(key) or 'it has none'})"
@@ -259,13 +261,18 @@ def _common_key(drafted: Draft, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
     return keys[0]
 
 
-def _imported_key(drafted: Draft, own: tuple[str, ...], keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _imported_key(drafted: Draft, flow: Flow, own: tuple[str, ...]) -> tuple[str, ...]:
     """See that the CTIs that are imported bind what imports them."""
-    for name, key in zip(drafted.inputs[1:], keys[1:], strict=True):
+    for name in drafted.inputs[1:]:
+        key = flow.key_of(name)
         if key and not own:
             came = f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
             expected = "a stream with CTIs for the whole stream; or write `by: key` here too"
             raise drafted.section.wrong("import", came, expected)
+        made = flow.owner(name)
+        if own and not key and isinstance(made, Stream) and made.operator in FORGETFUL:
+            came = f"`{name}`, a {made.operator}, which does not remember its newest CTI for keys that are heard later,"
+            raise drafted.section.wrong("import", came, "the stream before it, which made the CTIs")
         if key and key != own:
             came = f"`{name}` with CTIs for {', '.join(key)}"
             expected = f"CTIs for each {', '.join(own)}, as this stream has them, or for the whole stream"

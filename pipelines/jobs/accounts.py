@@ -46,10 +46,15 @@ REASONS = {
     "unreadable_file": "is a file that cannot be read; its first bytes stand in `raw`",
     "file_changed": "is a file that changed after it had landed; its rows are not landed again",
     "same_content": "is a file with the content of another one, so its rows were not landed again",
+    "unfinished_line": "is a line whose end never came, for the connection broke; its bytes stand in `raw`",
+    "disconnected": "nobody listened to the source for a while, so what it sent then is not here",
+    "no_value": "a row of a topic without a value (a tombstone)",
+    "offsets_lost": "rows that the topic no longer has, and that somebody gave up",
     "filtered": "a filter's condition was not true of it",
     "max_windows": "lasts over more windows than max_windows allows, so it is in none",
     "out_of_time": "would leave the readable years, 1 to 9999, by what was to be done to its time",
     "duration_set": "the end of an event whose duration was set when it started",
+    "buffers_lost": "sequences that all three buffers lost before a commit covered them; the source is read again",
     "unknown_field": "has a field that nobody declared, which is left out",
 }
 ACTIONS = {

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.columns import instant_text
 from pipelines.engine.commits import open_driver
+from pipelines.engine.formats import UPGRADES, require_current
 from pipelines.engine.history import CommitKind, Span, State
 from pipelines.engine.landing import land_interval
 from pipelines.engine.lease import Claim
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.plans import plan_of
 from pipelines.engine.quality import read_quality
 from pipelines.engine.recording import open_recordings
 from pipelines.engine.stages import Work, create_tables, run_stages
@@ -29,6 +31,7 @@ from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError, WrongUse
 from pipelines.jobs.fitting import fitting_payloads
 from pipelines.jobs.gate import Gate, blocking, hold, publish_at_once, reject
+from pipelines.jobs.known import require_own_landing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,11 +111,15 @@ def run_backfill(
         WrongUse: the streams do not go together with the feeds' columns; nothing was begun.
     """
     ran = []
+    require_own_landing(wanted.root, "run")
     feeds = open_recordings(wanted.flow, wanted.base)
     fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
         pending = driver.pending()
+        if pending is not None and pending.kind is CommitKind.ADOPT:
+            driver.abandon(pending.commit, why="the carry was not wholly taken over")
+            pending = None
         if pending is not None and pending.state is State.WRITTEN:
             pending = _standing(driver, wanted, pending, intervals, feeds, final)
         if pending is not None:
@@ -189,12 +196,14 @@ def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Cal
 
 def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
     span = Span(sequence.start, sequence.end)
+    parent = driver.state().parent_for(span.start)
+    require_current(driver.state(), parent)
     return driver.intent(
         driver.next_number(),
         span,
-        driver.state().parent_for(span.start),
+        parent,
         [sequence.id],
-        {"flow": flow.definition(), "given": dict(flow.given)},
+        plan_of(flow, UPGRADES.current),
         flow.fingerprint(),
     )
 

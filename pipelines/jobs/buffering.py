@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.buffers import Buffers, buffers_of
 from pipelines.engine.commits import CommitLog
 from pipelines.engine.places import MARGIN, MAX_BYTES, Apart, require_apart
+from pipelines.engine.resets import newest_drain
 from pipelines.engine.tables import landed_path
 
 if TYPE_CHECKING:
@@ -42,13 +43,16 @@ class Buffering:
             )
 
 
-def open_buffers(root: Path, wanted: Buffering, tell: Callable[[str], None]) -> Buffers:
+def open_buffers(
+    root: Path, wanted: Buffering, tell: Callable[[str], None], held: Callable[[], object] = lambda: None
+) -> Buffers:
     """Open the buffers of a run, for whoever holds its lease; nothing is read of them yet.
 
     Args:
         root: the run's folder.
         wanted: what the environment says.
         tell: told of everything that goes wrong and comes right again.
+        held: raises where the lease of the run is lost; in the landing's thread a driver's `state` of its own.
 
     Raises:
         NotApartError: they do not stand as far apart as demanded.
@@ -61,12 +65,16 @@ def open_buffers(root: Path, wanted: Buffering, tell: Callable[[str], None]) -> 
         places,
         lambda: consistent_state(log.state()),
         tell,
+        held,
         margin=wanted.margin,
         max_bytes=wanted.max_bytes,
     )
 
 
 def consistent_state(state: LogState) -> tuple[int, int]:
-    """Give the newest published commit, and the last sequence that published commits cover; 0 for none."""
+    """Give the newest commit that covered something, and the last sequence that published commits cover; 0 for none.
+
+    A reset, and a carry that is taken over, cover nothing: no buffer counts again because of one.
+    """
     tip = state.tip
-    return (tip.commit, tip.upto) if tip else (0, 0)
+    return (newest_drain(state, tip.commit), tip.upto) if tip else (0, 0)

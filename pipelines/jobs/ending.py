@@ -55,6 +55,7 @@ CODES = MappingProxyType(
         "pipelines.engine.refusals.NoStateError": Exit.WRONG_USE,
         "pipelines.engine.refusals.BeforeStatesError": Exit.WRONG_USE,
         "pipelines.engine.refusals.SealedIntervalError": Exit.WRONG_USE,
+        "pipelines.engine.formats.OldCarryError": Exit.WRONG_USE,
         "pipelines.engine.refusals.CommitError": Exit.RUN_FAILED,
         "pipelines.engine.tables.TableError": Exit.RUN_FAILED,
         "pipelines.engine.clock.ClockJumpError": Exit.RUN_FAILED,

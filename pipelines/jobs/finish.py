@@ -19,6 +19,8 @@ from pipelines.engine.tables import landed_path
 from pipelines.flows.model import Clock
 from pipelines.jobs.counts import counted
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.in_use import require_in_use
+from pipelines.jobs.known import require_own_landing
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.stream import open_feeds
@@ -64,6 +66,7 @@ def end_stream(flow: Flow, root: Path, base: Path) -> Entry:
         LeaseHeldError: a stream or a backfill is at work on this run.
     """
     engine = CoreEngine()
+    require_own_landing(root, "finish")
     with open_driver(root, flow=flow.name) as driver:
         landing = Landing(landed_path(root))
         runner = EpochRunner(driver=driver, flow=flow, landing=landing.path, engine=lambda _: engine)
@@ -71,6 +74,7 @@ def end_stream(flow: Flow, root: Path, base: Path) -> Entry:
         tip = driver.state().tip
         if tip is None:
             raise WrongUse("a stream must have begun before it can end; this run has published nothing")
+        require_in_use(driver.state(), tip.commit, flow, root.name)
         if landing.final is not None:
             raise WrongUse(f"this stream ended already, at {instant_text(landing.final)}")
         last = max(tip.span.end, landing.last_reading() or tip.span.end)

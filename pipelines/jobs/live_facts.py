@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.columns import TABLE_INFINITY
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
+from pipelines.engine.source_state import read_state
 from pipelines.engine.tables import landed_path
+from pipelines.flows.model import LIVE_KINDS
 from pipelines.jobs.counts import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -130,9 +132,9 @@ def last_closed(landing: Path, known: int) -> int:
 
 
 def clock_of(known: KnownRun) -> str:
-    """Say whose time rows arrive in: `wall` where files arrive in folders, `recorded` where a feed is played."""
-    folders = any(source["feed"]["kind"] == "folder" for source in known.sources.values())
-    return "wall" if folders else "recorded"
+    """Say whose time rows arrive in: `wall` where they come in live, `recorded` where a feed is played."""
+    live = any(source["feed"]["kind"] in LIVE_KINDS for source in known.sources.values())
+    return "wall" if live else "recorded"
 
 
 def is_played(known: KnownRun, live: Facts) -> bool:
@@ -174,6 +176,7 @@ def _source(known: KnownRun, name: str, tail: Tail, newest: Landed) -> Facts:
         "rows_until_at": waiting[-1] if waiting else (rows.span.end if rows else None),
         "waiting_rows": sum(each.sources[name].rows for each in tail.waiting if name in each.sources),
         "new_files": _new_files(known, name, closed_at(tail.landing, newest.id)),
+        "state": read_state(known.root, name),
         "blind": {
             "looked": looked,
             "spans": len(spans),

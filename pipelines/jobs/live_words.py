@@ -35,6 +35,11 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
             for name, each in live["sources"].items()
             if live["clock"] == "wall"
         ],
+        *[
+            ("source", _state_text(name, each["state"], now))
+            for name, each in live["sources"].items()
+            if each["state"] is not None
+        ],
         ("heartbeats", _heartbeats_text(live)),
         *(
             [("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")]
@@ -99,6 +104,16 @@ def _backlog_text(backlog: Facts, now: int) -> str:
         return "nothing: all that landed is published"
     landed = f"{counted(backlog['sequences'], 'sequence')} with {counted(backlog['rows'], 'row')}"
     return f"{landed} landed and not published yet, the oldest {ago(now, backlog['since_at'])}"
+
+
+def _state_text(name: str, state: Facts, now: int) -> str:
+    """Say how a socket's or a topic's connection is, as the process that listens said last, and what waits there."""
+    why = f" ({state['why']})" if state["why"] else ""
+    said = f"{name}: {state['address']} {state['state']}, since {ago(now, state['since_at'])}{why}"
+    if "waiting_bytes" in state:
+        return f"{said}; {state['waiting_bytes']:,} of {state['max_bytes']:,} bytes of the spool wait to be landed"
+    waiting = counted(state["waiting_rows"], "row waits", "rows wait")
+    return f"{said}; {waiting} in {counted(state['partitions'], 'partition')}"
 
 
 def _blind_text(known: KnownRun, name: str, blind: Facts) -> str:

@@ -147,7 +147,7 @@ def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
         certificate.seconds.append(time.perf_counter() - begun)
         same = certificate.hashes[-1] == certificate.hashes[0]
         tell(f"{way.title}: {certificate.seconds[-1]:.1f} s, {'equal' if same else 'DIFFERENT'}")
-        certificate.differences += _differences(certificate, flow, roots, number)
+        certificate.differences += differences(certificate, flow, roots, number)
     return certificate
 
 
@@ -185,8 +185,15 @@ def _run_plain(flow: Flow, root: Path, base: Path, spans: Sequence[Interval]) ->
 
 def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, ContentHash]:
     """Hash what the tables of a run hold of a span, read back: each stream, the ledger, and the carry at its end."""
-    found = {name: content_hash(_table(root, flow, name, start, end), leave_out=NOT_HASHED) for name in flow.tables()}
-    found[LEDGER] = content_hash(read_ledger(root, start, end), leave_out=NOT_HASHED)
+    found = {
+        name: content_hash(rows_between(root, flow, name, start, end), leave_out=NOT_HASHED)
+        for name in (*flow.tables(), LEDGER)
+    }
+    return found | {CARRY: carry_hash(root, flow, end)}
+
+
+def carry_hash(root: Path, flow: Flow, end: int) -> ContentHash:
+    """Hash the carry of a run at the commit that ends at an instant, in ticks."""
     newest = max((entry for entry in log_state(root).published if entry.span.end == end), key=lambda e: e.commit)
     parts = [
         content_hash(
@@ -196,22 +203,30 @@ def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, Cont
         for name, names in carry_parts(flow).items()
         for part in names
     ]
-    found[CARRY] = sum(parts, ContentHash(0, 0, 0))
-    return found
+    return sum(parts, ContentHash(0, 0, 0))
 
 
-def _table(root: Path, flow: Flow, name: str, start: int, end: int) -> pa.Table:
+def rows_between(root: Path, flow: Flow, name: str, start: int, end: int) -> pa.Table:
+    """Read what readers see of a stream or the ledger, in its order; from `start` to `end`, in ticks."""
     if name == LEDGER:
         return read_ledger(root, start, end)
     return read_stream(root, name, start, end, key=flow.key_of(name))
 
 
-def _differences(certificate: Certificate, flow: Flow, roots: Sequence[Path], way: int) -> list[Difference]:
+def differences(certificate: Certificate, flow: Flow, roots: Sequence[Path], way: int) -> list[Difference]:
+    """Find the first row of each table in which a way differs from the first one; of the carry none is looked for.
+
+    Args:
+        certificate: with the hashes of both ways.
+        flow: what was run.
+        roots: of the run of each way.
+        way: its number.
+    """
     found = []
     for table in certificate.tables:
         if table != CARRY and certificate.hashes[way][table] != certificate.hashes[0][table]:
             expected, came = (
-                _table(root, flow, table, certificate.start, certificate.end).drop_columns(list(NOT_HASHED))
+                rows_between(root, flow, table, certificate.start, certificate.end).drop_columns(list(NOT_HASHED))
                 for root in (roots[0], roots[way])
             )
             found.append(first_difference(table, way, expected, came))

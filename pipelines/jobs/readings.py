@@ -51,8 +51,21 @@ def runner_of(wanted: Backfill, driver: Driver, engine: Engine | None = None) ->
         driver: holds the lease.
         engine: who runs the tasks; this process unless given.
     """
+    return buffered_runner(wanted, driver, settled_buffers(wanted), engine)
+
+
+def buffered_runner(
+    wanted: Backfill, driver: Driver, buffers: Buffers | None, engine: Engine | None = None
+) -> EpochRunner:
+    """Give what runs the epochs of a run out of its buffers, with the pending commit finished.
+
+    Args:
+        wanted: flow and root.
+        driver: holds the lease.
+        buffers: settled; None where the run has none.
+        engine: who runs the tasks; this process unless given.
+    """
     core = engine or CoreEngine()
-    buffers = settled_buffers(wanted)
     runner = EpochRunner(
         driver=driver,
         flow=wanted.flow,

@@ -91,7 +91,7 @@ def backfill(asked: Asked) -> Request:
     """
     form = Form(asked.conf, BACKFILL_KEYS)
     if asked.flow.clock is Clock.WALL:
-        raise WrongUse(f"{asked.called} reads a folder by the real clock and has no days to run again: see its stream")
+        raise WrongUse(f"{asked.called} lives by the real clock and has no days to run again: see its stream")
     engine, force = form.choice("engine", ENGINES), form.flag("force")
     spans = _held(asked, _days(asked, form))
     state = asked.state(MAIN_RUN)

@@ -20,6 +20,7 @@ from pipelines.jobs.ending import java_problem
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.in_use import require_in_use
 from pipelines.jobs.moments import counted
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import MAIN_RUN, load_flow, read_settings
@@ -68,6 +69,9 @@ def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
         spans = [(spans[0][0], spans[-1][1])]
     root = settings.root(flow.name, wanted.run)
     _allowed(wanted, wanted.engine or settings.engine, root, spans)
+    state = log_state(root)
+    if state.tip is not None and state.tip.span.end == spans[0][0]:
+        require_in_use(state, state.tip.commit, flow, wanted.run)
     runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
     judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
     gate = checking(judge, root, flow) if wanted.check else publish_at_once

@@ -16,10 +16,11 @@ from pipelines.engine.columns import instant_text
 from pipelines.engine.commits import CommitLog, Driver, open_driver
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.epochs import EpochRunner, nothing_else
-from pipelines.engine.history import CommitKind
+from pipelines.engine.history import START_OF_RUN, CommitKind
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import BuffersLostError
 from pipelines.engine.lease import Claim
+from pipelines.engine.live_feed import Loss
 from pipelines.engine.live_feeds import open_live
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.recording import open_recordings
@@ -34,6 +35,8 @@ from pipelines.jobs.counts import counted
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.fitting import fitting_payloads
+from pipelines.jobs.in_use import require_in_use
+from pipelines.jobs.known import require_own_landing
 from pipelines.jobs.metrics import EVERY as METRICS_EVERY
 from pipelines.jobs.metrics import write_metrics
 from pipelines.jobs.parameters import parameters_of
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.batch import SparkEngine
     from pipelines.engine.buffers import Buffers
-    from pipelines.engine.history import Entry
+    from pipelines.engine.history import Entry, LogState
     from pipelines.engine.live_feed import LiveFeed
     from pipelines.engine.recording import Recording
     from pipelines.flows.model import Flow
@@ -166,11 +169,14 @@ class Session:
         pending = self.runner.finish_pending()
         if pending is not None:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
+        tip = driver.state().tip
+        require_in_use(driver.state(), tip.commit if tip else START_OF_RUN, live.flow, live.root.name)
         if self.landing.final is not None and self.runner.last_sequence() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
         self.start = self._first_reading()
-        feeds = open_feeds(live.flow, live.base, live.root, self.landing, tell)
+        loss = Loss.ACCEPT if live.accept_loss else Loss.STOP
+        feeds = open_feeds(live.flow, live.base, live.root, self.landing, tell, loss)
         watching = Driver(live.root, live.flow.name, CommitLog(live.root), driver.token)
         self.lander = LiveLanding(
             self.landing,
@@ -191,7 +197,8 @@ class Session:
         live = self.live
         if live.flow.buffers == 1:
             return None, None
-        buffers = open_buffers(live.root, live.buffering, self.tell)
+        guard = Driver(live.root, live.flow.name, CommitLog(live.root), self.driver.token)
+        buffers = open_buffers(live.root, live.buffering, self.tell, held=guard.state)
         try:
             buffers.settle()
         except BuffersLostError:
@@ -211,7 +218,7 @@ class Session:
             WrongUse: the run has a backfill that was not asked to be gone on from, or no beginning is known.
         """
         live, tip = self.live, self.driver.state().tip
-        if tip is not None and tip.kind is CommitKind.INTERVAL and not live.after_backfill:
+        if tip is not None and not live.after_backfill and is_backfilled(self.driver.state(), tip):
             raise WrongUse(
                 f"this run was backfilled up to {instant_text(tip.span.end)}: add --after-backfill to go on from "
                 "there, or --run NAME for a run of its own"
@@ -296,7 +303,9 @@ class Session:
     def _run(self, landing: LiveQuery, flow: LiveQuery) -> None:
         if self.live.available_now:
             if any(source.feed.kind == "socket" for source in self.live.flow.sources.values()):
-                raise WrongUse("--available-now takes what is there and ends, and a socket never says what is: --for 10m")
+                raise WrongUse(
+                    "--available-now takes what is there and ends, and a socket never says what is: --for 10m"
+                )
             # A file counts as complete when two readings in a row saw it alike, so a folder is looked at twice.
             for query in (landing, landing, flow) if self.live.flow.clock is Clock.WALL else (landing, flow):
                 query.start(None)
@@ -331,8 +340,20 @@ class Session:
                 return
 
 
-def open_feeds(
-    flow: Flow, base: Path, root: Path, landing: Landing, tell: Callable[[str], None] = lambda _: None
+def is_backfilled(state: LogState, tip: Entry) -> bool:
+    """Say whether a run ends with an interval, as it was or under a changed flow; a reset to one is a stream's."""
+    while tip.kind is CommitKind.ADOPT and tip.parent in state.commits:
+        tip = state.commits[tip.parent]
+    return tip.kind is CommitKind.INTERVAL
+
+
+def open_feeds(  # noqa: PLR0913 - what feeds are made of
+    flow: Flow,
+    base: Path,
+    root: Path,
+    landing: Landing,
+    tell: Callable[[str], None] = lambda _: None,
+    loss: Loss = Loss.STOP,
 ) -> Mapping[str, Recording | LiveFeed]:
     """Open the feeds of a flow: live ones under the wall clock, recordings under a simulated one.
 
@@ -342,6 +363,7 @@ def open_feeds(
         root: the run's folder.
         landing: what is landed already.
         tell: told a line when a connection changes.
+        loss: what is done where a source does not have any more what comes next.
 
     Raises:
         WrongUse: the streams do not go together with the feeds' columns.
@@ -351,7 +373,7 @@ def open_feeds(
         feeds = open_recordings(flow, base)
     else:
         payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
-        feeds = open_live(flow, base, root, payloads, tell)
+        feeds = open_live(flow, base, root, payloads, tell, loss)
     fitting_payloads(flow, {name: feed.schema for name, feed in feeds.items()})
     return feeds
 
@@ -361,6 +383,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
 
     SIGINT and SIGTERM stop it cleanly; it goes on from there when it is started again.
     """
+    require_own_landing(live.root, "stream")
     with open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver:
         session = Session(live, driver, tell)
         with _signals(session.asked):

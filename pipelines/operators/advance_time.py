@@ -211,7 +211,7 @@ def _write(row: Row, s, src, kind, key, fate, reason, place, time, end, out) -> 
     governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
     out["cti"] = s["cti"] if governed else NULL
     out["cti_arrival"] = s["cti_arrival"] if governed else NULL
-    out["cti_place"] = s["cti_place"] if governed else NULL
+    out["cti_place"] = s["cti_place"] if governed and s["cti_arrival"] != NULL else NULL
 
 
 @compiled
@@ -358,12 +358,9 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
 
 @compiled
 def _heard(s, bound) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Bind a key that is heard for the first time by what was imported for all keys before."""
+    """Bind a key that is heard for the first time by what was imported for all keys before; it has no row of it."""
     s["seen"] = 1
-    if bound["cti"] > s["cti"]:
-        s["cti"] = bound["cti"]
-        s["cti_arrival"] = bound["cti_arrival"]
-        s["cti_place"] = bound["cti_place"]
+    s["cti"] = max(s["cti"], bound)
 
 
 @compiled
@@ -391,9 +388,7 @@ def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[n
                     n += _promise(row, -1, state[every], every, time, out[n])
             if n == len(out):
                 return i, n
-            bound[0]["cti"] = time
-            bound[0]["cti_arrival"] = row.arrival
-            bound[0]["cti_place"] = row.place
+            bound[0] = time
         elif kind != READING and kind != FINAL:
             n += _received(p, row, state[k], opens[rows.event_id[i]], out[n], out[n + 1])
         i += 1
@@ -437,7 +432,7 @@ class AdvanceTime(Timeless):
     ) -> None:
         """Take up the carry."""
         p = policy
-        self.bound = fresh()
+        self.bound = np.full(1, NULL)
         """The newest CTI that was imported for all keys; the engine takes it from the stream that sent it."""
         self.records = {
             "state": taken_up(carry, "state", fresh()),

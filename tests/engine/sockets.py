@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipelines.engine.landing import Landing
+from pipelines.engine.live_feed import Loss
 from pipelines.engine.socket_feed import SocketFeed
 from pipelines.flows.model import FeedSpec, Flow, Source
 
@@ -95,6 +96,7 @@ class Listening:
     flow: Flow
     reading: int = 0
     now: int = 0
+    loss: Loss = Loss.STOP
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -104,7 +106,7 @@ class Listening:
         """Open the feed anew, as another process would."""
         self.landing = Landing(self.base / "landing")
         source = self.flow.sources["rows"]
-        self.feed = SocketFeed(source, self.base, self.told.append, lambda: self.now)
+        self.feed = SocketFeed(source, self.base, self.told.append, self.loss, lambda: self.now)
 
     def start(self) -> None:
         """Begin to listen."""

@@ -15,7 +15,7 @@ from pipelines.engine.buffers import Buffers, buffers_of
 from pipelines.engine.depth import numbers_in
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
-from pipelines.engine.manifests import MANIFEST, closed_in, read_sequence
+from pipelines.engine.manifests import MANIFEST, close_copy, closed_in, read_sequence
 from pipelines.engine.places import Apart, NotApartError, RecordBrokenError, read_record, require_apart
 from tests.engine.folders import Stand, rows_of
 
@@ -414,3 +414,34 @@ def test_whatever_happens_to_two_between_drains_all_is_read_as_it_landed(
     for step in steps:
         played.play(step)
     played.read()
+
+
+IN_HAND: dict[str, Callable[[Path], object]] = {
+    "its folder": lambda folder: shutil.rmtree(folder.parent),
+    "its sequence": shutil.rmtree,
+    "its rows": lambda folder: (folder / "rows.parquet").write_bytes(b"PAR1"),
+    "its manifest": lambda folder: (folder / MANIFEST).unlink(),
+}
+
+
+@pytest.mark.parametrize("fault", IN_HAND)
+@pytest.mark.parametrize("copies", [0, 1])
+def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
+    kept: Kept, fault: str, copies: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def harmed(sequence: Sequence, shelf: Path) -> None:
+        if sequence.folder.parent.name == "a" and len(made) == copies and kept.place("a").is_dir():
+            IN_HAND[fault](sequence.folder)
+        made.append(shelf.name)
+        close_copy(sequence, shelf)
+
+    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+    kept.put("000003.csv", "key,time,v\nk,2024-01-01T00:00:00Z,3\n")
+    kept.look()
+    made.clear()
+    kept.look()
+
+    assert kept.values(6) == [3]
+    assert {"b", "c"} <= set(kept.buffers.speaking())

@@ -5,11 +5,25 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.engine.columns import TABLE_INFINITY, canonical_json, json_rows, longs, ticks
-from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL
+from pipelines.engine.columns import (
+    FEW,
+    KIND_BY_LETTER,
+    LENGTH_BY_LETTER,
+    TABLE_INFINITY,
+    canonical_json,
+    json_rows,
+    kind_names,
+    kinds,
+    longs,
+    ticks,
+    with_kinds_encoded,
+)
+from pipelines.engine.letters import numbers
+from pipelines.operators.rows import INFINITY, KIND_NAMES, MAX_TIME, MIN_TIME, NULL
 
 INSTANTS = [None, 0, -1, 1, 999_999, 1_000_000, MIN_TIME, MAX_TIME, TABLE_INFINITY]
 COUNT = len(INSTANTS)
@@ -61,3 +75,22 @@ def test_a_null_and_infinity_are_numbers_in_the_core_with_and_without_nulls_besi
     assert ticks(times("UTC").slice(1))[[0, -1]].tolist() == [0, INFINITY]
     assert longs(pa.chunked_array([pa.array([1], pa.int8()), pa.array([None], pa.int8())])).tolist() == [1, NULL]
     assert longs(pa.chunked_array([pa.array([1]), pa.array([2])])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("size", [1, 5, FEW, 2 * FEW])
+def test_kinds_are_read_back_however_they_are_spelled_and_cut(size: int) -> None:
+    right = (np.arange(size + 3) % len(KIND_NAMES)).astype(np.int8)
+    words = kind_names(right)
+    encoded = with_kinds_encoded(pa.table({"kind": words}))["kind"]
+    for column in (words, pa.chunked_array([words[:2], words[2:]]), encoded):
+        assert kinds(column).tolist() == right.tolist()
+        assert kinds(column[3:]).tolist() == right[3:].tolist()
+    assert kinds(pa.chunked_array([], pa.string())).tolist() == []
+
+
+@pytest.mark.parametrize("strange", ["", "date!", "x"])
+def test_a_word_that_is_no_kind_is_not_taken_for_one(strange: str) -> None:
+    words = pa.array(["data"] * FEW + [strange])
+    _, offsets, letters = words.buffers()
+    ends, bytes_ = np.frombuffer(offsets, dtype=np.int32)[: FEW + 2], np.frombuffer(letters, dtype=np.uint8)
+    assert numbers(ends, bytes_, KIND_BY_LETTER, LENGTH_BY_LETTER) is None

@@ -15,7 +15,7 @@ from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, RESERVED, stre
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.history import CarryLine
 from pipelines.engine.link import Keys, Link, landed_as_stream
-from pipelines.engine.payload import PORT, output_payload
+from pipelines.engine.payload import PORT, PayloadError, output_payload
 from pipelines.engine.readers import newest_rows
 from pipelines.engine.stamping import landed_row_schema
 from pipelines.engine.tasks import carry_key
@@ -25,6 +25,7 @@ from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.rows import Shape
 from pipelines.operators.scan import NO_BLIND
+from pipelines.operators.window import WindowPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -266,3 +267,36 @@ def test_a_base_and_the_changes_after_it_are_the_whole_carry(name: str, drawn: l
     }
     assert hashed(found) == hashed(kept.base()) == content
     assert hashed(link(stream, {part: table for part, table in found.items() if table.num_rows}).base()) == content
+
+
+LATE = AdvanceTimePolicy(shape=Shape.EDGE, late=Late.DROP)
+AGES = WindowPolicy(shape=Shape.POINT, size=1, hop=1, measures=("n=count",), group=("age",))
+NAMED = pa.schema([(name, pa.int64()) for name in ("line", "position", "event", "due", "age")])
+
+
+@pytest.mark.parametrize(
+    ("columns", "stream", "name"),
+    [
+        (("line", "position"), {"operator": "heartbeat", "policy": HeartbeatPolicy(interval=1)}, "position"),
+        (("due",), {"operator": "heartbeat", "policy": HeartbeatPolicy(interval=1), "by": ("due",)}, "due"),
+        (
+            ("event",),
+            {"operator": "advance_time", "policy": LATE, "by": ("event",), "shape": Shape.EDGE, "event_id": "event"},
+            "event",
+        ),
+        (("age",), {"operator": "window", "policy": AGES}, "age"),
+    ],
+)
+def test_a_column_that_the_carry_has_too_is_refused(
+    columns: tuple[str, ...], stream: dict[str, Any], name: str
+) -> None:
+    made = Stream(name="x", inputs=("rows",), **{"by": (), **stream})
+    payload = pa.schema([NAMED.field(column) for column in columns])
+    with pytest.raises(PayloadError, match=f"its carry has a column `{name}` of its own: `rename:` it"):
+        output_payload(made, [payload])
+
+
+def test_a_column_that_only_another_carry_has_is_taken() -> None:
+    made = Stream(name="x", operator="advance_time", inputs=("rows",), by=("event",), policy=LATE)
+    payload = pa.schema([NAMED.field(name) for name in ("event", "due", "age")])
+    assert output_payload(made, [payload]) == payload

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine import socket_feed
+from pipelines.engine.live_feed import Loss
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.positions import Position
 from pipelines.engine.source_state import read_state
-from pipelines.engine.spool_errors import SpoolWriteError
+from pipelines.engine.spool_errors import SpoolBrokenError, SpoolWriteError
 from tests.engine.folders import lines_of, rows_of
 from tests.engine.sockets import AT, Listening, Sender, socket_flow, until
 
@@ -228,3 +229,27 @@ def test_a_spool_that_cannot_be_written_stops_the_landing(heard: Listening, send
     until(lambda: heard.feed._receiver.error is not None, "the thread ends")  # type: ignore[union-attr]
     with pytest.raises(SpoolWriteError):
         heard.land()
+
+
+def test_landed_bytes_that_are_to_land_again_and_are_gone_stop_the_landing(heard: Listening, sender: Sender) -> None:
+    """See what becomes of a landing that lost its last sequences: their bytes have left the spool."""
+    size = len(csv_of(1))
+    for value in range(1, 4):
+        sender.send(csv_of(value))
+        heard.spooled(value * size)
+        heard.land()
+        if value == 1:
+            sender.hang_up()
+            sender.accept()
+    heard.land()
+    heard.feed.close()
+    heard.open()
+    heard.landing.known("rows").ends.update(bytes=0, segments=0)
+    with pytest.raises(SpoolBrokenError, match=f"lacks its bytes 0 to {size - 1}"):
+        heard.land()
+    heard.loss = Loss.ACCEPT
+    heard.open()
+    heard.landing.known("rows").ends.update(bytes=0, segments=0)
+    sequence = heard.land()
+    assert values_of(sequence) == [(3, 2), (4, 3)]
+    assert [line[:3] for line in lines_of(sequence)] == [("offsets_lost", "noted", 1), ("disconnected", "noted", 2)]

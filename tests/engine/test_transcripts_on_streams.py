@@ -33,7 +33,7 @@ RELATING = ("import", "union", "join", "window")
 PASSING = ("filter", "project", "shift_time", "alter_duration")
 POINTS = ("intent", "adding", "unpublished")
 """Where the documents of an operator are killed, one each."""
-KILLED = [*product(TIMED, range(PER_OPERATOR)), ("union", 0), ("join", 1), ("window", 2)]
+KILLED = [*product(TIMED, range(PER_OPERATOR)), ("union", 0), ("window", 2)]
 KILLED_TOO = [case for case in product(RELATING, range(PER_OPERATOR)) if case not in KILLED]
 KILLED_TOO += [(kind, 0) for kind in PASSING]
 

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.engine.columns import with_kinds_encoded
 from pipelines.engine.content import content_hash
 from pipelines.engine.keys import bucket_of, canonical_keys
 from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket
+from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,11 +42,15 @@ def test_no_rows_make_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_says_what_the_driver_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("many", "groups"), [(10, (0, 0)), (30, (0,)), (1_000, (0,))])
+def test_a_file_says_what_the_driver_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, groups: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
     file, made = written(tmp_path, Layout(), ROWS.slice(0, 25), ROWS.slice(25))
     assert made is not None
     path = tmp_path / made.table / made.name
-    assert (made.rows, made.size, made.groups) == (40, path.stat().st_size, (0, 0))
+    assert (made.rows, made.size, made.groups) == (40, path.stat().st_size, groups)
     assert made.name.startswith("c00000007-0-000of001-")
     assert pq.read_table(path).equals(ROWS)
     assert file.content == content_hash(ROWS, leave_out=frozenset({"commit"}))
@@ -76,8 +82,12 @@ def test_a_column_called_like_a_part_of_a_struct_is_written_and_reads_back(tmp_p
     assert pq.ParquetFile(tmp_path / made.table / made.name).read().equals(table)
 
 
+@pytest.mark.parametrize("many", [10, 1_000])
 @pytest.mark.parametrize("buckets", [1, 3, 16])
-def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(tmp_path: Path, buckets: int) -> None:
+def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int, many: int
+) -> None:
+    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
     file, made = written(tmp_path, Layout(key=KEY, buckets=buckets), ROWS.slice(0, 25), ROWS.slice(25))
     assert made is not None
     found = pq.ParquetFile(tmp_path / made.table / made.name)
@@ -87,6 +97,40 @@ def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(tmp_path: Path, 
         numbers = [number for group in mine for number in group["number"].to_pylist()]
         assert numbers == only_bucket(ROWS, KEY, bucket, buckets)["number"].to_pylist()
     assert file.content == content_hash(ROWS, leave_out=frozenset({"commit"})), "no matter how the rows lie"
+
+
+def test_rows_stand_in_their_order_though_threads_write_and_hash_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.engine.writing.MANY", 3)
+    file, made = written(tmp_path, Layout(), *(ROWS.slice(at, 1 + at % 4) for at in range(0, 37, 4)), ROWS.slice(37))
+    kept = [row for at in range(0, 37, 4) for row in range(at, at + 1 + at % 4)] + [37, 38, 39]
+    assert made is not None
+    found = pq.read_table(tmp_path / made.table / made.name)
+    assert found.equals(ROWS.take(kept))
+    assert file.content == content_hash(found, leave_out=frozenset({"commit"}))
+
+
+@pytest.mark.parametrize("many", [10, 1_000])
+def test_what_cannot_be_written_is_an_error_of_whoever_closes_at_the_latest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
+) -> None:
+    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
+    (tmp_path / "streams").write_text("no folder")
+    with pytest.raises(OSError, match="streams"):
+        written(tmp_path, Layout(), *(ROWS.slice(at, 10) for at in range(0, 40, 10)))
+
+
+def test_kinds_that_are_encoded_are_written_and_hashed_as_words(tmp_path: Path) -> None:
+    words = [*KIND_NAMES, "data", "cti", "data"] * 5
+    rows = ROWS.append_column("kind", pa.array(words))
+    encoded = with_kinds_encoded(rows)
+    file, made = written(tmp_path, Layout(), encoded.slice(0, 7), encoded.slice(7))
+    assert made is not None
+    assert pa.types.is_dictionary(encoded.schema.field("kind").type)
+    assert pq.read_table(tmp_path / made.table / made.name).equals(rows)
+    assert file.content == content_hash(rows, leave_out=frozenset({"commit"}))
+    assert with_kinds_encoded(ROWS) is ROWS
 
 
 @pytest.mark.parametrize("buckets", [1, 2, 16])

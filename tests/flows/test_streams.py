@@ -309,6 +309,17 @@ def test_what_a_stream_imports_is_a_second_input_that_no_row_comes_from(read: Re
 
 
 @pytest.mark.parametrize(
+    ("forgets", "told"), [("merge: [c, d]", "`m`, a merge,"), ("heartbeat: c, interval: 1h", "`m`, a heartbeat,")]
+)
+def test_what_forgets_its_newest_cti_binds_no_key_that_is_heard_later(read: Read, forgets: str, told: str) -> None:
+    stream = PROMISED + f"  m: {{{forgets}}}\n  x: {{advance_time: d, import: m, late: drop"
+    with pytest.raises(FlowError) as refused:
+        read(streams=stream + ", by: key}\n")
+    assert f"{told} which does not remember its newest CTI for keys that are heard later," in str(refused.value)
+    assert read(streams=stream + "}\n").streams["x"].inputs == ("d", "m")
+
+
+@pytest.mark.parametrize(
     ("stream", "told"),
     [
         ("advance_time: d, import: k, late: drop", "`k`, whose CTIs each bind one origin alone,"),

@@ -129,6 +129,8 @@ def _lived_in(tmp_path_factory: pytest.TempPathFactory) -> House:
     made = build(tmp_path_factory.mktemp("house"))
     with pytest.MonkeyPatch.context() as patch:
         live_in(made, patch)
+        # A day is several row groups, though it is short.
+        patch.setattr("pipelines.engine.writing.MANY", 8)
         made.backfill("2013-01-01", "2013-01-04")
     return made
 

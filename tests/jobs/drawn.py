@@ -19,6 +19,10 @@ START, END = BEGIN, BEGIN + LENGTH * SECOND
 GATES = ("p", "q", "r")
 NOBODY = "x"
 """A value that no merge declares as a port."""
+SHAPES = (", shape: edge, edge: edge, event_id: event", ", shape: interval, end: until", "")
+"""What a source says of its events: edges, intervals, points."""
+SPANS = st.sampled_from(["2s", "5s", "13s"])
+"""Sizes and hops of windows, and durations."""
 
 
 class Row(NamedTuple):
@@ -178,46 +182,42 @@ def _shaped(draw: st.DrawFn, name: str) -> tuple[str, str]:
     return _source(name, "gate", shape), f"columns: {{{staying}number: number, weight: weight}}"
 
 
-SHAPES = (", shape: edge, edge: edge, event_id: event", ", shape: interval, end: until", "")
-
-
 def _meetings(draw: st.DrawFn) -> tuple[str, str]:
-    """Two sources, one under CTIs of its own, the other under those that it imports, united and joined."""
+    """Two sources, one under CTIs of its own, the other under those that it imports; united, or joined."""
     by = draw(st.sampled_from(["", "by: key, "]))
     bound = draw(st.sampled_from([f"late: {late}" for late in ("drop", "adjust")] + [_promises(draw)]))
     (rows, one), (others, other) = _shaped(draw, "rows"), _shaped(draw, "others")
+    sender = draw(st.sampled_from(["punctual", "left"]))
+    meet = {
+        "each": f"  each: {{advance_time: others, by: key, import: {sender}, late: divert}}\n",
+        "both": f"  right: {{project: bound, {other}}}\n  both: {{union: [left, right]}}\n",
+        "pairs": f"  right: {{project: bound, {other.replace('number:', 'other:').replace('weight:', 'heavy:')}}}\n"
+        f"  pairs: {{join: [left, right], on: event}}\n",
+    }
     streams = (
         f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n"
         f"  bound: {{advance_time: others, {by}import: punctual, {bound}}}\n"
-        f"  each: {{advance_time: others, by: key, import: punctual, late: divert}}\n"
         f"  left: {{project: punctual, {one}}}\n"
-        f"  right: {{project: bound, {other}}}\n"
-        f"  both: {{union: [left, right]}}\n"
-        f"  paired: {{project: bound, columns: {{{'' if SHAPES[0] in others else 'event: event, '}other: number}}}}\n"
-        f"  pairs: {{join: [left, paired], on: event}}\n"
     )
-    return rows + others, streams
+    return rows + others, streams + meet[draw(st.sampled_from(sorted(meet)))]
 
 
 def _windows(draw: st.DrawFn) -> tuple[str, str]:
-    """Windows over events of every shape, as they are and filtered, moved and of one length."""
+    """Windows over events of every shape, as they are, or filtered, moved and of one length."""
     (rows, _), by = _shaped(draw, "rows"), draw(st.sampled_from(["", "by: key, "]))
     where = draw(st.sampled_from(["weight > 0.5", "line >= 0 OR weight IS NULL", "event <> 'a'"]))
     measures = (
         "{n: count, known: count(weight), total: sum(number), low: min(weight), most: max(line), mean: mean(weight)}"
     )
-    streams = (
-        f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n"
-        f"  wins: {{window: punctual, size: {draw(SPANS)}, hop: {draw(SPANS)}, group: line, measures: {measures}}}\n"
+    wins = f"  wins: {{window: punctual, size: {draw(SPANS)}, hop: {draw(SPANS)}, group: line, measures: {measures}}}\n"
+    moved = (
         f"  some: {{filter: punctual, where: {where}}}\n"
         f"  later: {{shift_time: some, shift: {draw(st.sampled_from(['3s', '-2s']))}}}\n"
         f"  long: {{alter_duration: later, duration: {draw(SPANS)}}}\n"
         f"  full: {{window: long, size: {draw(SPANS)}, measures: {{n: count, first: min(number)}}}}\n"
     )
-    return rows, streams
+    return rows, f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n" + draw(st.sampled_from([wins, moved]))
 
-
-SPANS = st.sampled_from(["2s", "5s", "13s"])
 
 KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "chain": _chain,

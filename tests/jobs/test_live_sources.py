@@ -1,4 +1,4 @@
-"""A flow live from a socket: published rows through stops and kills, each once, on Spark and without."""
+"""A flow live from a socket, or a topic of Kafka: published rows through stops and kills, each once, on Spark and without."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,21 +20,27 @@ from pipelines.flows.reading import read_flow
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.stream import Live, run_live
 from tests.engine.sockets import AT, Sender
-from tests.jobs.killed_socket import live
+from tests.jobs.killed_live import live
 from tests.jobs.test_kills import assert_nothing_twice
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.conftest import LentSpark
+    from tests.engine.broker import Broker
 
 CHECKOUT = Path(__file__).parents[2]
 FLOW = """\
 flow: lines
 sources:
-  lines: {{feed: {{socket: "127.0.0.1:{port}", format: csv, types: {{k: string, t: timestamp, v: int64}}}}, key: k, time: t}}
+  lines:
+    feed: {{socket: "127.0.0.1:{port}", format: csv, types: {{k: string, t: timestamp, v: int64}}}}
+    key: k
+    time: t
 streams:
   beating: {{heartbeat: lines, interval: 1h}}
 """
-KILLS = (("spool", 20), ("landing", 9), ("tasks", 5))
+KILLS = (("spool", 20), ("tasks", 5))
 
 
 class Talking:
@@ -44,7 +49,7 @@ class Talking:
     def __init__(self, sender: Sender) -> None:
         self.sender, self.sent = sender, 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._talk)
+        self._thread = threading.Thread(target=self._talk, daemon=True)
         self._thread.start()
 
     def _talk(self) -> None:
@@ -64,16 +69,23 @@ class Talking:
         self._thread.join()
 
 
-@pytest.fixture
-def base(tmp_path: Path) -> Path:
-    """Give a folder with a flow whose socket somebody has opened."""
-    return tmp_path
-
-
 def begun(base: Path) -> Sender:
     sender = Sender()
     (base / "flow.yaml").write_text(FLOW.format(port=sender.port))
     return sender
+
+
+def stopping(told: list[str]) -> Callable[[str], None]:
+    """Keep what a stream tells, and stop it cleanly once it has published rows."""
+    asked: list[str] = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if not asked and "rows/s" in line and "  0 rows, " not in line:
+            asked.append(line)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return tell
 
 
 def published(root: Path) -> list[int]:
@@ -84,6 +96,20 @@ def published(root: Path) -> list[int]:
         .to_pylist()
     )
     return values
+
+
+def killed(base: Path, point: str, skip: int) -> None:
+    """Run the flow of a folder in a process that dies at a point."""
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.jobs.killed_live", str(base), "main", point, str(skip)],
+        cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
 
 
 def spooled(root: Path) -> set[int]:
@@ -99,21 +125,11 @@ def test_what_was_spooled_is_published_once_through_kills(tmp_path: Path) -> Non
     talking = Talking(begun(tmp_path))
     root, heard = tmp_path / "runs" / "main", set()
     for point, skip in KILLS:
-        died = subprocess.run(
-            [sys.executable, "-m", "tests.jobs.killed_socket", str(tmp_path), "main", point, str(skip)],
-            cwd=CHECKOUT,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert died.returncode == -signal.SIGKILL, died.stderr
+        killed(tmp_path, point, skip)
         heard |= spooled(root)
-    end = time.monotonic() + 1
-    live(tmp_path, "main", CoreEngine(), lambda: time.monotonic() > end)
+    turns = iter(range(5))
+    live(tmp_path, "main", CoreEngine(), lambda: next(turns, None) is None)
     talking.end()
-    heard |= spooled(root)
     values = published(root)
     assert values == sorted(set(values)), "nothing twice, all in the order of the lines"
     assert len(heard) > 100
@@ -126,6 +142,33 @@ def test_what_was_spooled_is_published_once_through_kills(tmp_path: Path) -> Non
     assert_nothing_twice(root)
 
 
+TOPIC = """\
+flow: values
+sources:
+  values:
+    feed: {{kafka: {topic}, brokers: "{brokers}", format: csv, types: {{k: string, t: timestamp, v: int64}}}}
+    key: k
+    time: t
+streams:
+  beating: {{heartbeat: values, interval: 1h}}
+"""
+
+
+def test_a_topic_is_published_once_through_a_kill(tmp_path: Path, broker: Broker) -> None:
+    topic = broker.topic(3)
+    (tmp_path / "flow.yaml").write_text(TOPIC.format(topic=topic, brokers=broker.address))
+    rows = [f"k,{AT},{value}" for value in range(400)]
+    broker.send(topic, {partition: rows[partition:200:3] for partition in range(3)})
+    killed(tmp_path, "tasks", 0)
+    broker.send(topic, {partition: rows[200 + partition :: 3] for partition in range(3)})
+    turns = iter(range(5))
+    live(tmp_path, "main", CoreEngine(), lambda: next(turns, None) is None)
+    root = tmp_path / "runs" / "main"
+    assert sorted(published(root)) == list(range(400))
+    assert read_ledger(root).num_rows == 0
+    assert_nothing_twice(root)
+
+
 def test_a_socket_live_on_spark_goes_on_after_a_stop(tmp_path: Path, spark: LentSpark) -> None:
     talking = Talking(begun(tmp_path))
     told: list[str] = []
@@ -135,11 +178,11 @@ def test_a_socket_live_on_spark_goes_on_after_a_stop(tmp_path: Path, spark: Lent
         base=tmp_path,
         spark=spark,
         trigger="200 milliseconds",
-        lasts=3.0,
+        lasts=60.0,
     )
-    run_live(live, told.append)
+    run_live(live, stopping(told))
     first = published(live.root)
-    run_live(live, told.append)
+    run_live(live, stopping(told))
     talking.end()
     values = published(live.root)
     assert 0 < len(first) < len(values)

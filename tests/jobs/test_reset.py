@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 import tempfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.engine import epochs
+from pipelines.engine.buffers import buffers_of
 from pipelines.engine.commits import open_driver
 from pipelines.engine.content import ContentHash
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.depth import numbers_in
 from pipelines.engine.history import CommitKind, Span, State
 from pipelines.engine.readers import log_state, read_stream
 from pipelines.engine.refusals import (
@@ -29,9 +35,12 @@ from pipelines.engine.resets import way_back
 from pipelines.engine.streaming import CHECKPOINTS
 from pipelines.engine.tables import active_files, data_tables, landed_path, open_table
 from pipelines.flows.errors import GridError
+from pipelines.jobs.backfill import Backfill
+from pipelines.jobs.buffering import Buffering, consistent_state
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.readings import land_readings, runner_of, stream_readings
 from pipelines.jobs.reset import Wanted, reset_run
+from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.status import show_status
 from pipelines.operators.merge import MergeFull
 from tests.jobs.streamed import streamed
@@ -42,7 +51,6 @@ from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial,
 
 if TYPE_CHECKING:
     from pipelines.engine.tables import ActiveFile
-    from pipelines.jobs.backfill import Backfill
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House
 
@@ -222,6 +230,25 @@ def test_a_backfill_goes_on_behind_a_reset_and_not_over_it(here: Trial) -> None:
         way_back(state, 0)
 
 
+def test_a_reset_behind_which_the_buffers_hold_nothing_plays_from_history(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {name: replace(source, buffers=3) for name, source in here.flow.sources.items()}
+    buffered = Trial(flow=replace(here.flow, sources=sources), base=here.base)
+    wanted = buffered.wanted("buffered")
+    monkeypatch.setattr("pipelines.jobs.readings.Buffering", partial(Buffering, margin=0))
+    go_on(wanted, 4)
+    held = {name: numbers_in(place) for name, place in buffers_of(wanted.root).items()}
+    assert set(map(tuple, held.values())) == {(5, 6, 7)}, "what no commit covers"
+    number = go_back(wanted, 2)
+    assert consistent_state(log_state(wanted.root)) == (4, 2)
+    assert go_back(wanted, number) == 6
+    assert consistent_state(log_state(wanted.root)) == (4, 2), "a reset covers nothing"
+    shutil.rmtree(buffers_of(wanted.root)["a"])
+    go_on(wanted, 7)
+    assert buffered.hashes("buffered", WHOLE) == here.hashes("whole", WHOLE)
+
+
 def test_a_checkpoint_of_before_a_reset_is_made_anew(here: Trial, spark: LentSpark) -> None:
     wanted = here.wanted("on spark", spark)
     few = [READINGS[1], READINGS[4], READINGS[5], READINGS[-1]]
@@ -347,3 +374,15 @@ def test_a_stream_that_published_nothing_goes_back_to_its_beginning(house: House
     state = log_state(house.root)
     assert [(row.commit, row.kind) for row in state.published] == [(2, CommitKind.RESET), (3, CommitKind.EPOCH)]
     assert state.commits[1].state is State.ABANDONED
+
+
+def test_what_waits_in_buffers_is_told(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().replace("arrival: went}", "arrival: went, buffers: 3}"))
+    flow, readings = load_flow(read_settings(), "tiny"), hours(3, 6, 9, 12)
+    wanted = Backfill(flow=flow, root=house.root, base=house.config / "flows", engine=CoreEngine())
+    with open_driver(house.root, flow="tiny") as driver:
+        land_readings(wanted, START, readings)
+        runner_of(wanted, driver).advance(0, 2)
+    told = json.loads(reset(house, as_json=True))
+    assert (told["to"], told["sequences"], told["waiting"]) == (1, None, {"sequences": 2, "rows": 2})

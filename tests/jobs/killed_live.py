@@ -1,6 +1,6 @@
-"""A flow over a socket in a process of its own, for tests that kill it.
+"""A live flow in a process of its own, for tests that kill it.
 
-killed_socket.py BASE RUN POINT SKIP   # receive, land and publish; die at a point, come past it SKIP times before
+killed_live.py BASE RUN POINT SKIP   # listen, land and publish; die at a point, come past it SKIP times before
 """
 
 from __future__ import annotations

@@ -1,0 +1,116 @@
+"""Take a carry over, as a commit of its own without rows: from under another flow, or out of another run.
+
+The commit is a base: the whole carry stands in it, so what comes behind needs nothing of before.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from pipelines.engine.carrying import CHANGE, COMMIT, NOT_HASHED, Change, stamped
+from pipelines.engine.content import content_hash
+from pipelines.engine.entries import NOTHING, START_OF_RUN, CommitKind, Span
+from pipelines.engine.formats import UPGRADES, UnknownCarryError
+from pipelines.engine.plans import carry_format, plan_of
+from pipelines.engine.readers import read_carry
+from pipelines.engine.stages import carry_schemas, create_tables
+from pipelines.engine.tables import NewFile, carry_path, create
+from pipelines.engine.tasks import carry_key, carry_parts
+from pipelines.engine.writing import NO_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits import Driver
+    from pipelines.engine.entries import Entry
+    from pipelines.engine.history import LogState
+    from pipelines.flows.model import Flow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A state whose carry is taken over."""
+
+    root: Path
+    state: LogState
+    commit: int
+    """0 for the empty carry before a run's first."""
+    end: int
+    """Up to where it has come, in ticks."""
+    sequence: int
+    """The last sequence of the landing that it covers."""
+
+
+def adopt(  # noqa: PLR0913 - what is taken over, by whom
+    driver: Driver,
+    flow: Flow,
+    ground: Ground,
+    streams: Collection[str],
+    schemas: Mapping[str, pa.Schema],
+    detail: Mapping[str, object] = NOTHING,
+) -> Entry:
+    """Publish a commit that has the carry of a state and no row; what was left half done before is given up first.
+
+    Args:
+        driver: holds the lease of the run that takes the carry over.
+        flow: what the run goes on with.
+        ground: whose carry.
+        streams: those whose carry stands; the others begin anew.
+        schemas: payload of each source, as it landed.
+        detail: what else is to be known of the commit.
+
+    Raises:
+        UnknownCarryError: the carry is written in a format that is not known here.
+        SchemaChangedError: a table of the run has other columns than the flow writes.
+    """
+    written = carry_format(ground.state, ground.commit)
+    if written is not None and not UPGRADES.oldest <= written <= UPGRADES.current:
+        raise UnknownCarryError(ground.commit, written, UPGRADES.oldest, UPGRADES.current)
+    create_tables(driver.root, flow, schemas)
+    number, tip = driver.next_number(), driver.state().tip
+    parent = tip.commit if tip else START_OF_RUN
+    plan, span = plan_of(flow, UPGRADES.current), Span(ground.end, ground.end)
+    driver.intent(number, span, parent, [], plan, flow.fingerprint(), kind=CommitKind.ADOPT)
+    carry = NO_ROWS
+    for path, rows in _carried(driver.root, flow, ground, streams, schemas, number):
+        carry += content_hash(rows, leave_out=NOT_HASHED)
+        if rows.num_rows:
+            driver.add_files(number, path, [_write(path, number, rows)])
+    found = {**detail, "sequence": ground.sequence, "kept": sorted(streams)}
+    return driver.written_and_published(number, {}, {}, carry.text, {}, detail=found)
+
+
+def _carried(  # noqa: PLR0913 - what is taken over, from where to where
+    root: Path,
+    flow: Flow,
+    ground: Ground,
+    streams: Collection[str],
+    schemas: Mapping[str, pa.Schema],
+    number: int,
+) -> Iterator[tuple[Path, pa.Table]]:
+    """Give each part of the carry that stands, with the folder of the table that it goes to."""
+    written = carry_format(ground.state, ground.commit)
+    parts, wanted = carry_parts(flow), carry_schemas(flow, schemas)
+    for name in streams if written is not None else ():
+        for part in parts[name]:
+            key = carry_key(flow.streams[name], part)
+            rows = read_carry(ground.root, name, part, ground.commit, key=key, state=ground.state)
+            if rows.num_rows:
+                plain = rows.drop_columns([COMMIT.name, CHANGE.name])
+                now = UPGRADES.upgraded(flow.streams[name], part, plain, int(str(written)))
+                path = carry_path(root, name, part)
+                create(path, wanted[name][part])
+                yield path, stamped(now, number, Change.BASE).select(wanted[name][part].names).cast(wanted[name][part])
+
+
+def _write(path: Path, number: int, rows: pa.Table) -> NewFile:
+    file = path / f"c{number:08d}-adopted-{uuid.uuid4().hex[:8]}.parquet"
+    pq.write_table(rows, file, compression="zstd", store_schema=False)
+    return NewFile(name=file.name, rows=rows.num_rows, size=file.stat().st_size)

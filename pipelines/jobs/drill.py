@@ -1,0 +1,421 @@
+"""`pulseline drill replay`: real processes killed and stopped, real buffers destroyed, against the undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columns import times
+from pipelines.engine.core import CoreEngine
+from pipelines.engine.depth import numbers_in
+from pipelines.engine.lease import Claim, Holder
+from pipelines.engine.places import read_record
+from pipelines.engine.readers import log_state
+from pipelines.engine.tables import landed_path
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.buffering import consistent_state
+from pipelines.jobs.drilled import drilled, logged
+from pipelines.jobs.parity import table_hashes
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.process import BaseProcess
+
+    from pipelines.engine.content import ContentHash
+    from pipelines.flows.model import Flow
+
+Work = Callable[[Path, Path, Sequence[int], float, Claim], None]
+BEGIN = 1_704_067_200 * TICKS_PER_SECOND
+SECONDS = 600
+ROWS = 1_200
+READINGS = 30
+PAUSE = 0.1
+"""Seconds between two readings of the disturbed process."""
+PATIENCE = 120.0
+"""Seconds that one seed may take."""
+TAKES_OVER = 20.0
+"""Seconds that a second process has to take the lease of one that is stopped."""
+FAULTS = 8
+"""Faults of one seed at most."""
+SMALL = "size=160k"
+"""A device that is full before the feed has landed."""
+FLOW = """\
+flow: drilled
+every: 10m
+buckets: 3
+sources:
+  readings: {feed: {parquet: readings.parquet}, key: pump, time: at, arrival: seen, buffers: 3}
+streams:
+  beating: {heartbeat: readings, interval: 10s, slack: 2s}
+  ordered: {merge: beating, ports_by: {pump: [p, q, r]}}
+  punctual: {advance_time: ordered, every: {events: 20}, delay: 5s, late: divert}
+  hourly: {window: punctual, size: 1m, group: [pump], measures: {readings: count, total: sum(value)}}
+"""
+
+
+@dataclass
+class Drilled:
+    """One seed: what was done to it, and where it differs."""
+
+    seed: int
+    faults: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    told: str = ""
+
+
+class Undone(RuntimeError):  # noqa: N818 - an answer, not a mistake of the caller
+    """The disturbed run did not come to its end."""
+
+
+@dataclass
+class Seed:
+    """A run that is disturbed while it goes on, as one seed draws it."""
+
+    number: int
+    base: Path
+    flow: Flow
+    readings: list[int]
+    mounts: bool
+    done: Drilled = field(init=False)
+    drawn: random.Random = field(init=False)
+    work: Work = drilled
+    """What the disturbed process does."""
+    only: tuple[str, ...] = ()
+    """Kinds of faults; all that can be had here unless given."""
+    child: BaseProcess | None = None
+    asleep: BaseProcess | None = None
+    harmed: dict[str, int] = field(default_factory=dict)
+    """Buffers that were harmed and have not been seen to count again, with how often they had been quarantined."""
+    mounted: list[Path] = field(default_factory=list)
+    landed: int = 0
+    """The newest sequence that was seen in a buffer."""
+
+    def __post_init__(self) -> None:
+        """Draw nothing yet."""
+        self.done, self.drawn = Drilled(self.number), random.Random(self.number)  # noqa: S311 - to be drawn again
+
+    @property
+    def root(self) -> Path:
+        """Give the run's folder."""
+        return self.base / "runs" / f"seed-{self.number}"
+
+    def place(self, name: str) -> Path:
+        """Give a buffer's folder."""
+        return self.root / "landing" / name
+
+    def run(self) -> None:
+        """Let the process run, disturb it now and then, start it again where it died, until all is published.
+
+        Raises:
+            Undone: it ended with an error, or not in time.
+        """
+        until = time.monotonic() + PATIENCE
+        self._start()
+        left = self.drawn.randint(2, FAULTS)
+        while True:
+            time.sleep(self.drawn.uniform(0.05, 0.4))
+            code = self._child.exitcode
+            if code == 0:
+                return
+            if code is not None and code != -signal.SIGKILL:
+                raise Undone(f"the process ended with {code}: {self._log()[-1_500:]}")
+            if time.monotonic() > until:
+                raise Undone(f"not done after {PATIENCE:.0f} s: {self._log()[-1_500:]}")
+            if code is not None:
+                self._start()
+            elif left and self._has_moved() and self._disturb():
+                left -= 1
+
+    @property
+    def _child(self) -> BaseProcess:
+        if self.child is None:
+            raise Undone("no process was started")
+        return self.child
+
+    def _start(self) -> None:
+        sleeper = self.asleep is not None and self.asleep.exitcode is None
+        claim = Claim.TAKE_OVER if sleeper else Claim.ASK
+        # A server that has imported everything forks them, so that a start takes no seconds.
+        context = get_context("forkserver")
+        context.set_forkserver_preload([drilled.__module__])
+        arguments = (self.work, self._logged, self.base / "flow.yaml", self.root, self.readings, PAUSE, claim)
+        self.child = context.Process(target=logged, args=arguments)
+        self.child.start()
+
+    def _has_moved(self) -> bool:
+        """Say whether a sequence has landed since the last fault: a process that only starts shows nothing new."""
+        landed = max((number for name in "abc" for number in numbers_in(self.place(name))), default=0)
+        moved, self.landed = landed > self.landed, max(landed, self.landed)
+        return moved
+
+    @property
+    def _logged(self) -> Path:
+        return self.base / f"seed-{self.number}.log"
+
+    def _log(self) -> str:
+        return self._logged.read_text(errors="replace") if self._logged.exists() else ""
+
+    def _disturb(self) -> bool:
+        """Do one thing to the process or to its buffers; say whether there was something to do it to."""
+        kinds: dict[str, Callable[[], bool]] = {
+            "killed": self._kill,
+            "stopped, overtaken and woken": self._overtake,
+            "buffer removed": lambda: self._harm(shutil.rmtree),
+            "buffer emptied": lambda: self._harm(_empty),
+            "file truncated": lambda: self._harm(_truncate),
+            "bit flipped": lambda: self._harm(_flip),
+            "manifest removed": lambda: self._harm(_forget),
+            "folder replaced by a file": lambda: self._harm(_replace),
+        }
+        if self.mounts and not self.mounted:
+            kinds |= {"made read-only": lambda: self._harm(self._freeze), "device full": lambda: self._harm(self._fill)}
+        kind = self.drawn.choice(sorted(set(self.only or kinds) & set(kinds)))
+        if not kinds[kind]():
+            return False
+        self.done.faults[kind] += 1
+        return True
+
+    def _kill(self) -> bool:
+        self._child.kill()
+        self._child.join()
+        return True
+
+    def _overtake(self) -> bool:
+        """Stop the process, let another take its lease and go on, and wake it: it must not publish any more."""
+        if self.asleep is not None or not (self.root / "commits").exists():
+            return False
+        self.asleep = self._child
+        os.kill(self.asleep.pid or 0, signal.SIGSTOP)
+        self._start()
+        until = time.monotonic() + TAKES_OVER
+        while self._child.exitcode is None and self._holder() != self._child.pid and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(self.drawn.uniform(0.0, 0.5))
+        os.kill(self.asleep.pid or 0, signal.SIGCONT)
+        return True
+
+    def _holder(self) -> int:
+        lease = log_state(self.root).lease
+        return Holder.read(lease.detail).pid if lease else 0
+
+    def _harm(self, how: Callable[[Path], object]) -> bool:
+        """Harm one or two buffers, as long as one is left that may speak and was not harmed."""
+        whole = self._whole()
+        names = whole[: self.drawn.randint(1, 2)] if self.drawn.random() < 0.5 else whole[-1:]  # noqa: PLR2004 - a coin
+        if len(whole) - len(names) < 1:
+            return False
+        done = False
+        for name in names:
+            with suppress(OSError, ValueError):
+                how(self.place(name))
+                done = True
+            self.harmed[name] = self._times(name)
+        return done
+
+    def _whole(self) -> list[str]:
+        """Name the buffers that may speak and that nothing was done to since they were last rebuilt."""
+        record = read_record(landed_path(self.root))
+        if record is None:
+            return []
+        commit, _ = consistent_state(log_state(self.root))
+        for name, times_before in list(self.harmed.items()):
+            if record.of(name).times > times_before and record.of(name).speaks(commit):
+                del self.harmed[name]
+        return [name for name in record.places if name not in self.harmed and record.of(name).speaks(commit)]
+
+    def _times(self, name: str) -> int:
+        record = read_record(landed_path(self.root))
+        return record.of(name).times if record else 0
+
+    def _freeze(self, place: Path) -> None:
+        _mount("--bind", str(place), str(place))
+        self.mounted.append(place)
+        _mount("-o", "remount,bind,ro", str(place))
+
+    def _fill(self, place: Path) -> None:
+        """Have a small device where the buffer stood, with what was in it: it is full before long."""
+        kept = self.base / f"kept-{self.number}-{place.name}"
+        shutil.copytree(place, kept, dirs_exist_ok=True)
+        _mount("-t", "tmpfs", "-o", SMALL, "tmpfs", str(place))
+        self.mounted.append(place)
+        shutil.copytree(kept, place, dirs_exist_ok=True)
+
+    def end(self) -> None:
+        """Leave nothing behind: no process, no mount."""
+        for process in (self.child, self.asleep):
+            if process is not None and process.exitcode is None:
+                process.kill()
+                process.join()
+        for place in reversed(self.mounted):
+            subprocess.run(["umount", "-l", str(place)], check=False, capture_output=True)  # noqa: S603, S607 - what was mounted
+
+
+def _empty(place: Path) -> None:
+    for each in place.iterdir():
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def _newest(place: Path, what: str) -> Path:
+    return max(place.glob(f"[0-9]*/{what}"))
+
+
+def _truncate(place: Path) -> None:
+    file = _newest(place, "*.parquet")
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _flip(place: Path) -> None:
+    file = _newest(place, "*.parquet")
+    with file.open("r+b") as opened:
+        opened.seek(file.stat().st_size // 2)
+        byte = opened.read(1)
+        opened.seek(-1, os.SEEK_CUR)
+        opened.write(bytes([byte[0] ^ 1]))
+
+
+def _forget(place: Path) -> None:
+    _newest(place, "manifest.json").unlink()
+
+
+def _replace(place: Path) -> None:
+    shutil.rmtree(place)
+    place.write_text("a file where a folder was")
+
+
+def _mount(*arguments: str) -> None:
+    try:
+        subprocess.run(["mount", *arguments], check=True, capture_output=True)  # noqa: S603, S607 - the system's own
+    except subprocess.CalledProcessError as error:
+        raise OSError(error.stderr.decode(errors="replace")) from error
+
+
+def mounts_here() -> bool:
+    """Say whether this process may mount: without, no device is full and none read-only."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            _mount("-t", "tmpfs", "-o", SMALL, "tmpfs", folder)
+        except OSError:
+            return False
+        subprocess.run(["umount", folder], check=False, capture_output=True)  # noqa: S603, S607 - what was mounted
+        return True
+
+
+def feed(base: Path) -> None:
+    """Write the feed and the flow: readings of three pumps over ten minutes, some late, some of nobody."""
+    drawn = np.random.default_rng(7)
+    seen = BEGIN + np.sort(drawn.integers(0, SECONDS * 1_000, ROWS)) * 1_000
+    at = seen - np.where(drawn.random(ROWS) < 0.1, drawn.integers(0, 30_000_000, ROWS), 0)  # noqa: PLR2004 - a tenth
+    table = {
+        "pump": pa.array(np.array(["p", "q", "r", "nobody"])[drawn.choice(4, ROWS, p=[0.4, 0.3, 0.28, 0.02])]),
+        "at": times(at),
+        "seen": times(seen),
+        "value": pa.array(drawn.integers(0, 1_000, ROWS)),
+    }
+    base.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(table), base / "readings.parquet")
+    (base / "flow.yaml").write_text(FLOW)
+
+
+@contextmanager
+def drilling(base: Path | None) -> Iterator[Path]:
+    """Give a folder for the drill: one that is kept, or one that goes."""
+    if base is not None:
+        yield base
+        return
+    with tempfile.TemporaryDirectory(prefix="pulseline-drill-") as folder:
+        yield Path(folder)
+
+
+def drill_replay(
+    seeds: list[int],
+    base: Path | None,
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+) -> int:
+    """Disturb a run for each seed and hold its streams, ledger and carry against those of the undisturbed run.
+
+    Args:
+        seeds: which.
+        base: where runs are kept; nowhere unless given.
+        as_json: one object a line instead of words.
+        echo: where lines go.
+
+    Returns:
+        0, or 1 where a seed differs or did not end.
+    """
+    mounts = mounts_here()
+    if not as_json:
+        here = "" if mounts else "; no device is full and none read-only, for nothing can be mounted here"
+        echo(f"{len(seeds)} seeds: {ROWS:,} rows in {READINGS} sequences, three buffers, real processes{here}")
+    with drilling(base) as folder:
+        feed(folder)
+        flow = read_flow(folder / "flow.yaml", {})
+        span = (BEGIN, BEGIN + SECONDS * TICKS_PER_SECOND)
+        calm = Backfill(flow=flow, root=folder / "runs" / "undisturbed", base=folder, engine=CoreEngine())
+        run_backfill(calm, [span])
+        wanted = table_hashes(calm.root, flow, *span)
+        step = SECONDS * TICKS_PER_SECOND // READINGS
+        readings = [BEGIN + step * number for number in range(READINGS + 1)]
+        ended = []
+        for number in seeds:
+            ended.append(one(Seed(number, folder, flow, readings, mounts), wanted, span))
+            _tell(ended[-1], as_json, echo)
+        return _sum(ended, as_json, echo)
+
+
+def one(seed: Seed, wanted: dict[str, ContentHash], span: tuple[int, int]) -> Drilled:
+    """Run one seed to its end and say what differs."""
+    begun, done = time.monotonic(), seed.done
+    try:
+        seed.run()
+        found = table_hashes(seed.root, seed.flow, *span)
+        done.differences = [name for name in wanted if found[name] != wanted[name]]
+    except Undone as problem:
+        done.differences, done.told = ["not done"], str(problem)
+    finally:
+        seed.end()
+    done.seconds = time.monotonic() - begun
+    return done
+
+
+def _tell(done: Drilled, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    if as_json:
+        told = {"seed": done.seed, "faults": dict(done.faults), "differences": done.differences}
+        echo(json.dumps({**told, "seconds": round(done.seconds, 1), "told": done.told}))
+        return
+    faults = ", ".join(f"{kind} {count}" for kind, count in sorted(done.faults.items())) or "none came in time"
+    verdict = "the same" if not done.differences else f"DIFFERS: {', '.join(done.differences)} {done.told}"
+    echo(f"seed {done.seed}: {verdict} ({faults}; {done.seconds:.1f} s)")
+    if done.differences:
+        echo(f"  again: pulseline drill replay --seed {done.seed} --keep FOLDER")
+
+
+def _sum(drilled: list[Drilled], as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001 - the command's flag
+    faults = sum((done.faults for done in drilled), Counter[str]())
+    wrong = [done.seed for done in drilled if done.differences]
+    if as_json:
+        echo(json.dumps({"seeds": len(drilled), "faults": dict(faults), "differences": len(wrong), "failed": wrong}))
+    else:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items()))
+        echo(f"{len(drilled)} seeds, {faults.total()} faults ({kinds}); differences: {len(wrong)}")
+    return 1 if wrong else 0

@@ -1,0 +1,75 @@
+"""Which flow a run is made by, and what a changed file would change: a flow never changes under a run unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.plans import definition_of, planned
+from pipelines.flows.changes import Change, Fate, changes
+from pipelines.flows.model import Flow
+from pipelines.jobs.failures import WrongUse
+
+if TYPE_CHECKING:
+    from pipelines.engine.history import LogState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edited:
+    """What a flow is, held against the one that a run was made by."""
+
+    changes: tuple[Change, ...]
+    newer_code: bool
+    """Whether an operator has another version than when the run was made."""
+
+    @property
+    def differs(self) -> bool:
+        """Say whether the run would go on with other rows."""
+        return self.newer_code or any(each.fate is not Fate.KEPT for each in self.changes)
+
+    def __str__(self) -> str:
+        """Say in a few words what has changed."""
+        told = [str(each) if each.why else f"{each.stream} is {each.fate}" for each in self.changes if _is_own(each)]
+        return "; ".join([*told, *(["an operator has another version"] if self.newer_code else [])])
+
+
+def _is_own(change: Change) -> bool:
+    return change.fate not in {Fate.KEPT, Fate.FOLLOWS}
+
+
+def edited(state: LogState, commit: int, flow: Flow) -> Edited:
+    """Hold a flow against the one that the carry at a commit was made by.
+
+    Args:
+        state: the log.
+        commit: from which the run goes on; 0 for its beginning, where any flow may begin.
+        flow: as it is now.
+    """
+    row = planned(state, commit)
+    if row is None:
+        return Edited(changes=(), newer_code=False)
+    older = Flow.from_definition(definition_of(row))
+    return Edited(changes=changes(older, flow), newer_code=row.fingerprint != older.fingerprint())
+
+
+def require_in_use(state: LogState, commit: int, flow: Flow, run: str) -> None:
+    """See that a run goes on with the flow that it was made by.
+
+    Buckets, the grid and what a flow says about itself may change: no row depends on them.
+
+    Args:
+        state: the log.
+        commit: from which the run goes on.
+        flow: as it is now.
+        run: name of the run.
+
+    Raises:
+        WrongUse: the flow or an operator has changed since.
+    """
+    found = edited(state, commit, flow)
+    if found.differs:
+        here = "" if run == "main" else f" --run {run}"
+        raise WrongUse(
+            f"run `{run}` goes on with the flow that it was made by, and {flow.name} has changed since ({found}): "
+            f"pulseline apply {flow.name}{here} takes it into use and says what that means; or put it back as it was"
+        )

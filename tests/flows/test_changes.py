@@ -1,0 +1,76 @@
+"""What becomes of each stream when a flow is edited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.changes import STANDS, Fate, changes
+from pipelines.flows.policies import CLASSES
+from pipelines.flows.reading import read_flow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.flows.model import Flow
+
+FLOW = """\
+flow: doors
+buckets: 2
+sources:
+  doors: {feed: {parquet: doors.parquet}, key: door, time: opened, arrival: seen}
+  bells: {feed: {parquet: bells.parquet}, key: door, time: rung, arrival: heard}
+streams:
+  beating: {heartbeat: doors, interval: 1h, slack: 30s}
+  ordered: {merge: beating, ports_by: {door: [front, back]}}
+  punctual: {advance_time: ordered, every: {events: 2}, delay: 1h, late: drop}
+  ringing: {heartbeat: bells, interval: 1h}
+"""
+
+
+def read(folder: Path, text: str) -> Flow:
+    """Read a flow from its text."""
+    file = folder / "doors.yaml"
+    file.write_text(text)
+    return read_flow(file, {})
+
+
+EDITS: list[tuple[str, str, dict[str, Fate], str]] = [
+    ("buckets: 2", "buckets: 5", {}, ""),
+    ("[front, back]}}", "[front, back]}, max_held: 9}", {}, ""),
+    ("slack: 30s", "slack: 2m", {"beating": Fate.CHANGED, "ordered": Fate.FOLLOWS}, "slack 30s → 2m"),
+    (
+        "interval: 1h, slack",
+        "interval: 10m, slack",
+        {"beating": Fate.RESET, "ordered": Fate.FOLLOWS},
+        "interval 1h → 10m",
+    ),
+    ("[front, back]", "[back, front]", {"ordered": Fate.RESET}, "ports door front, back → door back, front"),
+    ("late: drop", "late: divert", {"punctual": Fate.CHANGED}, "late drop → divert"),
+    ("delay: 1h, late", "delay: 2h, late", {"punctual": Fate.CHANGED}, "delay 1h → 2h"),
+    ("time: rung", "time: struck", {"ringing": Fate.RESET}, "source bells: time rung → struck"),
+    ("bells.parquet", "other.parquet", {"ringing": Fate.FOLLOWS}, "source bells: paths bells.parquet → other.parquet"),
+    ("  ringing: {", "  chiming: {", {"chiming": Fate.NEW, "ringing": Fate.GONE}, ""),
+    ("ringing: {heartbeat: bells", "ringing: {heartbeat: doors", {"ringing": Fate.RESET}, "inputs bells → doors"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "fates", "why"), EDITS)
+def test_an_edit_says_what_becomes_of_each_stream(
+    tmp_path: Path, before: str, after: str, fates: dict[str, Fate], why: str
+) -> None:
+    assert before in FLOW
+    found = changes(read(tmp_path, FLOW), read(tmp_path, FLOW.replace(before, after)))
+    if {"beating", "ordered"} & fates.keys():
+        fates = {**fates, "punctual": Fate.FOLLOWS}
+    assert {each.stream: each.fate for each in found if each.fate is not Fate.KEPT} == fates
+    assert why in "; ".join(map(str, found))
+
+
+def test_only_settings_that_operators_have_are_said_to_stand(tmp_path: Path) -> None:
+    flow = read(tmp_path, FLOW)
+    for stream in flow.streams.values():
+        settings = set(vars(stream.policy)) or set(stream.policy.__dataclass_fields__)
+        assert STANDS[stream.operator] <= settings
+    assert STANDS.keys() <= CLASSES.keys()

@@ -1,0 +1,69 @@
+"""The drill: ten seeds are the same as the undisturbed run, and a process with a planted bug is not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.core import CoreEngine
+from pipelines.flows.reading import read_flow
+from pipelines.jobs import drill
+from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.drill import BEGIN, READINGS, SECONDS, Drilled, Seed, drill_replay, feed, one
+from pipelines.jobs.parity import table_hashes
+from pipelines.operators.rows import TICKS_PER_SECOND
+from tests.jobs.planted_drill import hasty, unhashed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SPAN = (BEGIN, BEGIN + SECONDS * TICKS_PER_SECOND)
+SEEDS = 10
+
+
+@pytest.mark.timeout(600)
+def test_ten_seeds_give_what_the_undisturbed_run_gives(tmp_path: Path) -> None:
+    told: list[str] = []
+    code = drill_replay(list(range(1, SEEDS + 1)), tmp_path / "drill", as_json=True, echo=told.append)
+    *seeds, total = [json.loads(line) for line in told]
+
+    assert [each["seed"] for each in seeds if each["differences"]] == [], told
+    assert total["differences"] == code == 0
+    assert sum(total["faults"].values()) >= SEEDS
+
+
+def test_a_drill_says_how_a_seed_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drill, "one", lambda seed, *_: Drilled(seed.number, differences=["beating"]))
+    told: list[str] = []
+
+    assert drill_replay([17], tmp_path / "drill", as_json=False, echo=told.append) == 1
+    assert "seed 17: DIFFERS: beating" in told[1]
+    assert told[2].strip() == "again: pulseline drill replay --seed 17 --keep FOLDER"
+    assert told[-1] == "1 seeds, 0 faults (); differences: 1"
+
+
+@pytest.mark.parametrize(
+    ("work", "kind"),
+    [
+        pytest.param(unhashed, "bit flipped", id="the manifest's hash is skipped"),
+        pytest.param(hasty, "killed", id="a commit is published before its streams are written"),
+    ],
+)
+@pytest.mark.timeout(600)
+def test_a_planted_bug_makes_the_drill_fail(tmp_path: Path, work: Callable[..., None], kind: str) -> None:
+    feed(tmp_path)
+    flow = read_flow(tmp_path / "flow.yaml", {})
+    calm = Backfill(flow=flow, root=tmp_path / "calm", base=tmp_path, engine=CoreEngine())
+    run_backfill(calm, [SPAN])
+    wanted = table_hashes(calm.root, flow, *SPAN)
+    step = SECONDS * TICKS_PER_SECOND // READINGS
+    readings = [BEGIN + step * number for number in range(READINGS + 1)]
+    for number in range(1, 9):
+        seed = Seed(number, tmp_path, flow, readings, mounts=False, work=work, only=(kind,))
+        if one(seed, wanted, SPAN).differences:
+            return
+
+    pytest.fail("the drill found nothing in eight seeds")
