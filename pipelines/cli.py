@@ -355,7 +355,7 @@ def stream(
     after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last interval.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
     accept_loss: Annotated[  # noqa: FBT002
-        bool, typer.Option("--accept-loss", help="Go on without what all three buffers have lost.")
+        bool, typer.Option("--accept-loss", help="Go on without what buffers or a source have lost.")
     ] = False,
     param: Param = None,
 ) -> None:

@@ -12,6 +12,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -205,8 +206,10 @@ class EpochRunner:
     def advance(self, after: int, upto: int) -> Entry | None:
         """Run one epoch over the sequences after `after` up to `upto`, less those that are published already.
 
+        Sequences with another number of buckets are an epoch of their own.
+
         Returns:
-            The published commit; None where nothing was left to do.
+            The last published commit; None where nothing was left to do.
 
         Raises:
             SequencesAheadError: sequences between the published ones and `after` would be lost.
@@ -217,7 +220,9 @@ class EpochRunner:
             raise SequencesAheadError(after + 1, upto, done)
         landed = [self._opened(number) for number in range(done + 1, upto + 1)]
         streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
-        return self.play(streamed) if streamed else None
+        # Where the flow's number of buckets was changed between two sequences, the layout of their files changes too.
+        entries = [self.play(tuple(parts)) for _, parts in groupby(streamed, key=lambda sequence: sequence.buckets)]
+        return entries[-1] if entries else None
 
     def play(self, parts: tuple[Sequence, ...]) -> Entry:
         """Run one epoch over sequences that follow one another, whatever closed them.

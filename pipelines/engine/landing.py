@@ -296,9 +296,7 @@ class Landing:
         number = self.last_id + 1
 
         def write(shelf: Path) -> Sequence:
-            return land_reading(
-                self.path, number, flow, start, end, with_told(arrived, told), deaf, final, shelf=shelf
-            )
+            return land_reading(self.path, number, flow, start, end, with_told(arrived, told), deaf, final, shelf=shelf)
 
         sequence = write(self.path) if self.buffers is None else self.buffers.land(number, write)
         self._take(sequence)

@@ -230,7 +230,7 @@ class Flow:
 
     @property
     def buffers(self) -> int:
-        """Count the copies that a live landing keeps: all sources land together, so one that asks for three gets all."""
+        """Count the copies that a live landing keeps: sources land together, so one that asks for three gets all."""
         return max((source.buffers for source in self.sources.values()), default=1)
 
     @property

@@ -84,7 +84,7 @@ def _source_words(source: Source) -> list[str]:
 
 
 def _arrives(source: Source) -> str:
-    return f"at `{source.arrival}`" if source.arrival else "when its file lands"
+    return f"at `{source.arrival}`" if source.arrival else "when it lands"
 
 
 def _feed_words(feed: FeedSpec) -> str:
@@ -92,6 +92,10 @@ def _feed_words(feed: FeedSpec) -> str:
         return f"{feed.name}, which comes with a package"
     zone = f", times without zone are {feed.timezone}" if feed.timezone else ""
     where = ", landed by reference" if feed.landing is Placing.REFERENCE else ""
+    if feed.kind == "socket":
+        return f"lines of {feed.format} from the socket {feed.paths[0]}{zone}"
+    if feed.kind == "kafka":
+        return f"values of {feed.format} in the topic {feed.paths[0]} of Kafka, by {', '.join(feed.brokers)}{zone}"
     return f"{feed.kind} files {', '.join(feed.paths)}{zone}{where}"
 
 

@@ -28,7 +28,7 @@ from pipelines.engine.depth import numbers_in
 from pipelines.engine.lease import Claim, Holder
 from pipelines.engine.places import read_record
 from pipelines.engine.readers import log_state
-from pipelines.engine.tables import landed_path
+from pipelines.engine.tables import TableError, landed_path
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.buffering import consistent_state
@@ -54,6 +54,8 @@ PATIENCE = 120.0
 """Seconds that one seed may take."""
 TAKES_OVER = 20.0
 """Seconds that a second process has to take the lease of one that is stopped."""
+QUIET = (0.0, 3.0)
+"""Seconds between two faults: the longer ones let a process that was started again come to its first commits."""
 FAULTS = 8
 """Faults of one seed at most."""
 SMALL = "size=160k"
@@ -131,9 +133,9 @@ class Seed:
         """
         until = time.monotonic() + PATIENCE
         self._start()
-        left = self.drawn.randint(2, FAULTS)
+        left, quiet = self.drawn.randint(2, FAULTS), time.monotonic()
         while True:
-            time.sleep(self.drawn.uniform(0.05, 0.4))
+            time.sleep(0.02)
             code = self._child.exitcode
             if code == 0:
                 return
@@ -143,8 +145,9 @@ class Seed:
                 raise Undone(f"not done after {PATIENCE:.0f} s: {self._log()[-1_500:]}")
             if code is not None:
                 self._start()
-            elif left and self._has_moved() and self._disturb():
+            elif left and time.monotonic() > quiet and self._has_moved() and self._disturb():
                 left -= 1
+                quiet = time.monotonic() + self.drawn.uniform(*QUIET)
 
     @property
     def _child(self) -> BaseProcess:
@@ -390,6 +393,8 @@ def one(seed: Seed, wanted: dict[str, ContentHash], span: tuple[int, int]) -> Dr
         seed.run()
         found = table_hashes(seed.root, seed.flow, *span)
         done.differences = [name for name in wanted if found[name] != wanted[name]]
+    except TableError as problem:
+        done.differences, done.told = ["a table"], str(problem)
     except Undone as problem:
         done.differences, done.told = ["not done"], str(problem)
     finally:

@@ -277,6 +277,7 @@ def test_a_transaction_lands_when_it_is_committed(tmp_path: Path, broker: Broker
         producer.produce(topic, csv_of(value)[0])
         producer.flush(20)
         assert not lands(value), "nobody knows yet how it ends"
+        assert stand.waiting == {"rows": (0, ())}, "a later reading cannot know more, so nobody is behind"
         ends(20)
         broker.send(topic, {0: csv_of(value + 10)})
         until(lambda later=value + 10: lands(later), "what comes behind it lands")  # type: ignore[misc]

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.segments import Event, read_segments
@@ -152,6 +152,7 @@ def test_storage_that_takes_nothing_stops_the_spool(tmp_path: Path) -> None:
 STEPS = st.lists(st.one_of(st.binary(min_size=1, max_size=12), st.sampled_from(["cut", "killed", "landed"])))
 
 
+@settings(max_examples=40)
 @given(steps=STEPS)
 def test_bytes_come_out_once_and_in_order_through_cuts_kills_and_removals(
     tmp_path_factory: pytest.TempPathFactory, steps: list[bytes | str]

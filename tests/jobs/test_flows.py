@@ -171,7 +171,7 @@ def test_a_flow_that_is_wrong_is_refused_with_its_line(house: House) -> None:
 def test_the_drawing_says_when_rows_of_a_folder_arrive(house: House) -> None:
     (house.config / "flows" / "doors.yaml").write_text(FOLDER)
     show_flow("doors", house.tell)
-    assert "points at `opened`; a row arrives when its file lands" in house.text
+    assert "points at `opened`; a row arrives when it lands" in house.text
 
 
 def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A flow live from a socket, or a topic of Kafka: published rows through stops and kills, each once, on Spark and without."""
+"""A flow live from a socket or a topic of Kafka: published rows through stops and kills, each once, on Spark or not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from pipelines.engine.readers import read_ledger, read_stream
 from pipelines.engine.segments import ENDING
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.flows import show_flow, validate_flow
+from pipelines.jobs.live_words import _state_text
 from pipelines.jobs.stream import Live, run_live
 from tests.engine.sockets import AT, Sender
 from tests.jobs.killed_live import live
@@ -56,7 +58,7 @@ class Talking:
         while not self._ended.is_set():
             try:
                 self.sender.accept()
-                while not self._ended.wait(0.002):
+                while not self._ended.wait(0.01):
                     self.sender.send("".join(f"k,{AT},{value}\n" for value in range(self.sent, self.sent + 20)))
                     self.sent += 20
             except OSError:
@@ -75,13 +77,13 @@ def begun(base: Path) -> Sender:
     return sender
 
 
-def stopping(told: list[str]) -> Callable[[str], None]:
-    """Keep what a stream tells, and stop it cleanly once it has published rows."""
+def stopping(told: list[str], is_enough: Callable[[], bool]) -> Callable[[str], None]:
+    """Keep what a stream tells, and stop it cleanly once it has published enough."""
     asked: list[str] = []
 
     def tell(line: str) -> None:
         told.append(line)
-        if not asked and "rows/s" in line and "  0 rows, " not in line:
+        if not asked and "rows/s" in line and is_enough():
             asked.append(line)
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -180,15 +182,38 @@ def test_a_socket_live_on_spark_goes_on_after_a_stop(tmp_path: Path, spark: Lent
         trigger="200 milliseconds",
         lasts=60.0,
     )
-    run_live(live, stopping(told))
+    run_live(live, stopping(told, lambda: read_stream(live.root, "beating").num_rows > 0))
     first = published(live.root)
-    run_live(live, stopping(told))
+    run_live(live, stopping(told, lambda: read_ledger(live.root).num_rows > 0))
     talking.end()
     values = published(live.root)
     assert 0 < len(first) < len(values)
     assert values == sorted(set(values))
     assert read_ledger(live.root)["reason"].to_pylist() == ["disconnected"]
     assert [line for line in told if line.startswith("source lines: connected to")]
+
+
+@pytest.mark.parametrize("name", ["pumps_socket", "pumps_kafka"])
+def test_the_examples_are_valid(name: str) -> None:
+    told: list[str] = []
+    file = f"docs/example/{name}.yaml"
+    validate_flow(str(CHECKOUT / file), told.append)
+    show_flow(str(CHECKOUT / file), told.append)
+    assert any(f"{name} is valid, nothing to complain about" in line for line in told)
+    assert any("a row arrives when it lands" in line for line in told)
+
+
+def test_status_says_how_a_connection_is() -> None:
+    state = {"address": "sensors:1", "state": "waiting", "why": "the other side hung up", "since_at": 0}
+    line = _state_text("lines", state | {"waiting_bytes": 5_000, "max_bytes": 9_000}, 61_000_000)
+    assert line == (
+        "lines: sensors:1 waiting, since 1 m 1 s ago (the other side hung up); "
+        "5,000 of 9,000 bytes of the spool wait to be landed"
+    )
+    topic = {"address": "t of b:1", "state": "connected", "why": "", "since_at": 0, "waiting_rows": 1, "partitions": 3}
+    assert (
+        _state_text("rows", topic, 1_000_000) == "rows: t of b:1 connected, since 1 s ago; 1 row waits in 3 partitions"
+    )
 
 
 def test_a_socket_never_says_what_is_there(tmp_path: Path, spark: LentSpark) -> None:

@@ -166,6 +166,18 @@ def test_a_checkpoint_ahead_of_the_tables_is_refused_with_the_sequences_named(he
             runner.advance(3, 6)
 
 
+def test_sequences_of_other_buckets_stand_in_an_epoch_of_their_own(here: Trial) -> None:
+    wanted = here.wanted("rebucketed", buckets=2)
+    for buckets, readings in ((3, READINGS[:4]), (7, READINGS[:7]), (2, READINGS)):
+        with open_driver(wanted.root, flow=wanted.flow.name):
+            land_readings(here.wanted("rebucketed", buckets=buckets), BEGIN, readings)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        runner_of(wanted, driver).advance(0, len(READINGS))
+    sequences = [entry.sequences for entry in log_state(wanted.root).published]
+    assert sequences == [(1, 2, 3, 4), (5, 6, 7), (8, 9, 10)]
+    assert here.hashes("rebucketed", WHOLE) == here.hashes("whole", WHOLE)
+
+
 def test_an_epoch_planned_over_what_is_published_keeps_the_rest(here: Trial) -> None:
     wanted = here.wanted("overlapping")
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
