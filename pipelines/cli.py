@@ -408,12 +408,13 @@ def drill_replay(
     seeds: Annotated[int, typer.Option(min=1, help="How many, from 1 on.")] = 10,
     seed: Annotated[list[int] | None, typer.Option(help="This one only; may be given again.")] = None,
     keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder, which must be empty.")] = None,
+    at_once: Annotated[int, typer.Option(min=1, help="Seeds that run at the same time; each mostly waits.")] = 2,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Kill and stop a stream's process and destroy its buffers at random, and hold the rows against a calm run's."""
     from pipelines.jobs.drill import drill_replay as drill
 
-    return drill(seed or list(range(1, seeds + 1)), keep, as_json, typer.echo)
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, typer.echo)
 
 
 @bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")

@@ -159,5 +159,4 @@ def _most(limit_rows: int | None) -> int:
 
 def _left(taken: Taken, bounds: dict[int, Bounds]) -> int:
     """Count the rows that wait because enough were read."""
-    waiting = {number: each.high - taken.ends[number] for number, each in bounds.items()}
-    return sum(max(0, rows) for number, rows in waiting.items() if number not in taken.ended)
+    return sum(max(0, each.high - taken.ends[number]) for number, each in bounds.items())

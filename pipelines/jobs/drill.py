@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -54,6 +55,9 @@ PATIENCE = 120.0
 """Seconds that one seed may take."""
 TAKES_OVER = 20.0
 """Seconds that a second process has to take the lease of one that is stopped."""
+SPAN = (BEGIN, BEGIN + SECONDS * TICKS_PER_SECOND)
+AT = [SPAN[0] + SECONDS * TICKS_PER_SECOND // READINGS * number for number in range(READINGS + 1)]
+"""The readings, the first one the begin."""
 QUIET = (0.0, 3.0)
 """Seconds between two faults: the longer ones let a process that was started again come to its first commits."""
 FAULTS = 8
@@ -96,7 +100,6 @@ class Seed:
     number: int
     base: Path
     flow: Flow
-    readings: list[int]
     mounts: bool
     done: Drilled = field(init=False)
     drawn: random.Random = field(init=False)
@@ -161,7 +164,7 @@ class Seed:
         # A server that has imported everything forks them, so that a start takes no seconds.
         context = get_context("forkserver")
         context.set_forkserver_preload([drilled.__module__])
-        arguments = (self.work, self._logged, self.base / "flow.yaml", self.root, self.readings, PAUSE, claim)
+        arguments = (self.work, self._logged, self.base / "flow.yaml", self.root, AT, PAUSE, claim)
         self.child = context.Process(target=logged, args=arguments)
         self.child.start()
 
@@ -350,8 +353,9 @@ def drilling(base: Path | None) -> Iterator[Path]:
 
 
 def drill_replay(
-    seeds: list[int],
+    seeds: Sequence[int],
     base: Path | None,
+    at_once: int,
     as_json: bool,  # noqa: FBT001 - the command's flag
     echo: Callable[[str], None],
 ) -> int:
@@ -360,6 +364,7 @@ def drill_replay(
     Args:
         seeds: which.
         base: where runs are kept; nowhere unless given.
+        at_once: how many run at the same time: each mostly waits.
         as_json: one object a line instead of words.
         echo: where lines go.
 
@@ -373,25 +378,33 @@ def drill_replay(
     with drilling(base) as folder:
         feed(folder)
         flow = read_flow(folder / "flow.yaml", {})
-        span = (BEGIN, BEGIN + SECONDS * TICKS_PER_SECOND)
-        calm = Backfill(flow=flow, root=folder / "runs" / "undisturbed", base=folder, engine=CoreEngine())
-        run_backfill(calm, [span])
-        wanted = table_hashes(calm.root, flow, *span)
-        step = SECONDS * TICKS_PER_SECOND // READINGS
-        readings = [BEGIN + step * number for number in range(READINGS + 1)]
         ended = []
-        for number in seeds:
-            ended.append(one(Seed(number, folder, flow, readings, mounts), wanted, span))
-            _tell(ended[-1], as_json, echo)
+        for done in disturbed([Seed(number, folder, flow, mounts) for number in seeds], at_once):
+            ended.append(done)
+            _tell(done, as_json, echo)
         return _sum(ended, as_json, echo)
 
 
-def one(seed: Seed, wanted: dict[str, ContentHash], span: tuple[int, int]) -> Drilled:
+def disturbed(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+    """Run seeds of one feed to their ends and hold each against the undisturbed run, which is made first.
+
+    Args:
+        seeds: in folders of their own under one base.
+        at_once: how many run at the same time.
+    """
+    calm = Backfill(flow=seeds[0].flow, root=seeds[0].base / "runs" / "calm", base=seeds[0].base, engine=CoreEngine())
+    run_backfill(calm, [SPAN])
+    wanted = table_hashes(calm.root, calm.flow, *SPAN)
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(lambda seed: one(seed, wanted), seeds)
+
+
+def one(seed: Seed, wanted: dict[str, ContentHash]) -> Drilled:
     """Run one seed to its end and say what differs."""
     begun, done = time.monotonic(), seed.done
     try:
         seed.run()
-        found = table_hashes(seed.root, seed.flow, *span)
+        found = table_hashes(seed.root, seed.flow, *SPAN)
         done.differences = [name for name in wanted if found[name] != wanted[name]]
     except TableError as problem:
         done.differences, done.told = ["a table"], str(problem)
