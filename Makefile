@@ -21,7 +21,9 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-AIRFLOW := tests/dags
+# Beside the others, behind Airflow's: processes that are killed, brokers and sockets, which mostly wait too.
+BESIDE := tests/dags $(wildcard $(addprefix tests/jobs/test_,drill.py kills.py stream_kills.py relations_kills.py) \
+  $(addprefix tests/engine/test_,buffers.py kafka_feed.py socket_feed.py spool.py))
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
 
@@ -68,11 +70,11 @@ down: setup ## end that Airflow, with its tasks and its database
 # Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
 test: setup ## run every test, fast tiers first, Airflow's beside them; pytest's closing line comes last
 	@said=$$(mktemp -d); code=0; \
-	$(BIN)/python -m tests.beside $(AIRFLOW) > "$$said/airflow" 2>&1 & beside=$$!; \
+	$(BIN)/python -m tests.beside --durations=15 $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest --durations=30 $(filter-out $(AIRFLOW),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	$(BIN)/python -m pytest --durations=30 $(patsubst %.py,--ignore=%.py,$(filter %.py,$(BESIDE))) $(filter-out $(BESIDE),$(TESTS)) | tee "$$said/rest" || code=$$?; \
 	wait $$beside || code=$$?; \
-	cat "$$said/airflow"; tail -n 1 "$$said/rest"; exit $$code
+	cat "$$said/beside"; tail -n 1 "$$said/rest"; exit $$code
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .

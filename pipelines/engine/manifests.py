@@ -206,7 +206,7 @@ def close_sequence(sequence: Sequence) -> None:
         json.dump(told(sequence), file, indent=1, ensure_ascii=False)
         file.flush()
         os.fsync(file.fileno())
-    _name_once(draft, path)
+    name_once(draft, path)
     sync_folder(sequence.folder)
     sync_folder(sequence.folder.parent)
 
@@ -228,12 +228,12 @@ def close_copy(sequence: Sequence, shelf: Path) -> None:
     draft = folder / f"{MANIFEST}.draft"
     shutil.copyfile(sequence.folder / MANIFEST, draft)
     _sync(draft)
-    _name_once(draft, folder / MANIFEST)
+    name_once(draft, folder / MANIFEST)
     sync_folder(folder)
     sync_folder(shelf)
 
 
-def _name_once(draft: Path, path: Path) -> None:
+def name_once(draft: Path, path: Path) -> None:
     """Give a manifest its name, unless another has it: the first one decides, also against who was overtaken."""
     try:
         os.link(draft, path)

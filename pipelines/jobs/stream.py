@@ -386,6 +386,8 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
     require_own_landing(live.root, "stream")
     with open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver:
         session = Session(live, driver, tell)
+        # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
+        live.spark.session()
         with _signals(session.asked):
             session.run()
     tell(session.figures.line(session.lander.last))

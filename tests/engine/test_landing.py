@@ -383,7 +383,10 @@ landing.land_interval(base / "landing", flow, 0, 86_400_000_000, open_recordings
 """
 
 
-@pytest.mark.parametrize("point", ["files:_write_source", "files:_write_ledger", "files:close_sequence", "path:rename"])
+POINTS = ("files:_write_source", "files:_write_ledger", "files:close_sequence", "manifests:name_once")
+
+
+@pytest.mark.parametrize("point", POINTS)
 def test_a_landing_killed_before_its_manifest_leaves_nothing_visible(tmp_path: Path, point: str) -> None:
     (tmp_path / "f.csv").write_text(HEADER + line("a", 3, 1) + line("b", None, 2))
     died = subprocess.run([sys.executable, "-c", KILLED, str(ROOT), point, str(tmp_path)], check=False)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine import manifests
 from pipelines.engine.commits import Driver
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.backfill import run_backfill
@@ -55,17 +56,6 @@ def after(function: Function, skip: int) -> Function:
             die()
         left[0] -= 1
         return given
-
-    return dies
-
-
-def before_manifest(rename: Function, skip: int) -> Function:
-    """Die when the files of a sequence are written and its manifest is about to get its name."""
-    closing = before(rename, skip)
-
-    def dies(path: Path, target: Path) -> Path:
-        moved: Path = (closing if target.name == "manifest.json" else rename)(path, target)
-        return moved
 
     return dies
 
@@ -114,7 +104,7 @@ def lay_in_wait(point: str, skip: int, name: str = "core") -> Engine:
     """Make this process die at a point, and give the engine to run with."""
     engine = engine_named(name)
     if point == "landing":
-        Path.rename = before_manifest(Path.rename, skip)  # type: ignore[method-assign]
+        manifests.name_once = before(manifests.name_once, skip)
     elif point == "intent":
         Driver.intent = after(Driver.intent, skip)  # type: ignore[method-assign]
     elif point == "adding":

@@ -94,6 +94,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "pending",
         "stale",
         "live",
+        "replay",
         "awaited",
         "promises",
         "sources",
