@@ -4,6 +4,7 @@
 from elsewhere, so it can be mailed, archived or opened years later and still shows what it showed.
 """
 
+from expectations.report.buffers import BufferFacts, RegionFacts
 from expectations.report.facts import (
     Account,
     Broken,
@@ -26,6 +27,7 @@ from expectations.report.presence import KeyPresence, KeysPresence, Presence, So
 __all__ = [
     "Account",
     "Broken",
+    "BufferFacts",
     "Certificate",
     "CertificateRow",
     "CommitFacts",
@@ -36,6 +38,7 @@ __all__ = [
     "KeysPresence",
     "Picture",
     "Presence",
+    "RegionFacts",
     "ReportError",
     "ReportFacts",
     "SourceFacts",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from expectations.report.buffers import RegionFacts
     from expectations.report.presence import Presence
 
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
@@ -286,6 +287,8 @@ class ReportFacts:
     """Of a live run, published, by number."""
     presence: Presence | None = None
     """What holds of the sources of a live run; None of a backfill, and of one interval of it."""
+    region: RegionFacts | None = None
+    """Of a run with three buffers; None of all others, and of one interval."""
     certificate: Certificate | None = None
     accounts: tuple[Account, ...] = ()
     expectations: tuple[ExpectationFacts, ...] = ()

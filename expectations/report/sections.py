@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from expectations.report.buffers import buffers_view
 from expectations.report.charts.arrivals import arrivals
 from expectations.report.charts.days import days
 from expectations.report.charts.lateness import lateness
@@ -258,6 +259,7 @@ SECTIONS = (
     Section(name="expectations", title="Expectations", view=checks_view),
     Section(name="streams", title="Streams", view=streams_view),
     Section(name="presence", title="Sources and keys", view=presence_view),
+    Section(name="buffers", title="Buffers", view=buffers_view),
     Section(name="live", title="Live", view=live_view),
     Section(name="charts", title="Charts", view=charts_view),
     Section(name="ledger", title="Ledger", view=ledger_section),

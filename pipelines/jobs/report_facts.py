@@ -17,7 +17,7 @@ from pipelines.engine.tables import landed_path
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.counts import counted
 from pipelines.jobs.drawing import stream_words
-from pipelines.jobs.report_live import epoch_facts, read_presence
+from pipelines.jobs.report_live import epoch_facts, read_presence, read_region
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,6 +121,7 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         commits=tuple(_commit(state, entry) for entry in about.commits),
         epochs=tuple(epoch_facts(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
         presence=read_presence(about.known, now) if about.span is None else None,
+        region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
         accounts=tuple(_account(stream, about) for stream in flow.streams.values() if stream.accountable),
         expectations=_expectations(checks),

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from expectations.report import EpochFacts, KeyPresence, KeysPresence, Presence, SourcePresence
+from expectations.report import (
+    BufferFacts,
+    EpochFacts,
+    KeyPresence,
+    KeysPresence,
+    Presence,
+    RegionFacts,
+    SourcePresence,
+)
+from pipelines.jobs.buffer_facts import buffers_facts
 from pipelines.jobs.live_facts import live_of
 from pipelines.jobs.presence import presence_of
 from pipelines.jobs.printing import plain
@@ -34,6 +43,33 @@ def read_presence(known: KnownRun, now: int) -> Presence | None:
         at=live["readings"]["last_at"] if recorded else now,
         recorded=recorded,
         sources=tuple(_source(name, facts) for name, facts in found.items()),
+    )
+
+
+def read_region(known: KnownRun) -> RegionFacts | None:
+    """Say how the buffers of a run are; None where it has none."""
+    facts = buffers_facts(known.root, known.state)
+    if facts is None:
+        return None
+    region = facts["region"]
+    return RegionFacts(
+        commit=region["commit"],
+        at=region["since_at"],
+        in_flight=region["rows_in_flight"],
+        buffers=tuple(
+            BufferFacts(
+                name=name,
+                place=each["place"],
+                speaks=each["speaks"],
+                why=each["why"],
+                times=each["times"],
+                depth=each["depth"],
+                uncovered=each["uncovered"],
+                size=each["bytes"],
+            )
+            for name, each in facts["buffers"].items()
+        ),
+        gaps=tuple((gap["first"], gap["last"]) for gap in facts["gaps"]),
     )
 
 
