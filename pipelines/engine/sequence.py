@@ -129,7 +129,7 @@ class Sequence:
         wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
         if not wanted:
             return
-        with pq.ParquetFile(self.folder / landed.file) as file:
+        with pq.ParquetFile(self.folder / landed.file, page_checksum_verification=True) as file:
             yield from file.iter_batches(row_groups=wanted)
 
     def payload(self, source: str) -> pa.Schema:

@@ -54,6 +54,8 @@ def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.Parq
         use_dictionary=alike,
         column_encoding=dict.fromkeys(stepping, "DELTA_BINARY_PACKED"),
         store_schema=store_schema,
+        # A bit that changes between the look at a file's hash and its reading is found where it is read.
+        write_page_checksum=True,
     )
 
 

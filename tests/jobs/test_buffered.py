@@ -23,6 +23,7 @@ from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipelines.engine.stages import Engine, Outcome, Work
@@ -90,17 +91,29 @@ def harm(folder: Path, drawn: random.Random) -> None:
         FAULTS[drawn.choice(sorted(FAULTS))](folder)
 
 
+def halved(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flipped(data: bytes) -> bytes:
+    """Change a bit in the values of the first column group: each reads as a value again."""
+    at = len(data) // 3
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("damage", [halved, flipped])
 def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
-    here: Trial, monkeypatch: pytest.MonkeyPatch
+    here: Trial, damage: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, harmed = here.wanted("midway"), list[int]()
+    run = f"midway-{damage.__name__}"
+    wanted, harmed = here.wanted(run), list[int]()
     run_stages = stages.run_stages
 
     def while_they_read(work: Work, engine: Engine) -> Outcome:
         if not harmed:
             harmed.append(1)
-            for file in place(here, "midway", "a").glob("*/*.parquet"):
-                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+            for file in place(here, run, "a").glob("*/parcels.parquet"):
+                file.write_bytes(damage(file.read_bytes()))
         return run_stages(work, engine)
 
     monkeypatch.setattr("pipelines.engine.epochs.run_stages", while_they_read)
@@ -109,7 +122,7 @@ def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
         runner_of(wanted, driver).advance(0, last)
 
     assert harmed
-    assert here.hashes("midway", WHOLE) == here.hashes("whole", WHOLE)
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
     record = read_record(landed_path(wanted.root))
     assert record is not None
     assert record.of("a").times == 1
