@@ -17,6 +17,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.engine.clock import wall_now
@@ -35,9 +36,22 @@ from pipelines.engine.manifests import (
     close_copy,
     closed_in,
     load_from,
+    sync_folder,
     verify,
 )
-from pipelines.engine.places import MARGIN, MAX_BYTES, Health, Record, is_marked, mark, read_record, write_record
+from pipelines.engine.places import (
+    Drained,
+    Gap,
+    Health,
+    Record,
+    is_marked,
+    last_noted,
+    mark,
+    note_last,
+    read_record,
+    write_record,
+)
+from pipelines.flows.apart import MARGIN, MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +72,7 @@ class Buffers:
     Args:
         landed: the run's folder of history; the record of the buffers lies in it.
         places: folder of each buffer, by name.
-        consistent: gives the newest published commit, and the last sequence that it covers.
+        consistent: says where the region stands.
         tell: told of everything that goes wrong and comes right again.
         held: raises where the lease of the run is lost; asked before anything is believed to be damaged.
         margin: covered sequences that stay.
@@ -69,7 +83,7 @@ class Buffers:
         self,
         landed: Path,
         places: Mapping[str, Path],
-        consistent: Callable[[], tuple[int, int]],
+        consistent: Callable[[], Drained],
         tell: Callable[[str], None] = lambda _: None,
         held: Callable[[], object] = lambda: None,
         margin: int = MARGIN,
@@ -114,7 +128,7 @@ class Buffers:
 
     def speaking(self) -> list[str]:
         """Name the buffers that may speak, the first one first."""
-        commit, _ = self._consistent()
+        commit = self._consistent().drain
         return [name for name in self.places if self.record.of(name).speaks(commit)]
 
     def open(self, number: int) -> Sequence:
@@ -127,7 +141,13 @@ class Buffers:
         with self._lock:
             if closed_in(self.landed, number):
                 return _trusted(self.landed, number)
-            for name in self.speaking():
+            asked: set[str] = set()
+            while names := [name for name in self.speaking() if name not in asked]:
+                name = names[0]
+                asked.add(name)
+                if number > (self._newest or 0) and not closed_in(self.places[name], number):
+                    # It is just being landed, and this buffer's turn has not come.
+                    continue
                 try:
                     return _trusted(self.places[name], number)
                 except ReferenceBrokenError:
@@ -154,10 +174,18 @@ class Buffers:
 
     def lost(self) -> BuffersLostError:
         """Say what is lost where no buffer may speak."""
-        commit, covered = self._consistent()
-        newest = max(covered + 1, self._newest or 0)
+        state = self._consistent()
+        missing = [number for number in self._missing() if number > state.covered]
+        first, last = (missing[0], missing[-1]) if missing else (state.covered + 1, state.covered + 1)
         why = {name: self.record.of(name).why or "it has no such sequence" for name in self.places}
-        return BuffersLostError(covered + 1, newest, commit, why)
+        return BuffersLostError(first, last, state.commit, why)
+
+    def _missing(self) -> list[int]:
+        """Give the sequences that are known to have closed, and that history does not hold."""
+        safe = self._safe()
+        seen = [number for place in self.places.values() for number in numbers_in(place)]
+        last = max([safe, self._newest or 0, last_noted(self.landed), *seen])
+        return [number for number in range(safe + 1, last + 1) if not closed_in(self.landed, number)]
 
     # ---- the marker's side
 
@@ -172,6 +200,8 @@ class Buffers:
         """
         with self._lock:
             self._look_after()
+            if not self.speaking():
+                self._readmit()
             newest = self.last()
             for number in range(self._safe() + 1, newest + 1):
                 if not closed_in(self.landed, number):
@@ -179,6 +209,21 @@ class Buffers:
             if not self.speaking():
                 raise self.lost()
             self._newest = newest
+            self._look_after()
+
+    def _readmit(self) -> None:
+        """Believe buffers again that nobody believed: those that hold all that is known to have closed, to the byte.
+
+        That is how storage comes back which was away. Where nothing is missing, an empty buffer will do.
+        """
+        missing = self._missing()
+        for name, place in self.places.items():
+            if not missing and not is_marked(place):
+                with suppress(OSError):
+                    mark(place, str(self.landed))
+            if is_marked(place) and all(map(partial(_holds, place), missing)):
+                self._keep(name, replace(self.record.of(name), rebuilt=True, restarted=None))
+                self._tell(f"buffer {name} holds all that no commit covers, and counts again")
 
     def _settle(self, number: int, *, newest: bool) -> None:
         holders = [name for name in self.speaking() if closed_in(self.places[name], number)]
@@ -212,15 +257,35 @@ class Buffers:
         """
         with self._lock:
             self._look_after()
-            sequence = self._first(write)
-            while missing := [name for name in self.speaking() if not closed_in(self.places[name], number)]:
-                problem = self._copied(sequence, missing[0])
-                if problem and self._still_holds(sequence):
-                    self.quarantine(missing[0], problem)
-                elif problem:
-                    sequence = self._once_more(number, write)
-            self._sizes[number], self._newest = size_of(sequence), number
-            return sequence
+            # A driver that was overtaken may have closed it after all, and the first closed manifest decides.
+            closed = any(closed_in(self.places[name], number) for name in self.speaking())
+            sequence = self._once_more(number, write) if closed else self._first(write)
+            return self._spread(number, sequence, write)
+
+    def adopt(self, number: int) -> None:
+        """Have a sequence in all buffers that a driver closed which was overtaken.
+
+        Raises:
+            BuffersLostError: it is whole in none.
+        """
+        with self._lock:
+
+            def nobody(_: Path) -> Sequence:
+                raise self.lost()
+
+            if not closed_in(self.landed, number):
+                self._spread(number, self.open(number), nobody)
+
+    def _spread(self, number: int, sequence: Sequence, write: Callable[[Path], Sequence]) -> Sequence:
+        while missing := [name for name in self.speaking() if not closed_in(self.places[name], number)]:
+            problem = self._copied(sequence, missing[0])
+            if problem and self._still_holds(sequence):
+                self.quarantine(missing[0], problem)
+            elif problem:
+                sequence = self._once_more(number, write)
+        self._sizes[number], self._newest = size_of(sequence), number
+        note_last(self.landed, number)
+        return sequence
 
     def _first(self, write: Callable[[Path], Sequence]) -> Sequence:
         failed: dict[str, OSError] = {}
@@ -256,7 +321,7 @@ class Buffers:
     def waiting_bytes(self) -> int:
         """Count the bytes of sequences that no consistent state covers."""
         with self._lock:
-            _, covered = self._consistent()
+            covered = self._consistent().covered
             self._sizes = {number: size for number, size in self._sizes.items() if number > covered}
             return sum(self._sizes.values())
 
@@ -267,7 +332,7 @@ class Buffers:
 
     def _safe(self) -> int:
         """Give the last sequence that a commit covers and history holds, with all before it."""
-        _, covered = self._consistent()
+        covered = self._consistent().covered
         while self._history < covered and closed_in(self.landed, self._history + 1):
             self._history += 1
         return min(self._history, covered)
@@ -292,36 +357,49 @@ class Buffers:
         for name in self.places:
             if not self.record.of(name).rebuilt and time.monotonic() - self._tried[name] >= REBUILD_EVERY:
                 self._rebuild(name)
-        commit, _ = self._consistent()
+        commit = self._consistent().drain
         for name in self.places:
             known = self.record.of(name)
             if known.rebuilt and known.restarted is not None and known.speaks(commit):
                 self._keep(name, replace(known, restarted=None))
                 self._tell(f"buffer {name} counts again, since commit {commit}")
+                for aside in self.places[name].parent.glob(f"{self.places[name].name}.quarantined-*"):
+                    shutil.rmtree(aside, ignore_errors=True)
 
     def _rebuild(self, name: str) -> None:
         """Fill a buffer from one that may speak; where its storage does not take it, it stays as it is until later."""
         self._tried[name] = time.monotonic()
-        commit, _ = self._consistent()
+        commit = self._consistent().drain
         place, safe = self.places[name], self._safe()
-        try:
-            if place.exists():
-                aside = place.with_name(f"{place.name}.quarantined")
-                shutil.rmtree(aside, ignore_errors=True)
-                place.rename(aside)
-            mark(place, str(self.landed))
-            for number in range(safe + 1, self.last() + 1):
-                close_copy(self.open(number), place)
-        except BuffersLostError:
-            return
-        except OSError as problem:
-            self._tell(f"buffer {name} cannot be rebuilt yet: {_said(problem)}")
-            return
         # Where a consistent state covers all that ever closed, an empty buffer lacks nothing.
         whole = self._newest is not None and self._newest <= safe
+        if not whole and not self.speaking():
+            return
+        fresh = place.with_name(f"{place.name}.rebuilding")
+        try:
+            # What it was is not touched before all is there that is to stand in its place.
+            shutil.rmtree(fresh, ignore_errors=True)
+            mark(fresh, str(self.landed))
+            for number in self._missing():
+                close_copy(self.open(number), fresh)
+            self._put_aside(name)
+            fresh.rename(place)
+            sync_folder(place.parent)
+        except BuffersLostError:
+            shutil.rmtree(fresh, ignore_errors=True)
+            return
+        except (OSError, SequenceBrokenError) as problem:
+            said = _said(problem) if isinstance(problem, OSError) else str(problem)
+            self._tell(f"buffer {name} cannot be rebuilt yet: {said}")
+            return
         self._keep(name, replace(self.record.of(name), rebuilt=True, restarted=None if whole else commit))
         when = "at once, for nothing is uncovered" if whole else f"when a commit after {commit} is published"
         self._tell(f"buffer {name} is rebuilt, and counts again {when}")
+
+    def _put_aside(self, name: str) -> None:
+        place = self.places[name]
+        if place.exists():
+            place.rename(place.with_name(f"{place.name}.quarantined-{wall_now()}"))
 
     def _copied(self, sequence: Sequence, name: str) -> str:
         """Copy a sequence into a buffer; say what went wrong, on either side, nothing where it is there."""
@@ -346,9 +424,9 @@ class Buffers:
         return True
 
     def _once_more(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
-        """Give a sequence that was lost while it was copied: a copy that came through, else written anew."""
-        for name in self.speaking():
-            if closed_in(self.places[name], number):
+        """Give a sequence as somebody closed it where that is whole, else written anew."""
+        with suppress(BuffersLostError):
+            if any(closed_in(self.places[name], number) for name in self.speaking()):
                 return self.open(number)
         return self._first(write)
 
@@ -359,21 +437,42 @@ class Buffers:
     def accept_loss(self) -> tuple[int, int] | None:
         """Go on without what no buffer holds any more; give its first and last sequence, None where nothing is lost.
 
-        The buffers begin anew, and count. The record keeps the gap for ever.
+        The buffers begin anew, and count; what they held is moved aside. The record keeps the gap for ever.
+
+        Raises:
+            BuffersLostError: there is nowhere to begin anew.
         """
         with self._lock:
             lost = self.lost()
             if self.speaking():
                 return None
-            for place in self.places.values():
-                shutil.rmtree(place, ignore_errors=True)
-                mark(place, str(self.landed))
-            gap = (lost.first, lost.last, wall_now())
             fresh = {name: replace(self.record.of(name), restarted=None, rebuilt=True) for name in self.places}
+            for name, place in self.places.items():
+                try:
+                    self._put_aside(name)
+                    mark(place, str(self.landed))
+                except OSError as problem:
+                    fresh[name] = replace(fresh[name], rebuilt=False, why=_said(problem))
+            if not any(health.rebuilt for health in fresh.values()):
+                raise lost
+            gap = Gap(lost.first, lost.last, wall_now())
             self.record = replace(self.record, health=fresh, gaps=(*self.record.gaps, gap))
             write_record(self.landed, self.record)
-            self._sizes, self._newest = {}, lost.first - 1
+            self._sizes, self._newest = {}, self._consistent().covered
+            note_last(self.landed, self._newest)
             return lost.first, lost.last
+
+    def untold(self) -> tuple[Gap, ...]:
+        """Give the accepted losses that the ledger does not have yet."""
+        return tuple(gap for gap in self.record.gaps if not gap.told)
+
+    def tell_of_gaps(self) -> None:
+        """Remember that the ledger has all losses that were accepted so far."""
+        with self._lock:
+            if self.untold():
+                gaps = tuple(gap._replace(told=True) for gap in self.record.gaps)
+                self.record = replace(self.record, gaps=gaps)
+                write_record(self.landed, self.record)
 
     # ---- bounds
 
@@ -383,7 +482,7 @@ class Buffers:
         Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history.
         """
         with self._lock:
-            _, covered = self._consistent()
+            covered = self._consistent().covered
             if covered == self._moved:
                 return 0
             self._moved, moved = covered, 0
@@ -400,8 +499,16 @@ class Buffers:
 
     def measured(self) -> list[Measured]:
         """Say what each buffer holds and how it is."""
-        commit, covered = self._consistent()
-        return [measure(name, self.places[name], self.record.of(name), commit, covered) for name in self.places]
+        state = self._consistent()
+        return [measure(name, self.places[name], self.record.of(name), state) for name in self.places]
+
+
+def _holds(shelf: Path, number: int) -> bool:
+    try:
+        _trusted(shelf, number)
+    except (LandingError, OSError):
+        return False
+    return True
 
 
 def _trusted(shelf: Path, number: int) -> Sequence:

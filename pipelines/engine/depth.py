@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.manifests import MANIFEST, closed_in
+from pipelines.engine.places import is_marked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.places import Health
+    from pipelines.engine.places import Drained, Health
     from pipelines.engine.sequence import Sequence
 
 
@@ -22,6 +23,8 @@ class Measured:
     name: str
     place: str
     health: Health
+    there: bool
+    """Whether its folder is there, and still its own."""
     speaks: bool
     depth: int
     """Sequences."""
@@ -33,15 +36,14 @@ class Measured:
     newest: int | None
 
 
-def measure(name: str, place: Path, health: Health, commit: int, covered: int) -> Measured:
+def measure(name: str, place: Path, health: Health, state: Drained) -> Measured:
     """Look at one buffer; anybody may.
 
     Args:
         name: of the buffer.
         place: its folder.
         health: what is known of it.
-        commit: the newest published one.
-        covered: the last sequence that it covers.
+        state: where the region stands.
     """
     numbers = numbers_in(place)
     files = [file for number in numbers for file in _files(place / f"{number:08}")]
@@ -49,9 +51,10 @@ def measure(name: str, place: Path, health: Health, commit: int, covered: int) -
         name=name,
         place=str(place),
         health=health,
-        speaks=health.speaks(commit),
+        there=is_marked(place),
+        speaks=health.speaks(state.drain) and is_marked(place),
         depth=len(numbers),
-        uncovered=sum(number > covered for number in numbers),
+        uncovered=sum(number > state.covered for number in numbers),
         size=sum(map(_size, files)),
         oldest=min(numbers, default=None),
         newest=max(numbers, default=None),

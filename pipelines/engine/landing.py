@@ -118,7 +118,7 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
         ValueError: the readings do not increase.
         LandingError: the landing is broken, or the sequence before is not closed.
     """
-    if is_closed(landing, number):
+    if shelf is None and is_closed(landing, number):
         return read_sequence(landing, number)
     if start >= end:
         message = f"readings must increase; {end} does not come after {start}"
@@ -248,6 +248,8 @@ class Landing:
         """Take in what somebody closed since, and give it."""
         before = self.last_id
         while is_closed(self.path, self.last_id + 1):
+            if self.buffers is not None:
+                self.buffers.adopt(self.last_id + 1)
             self._take(load_manifest(self.path, self.last_id + 1))
         return self.after(before)
 

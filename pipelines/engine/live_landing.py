@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing import Backlog, Landing
     from pipelines.engine.landing_files import Spans
     from pipelines.engine.live_feed import LiveFeed
+    from pipelines.engine.places import Gap
     from pipelines.engine.sequence import Sequence
     from pipelines.flows.model import Flow
 
@@ -68,7 +69,6 @@ class LiveLanding:
         held: raises where the lease of the run is lost; asked before each reading lands. The landing runs beside the
             epochs, so it must be a driver's `state` of its own.
         stopped: says whether to wait for room no longer.
-        lost: first and last sequence that the buffers lost and somebody gave up; the ledger says so.
     """
 
     def __init__(  # noqa: PLR0913 - what a landing is made of
@@ -80,11 +80,10 @@ class LiveLanding:
         limit_rows: int = LIMIT_ROWS,
         held: Callable[[], object] = lambda: None,
         stopped: Callable[[], bool] = lambda: False,
-        lost: tuple[int, int] | None = None,
     ) -> None:
         """Land nothing yet."""
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
-        self._held, self._stopped, self._lost = held, stopped, lost
+        self._held, self._stopped = held, stopped
         self._live = flow.clock is Clock.WALL
         self._deaf = set(flow.sources) if self._live and landing.last_reading() is not None else set()
         self._born = wall_now()
@@ -137,19 +136,21 @@ class LiveLanding:
             sequence, waiting = self._when_there_is_room(reading, blind, final)
         except NoRoomError:
             return None
-        self._lost = None
         if reading >= self._born:
             # An earlier reading was planned by a process that died: nobody listened until this one began.
             self._deaf = {name for name, (left, _) in waiting.items() if left and self._live}
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())
-        self.last, self.at = reading, time.monotonic()
+        # Not always the reading: of two drivers that closed it the first one decides.
+        self.last, self.at = sequence.end, time.monotonic()
         return sequence
 
     def _when_there_is_room(
         self, reading: int, blind: Mapping[str, Spans], final: int | None
     ) -> tuple[Sequence, Backlog]:
         """Land a reading; while the buffers have no room nothing is read, so the source is pushed back."""
-        told = None if self._lost is None else _lost_line(self._flow, self._lost, reading - 1)
+        buffers = self._landing.buffers
+        gaps = () if buffers is None else buffers.untold()
+        told = _lost_lines(self._flow, gaps, reading - 1) if gaps else None
         while True:
             try:
                 limit = self._limit if self._live else None
@@ -164,20 +165,30 @@ class LiveLanding:
                 self._held()
             else:
                 self.full = ""
+                if buffers is not None:
+                    buffers.tell_of_gaps()
                 return landed
 
 
-def _lost_line(flow: Flow, lost: tuple[int, int], instant: int) -> pa.Table:
-    """Write the ledger's line of sequences that are gone; its place, 0, comes before those of all rows."""
-    first, last = lost
-    source, at = next(iter(flow.sources)), times(np.array([instant], dtype=np.int64))
+def _lost_lines(flow: Flow, gaps: tuple[Gap, ...], instant: int) -> pa.Table:
+    """Write the ledger's lines of sequences that are gone; their places, from 0 down, come before those of all rows."""
+    source, count = next(iter(flow.sources)), len(gaps)
+    at, numbers = times(np.full(count, instant, dtype=np.int64)), list(range(1 - count, 1))
     said = {"stream": source, "operator": OPERATOR, "reason": "buffers_lost", "action": NOTED, "source": source}
-    known: dict[str, object] = {name: [text] for name, text in said.items()}
-    known |= {"landed_at": at, "arrival": at, "landed_place": [0], "place": [0], "key": ["{}"]}
-    problem = f"sequences {first} to {last} were in no buffer any more, and somebody went on without them"
-    known["row"] = [canonical_json({"first_sequence": first, "last_sequence": last, "problem": problem})]
+    known: dict[str, object] = {name: [text] * count for name, text in said.items()}
+    known |= {"landed_at": at, "arrival": at, "landed_place": numbers, "place": numbers, "key": ["{}"] * count}
+    known["row"] = [
+        canonical_json(
+            {
+                "first_sequence": gap.first,
+                "last_sequence": gap.last,
+                "problem": f"sequences {gap.first} to {gap.last} were in no buffer any more, and were given up",
+            }
+        )
+        for gap in gaps
+    ]
     columns = [
-        pa.array(known[field.name], field.type) if field.name in known else pa.nulls(1, field.type)
+        pa.array(known[field.name], field.type) if field.name in known else pa.nulls(count, field.type)
         for field in LANDED_LEDGER
     ]
     return pa.Table.from_arrays(columns, schema=LANDED_LEDGER)

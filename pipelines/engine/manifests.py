@@ -37,7 +37,7 @@ def sequence_folder(landing: Path, number: int) -> Path:
 
 
 def shelves(landing: Path) -> tuple[Path, ...]:
-    """Give the folders in which sequences of a landing may lie: its own, and those of its buffers."""
+    """Give the folders in which sequences of a landing may lie: its own, and buffers that are not quarantined."""
     try:
         changed = (landing / BUFFERS_FILE).stat().st_mtime_ns
     except OSError:
@@ -48,7 +48,8 @@ def shelves(landing: Path) -> tuple[Path, ...]:
 @lru_cache(maxsize=64)
 def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 - another time of change is another file
     said = json.loads((landing / BUFFERS_FILE).read_text(encoding="utf-8"))
-    return tuple(Path(place) for place in said["places"].values())
+    health = said["health"]
+    return tuple(Path(place) for name, place in said["places"].items() if health.get(name, {}).get("rebuilt", True))
 
 
 def closed_in(shelf: Path, number: int) -> bool:

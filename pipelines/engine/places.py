@@ -8,37 +8,24 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.engine.landing_errors import LandingError
 from pipelines.engine.manifests import BUFFERS_FILE, sync_folder
+from pipelines.flows.apart import Apart
 from pipelines.operators.replay import counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT = 1
-MARGIN = 64
-"""Covered sequences that stay in the buffers."""
-MAX_BYTES = 10 * 1024**3
-"""What may wait in the buffers for a consistent state."""
 MARK = "buffer.json"
 """A file that says whose buffer a folder is; a folder without it has been emptied or was never one."""
+LAST = "buffers.last"
+"""A file that says which sequence closed last."""
 MOUNTS = Path("/proc/self/mounts")
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.sshfs")
-
-
-class Apart(Enum):
-    """How far the storage of one buffer must be from that of another."""
-
-    FOLDER = "folder"
-    """Each has a folder of its own. That survives a folder that is deleted or damaged, not the loss of the disk."""
-    DEVICE = "device"
-    """Each is on a device of its own. That survives the loss of two disks, not of the machine."""
-    HOST = "host"
-    """Each is on a host of its own, as the machine's mounts say. That survives the loss of two hosts."""
 
 
 class NotApartError(LandingError):
@@ -93,14 +80,36 @@ class Health:
         return self.rebuilt and counts(self.restarted, consistent)
 
 
+class Gap(NamedTuple):
+    """Sequences that are gone for ever, because somebody went on without them."""
+
+    first: int
+    last: int
+    at: int
+    """When that was, in ticks."""
+    told: bool = False
+    """Whether a sequence has landed whose ledger says so."""
+
+
+class Drained(NamedTuple):
+    """Where a region stands."""
+
+    drain: int
+    """The newest commit that took sequences in, seen by readers or taken back by a reset; 0 for none."""
+    covered: int
+    """The last sequence that the commits which readers see cover; 0 for none."""
+    commit: int
+    """The newest commit that readers see, the last consistent state; 0 for none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """The buffers of a run: where each stands, by name, what is known of it, and which sequences are gone for ever."""
 
     places: Mapping[str, str]
     health: Mapping[str, Health] = field(default_factory=dict)
-    gaps: tuple[tuple[int, int, int], ...] = ()
-    """Losses that somebody accepted: first and last sequence, and when, in ticks."""
+    gaps: tuple[Gap, ...] = ()
+    """Losses that somebody accepted."""
 
     def of(self, name: str) -> Health:
         """Give what is known of a buffer."""
@@ -124,12 +133,14 @@ def read_record(landed: Path) -> Record | None:
         return None
     except ValueError as error:
         raise RecordBrokenError(str(path), f"it cannot be read ({error})") from error
-    if said.get("format") != FORMAT:
-        raise RecordBrokenError(str(path), f"it has format {said.get('format')}")
+    if not isinstance(said, dict) or not {"format", "places", "health", "gaps"} <= said.keys():
+        raise RecordBrokenError(str(path), "it says something else")
+    if said["format"] != FORMAT:
+        raise RecordBrokenError(str(path), f"it has format {said['format']}")
     return Record(
         places=said["places"],
         health={name: Health(**each) for name, each in said["health"].items()},
-        gaps=tuple((first, last, at) for first, last, at in said["gaps"]),
+        gaps=tuple(Gap(*gap) for gap in said["gaps"]),
     )
 
 
@@ -149,6 +160,21 @@ def write_record(landed: Path, record: Record) -> None:
         os.fsync(file.fileno())
     draft.rename(landed / BUFFERS_FILE)
     sync_folder(landed)
+
+
+def note_last(landed: Path, number: int) -> None:
+    """Note how far the landing has come: what is lost can then be named. No promise rests on it."""
+    draft = landed / f"{LAST}.draft"
+    draft.write_text(str(number))
+    draft.rename(landed / LAST)
+
+
+def last_noted(landed: Path) -> int:
+    """Give how far the landing had come when somebody last noted it; 0 where nobody did."""
+    try:
+        return int((landed / LAST).read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def mark(place: Path, owner: str) -> None:

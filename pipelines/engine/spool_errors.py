@@ -18,7 +18,7 @@ class SpoolBrokenError(LandingError):
         lost = f"its bytes {self.start} to {self.end - 1}" if self.start < self.end else f"a file at byte {self.end}"
         return (
             f"what a spool took must be there until it has landed; {self.folder} lacks {lost}: restore its files, or "
-            "remove the folder, which gives up what it holds (the ledger will say so)"
+            "go on with what it still holds: pulseline stream FLOW --accept-loss, which the ledger keeps"
         )
 
 

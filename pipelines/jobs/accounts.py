@@ -49,7 +49,7 @@ REASONS = {
     "unfinished_line": "is a line whose end never came, for the connection broke; its bytes stand in `raw`",
     "disconnected": "nobody listened to the source for a while, so what it sent then is not here",
     "no_value": "a row of a topic without a value (a tombstone)",
-    "offsets_lost": "rows that the topic no longer has, and that somebody gave up",
+    "offsets_lost": "rows that the topic, or the spool of a socket, no longer has, and that somebody gave up",
     "filtered": "a filter's condition was not true of it",
     "max_windows": "lasts over more windows than max_windows allows, so it is in none",
     "out_of_time": "would leave the readable years, 1 to 9999, by what was to be done to its time",

@@ -40,21 +40,22 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
     record = read_record(landed)
     if record is None:
         return None
-    commit, covered = consistent_state(state)
-    found = [measure(name, Path(place), record.of(name), commit, covered) for name, place in record.places.items()]
+    stands = consistent_state(state)
+    found = [measure(name, Path(place), record.of(name), stands) for name, place in record.places.items()]
     tip = state.tip
     return {
-        "region": {"commit": commit, "sequence": covered, "since_at": tip.at if tip else None}
-        | {"rows_in_flight": _in_flight(landed, covered)},
+        "region": {"commit": stands.commit, "sequence": stands.covered, "since_at": tip.at if tip else None}
+        | {"rows_in_flight": _in_flight(landed, stands.covered)},
         "buffers": {
             each.name: {
                 "place": each.place,
+                "there": each.there,
                 "speaks": each.speaks,
                 "rebuilt": each.health.rebuilt,
                 "why": each.health.why,
                 "quarantined_at": each.health.since or None,
                 "times": each.health.times,
-                "last_drain": commit if each.speaks else each.health.restarted,
+                "last_drain": stands.drain if each.speaks else each.health.restarted,
                 "depth": each.depth,
                 "uncovered": each.uncovered,
                 "bytes": each.size,
@@ -63,7 +64,7 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
             }
             for each in found
         },
-        "gaps": [{"first": first, "last": last, "accepted_at": at} for first, last, at in record.gaps],
+        "gaps": [{"first": first, "last": last, "accepted_at": at} for first, last, at, _ in record.gaps],
     }
 
 
@@ -90,7 +91,9 @@ def buffer_lines(facts: Facts | None, moments: Moments, now: int) -> list[tuple[
     state = f"commit {region['commit']} (sequence {region['sequence']}){since}" if region["commit"] else "none yet"
     lines = [("consistent", f"{state}; {counted(region['rows_in_flight'], 'row')} in flight")]
     for name, each in facts["buffers"].items():
-        if not each["speaks"]:
+        if not each["there"]:
+            lines.append(("buffer", f"{name} is not in {each['place']} any more; the stream rebuilds it"))
+        elif not each["speaks"]:
             waits = f"rebuilt, counts again after commit {each['last_drain']}" if each["rebuilt"] else "not rebuilt yet"
             why = f"{each['why']}, {_ago(now, each['quarantined_at'])}"
             lines.append(("buffer", f"{name} does not count ({why}): {waits}"))
@@ -117,6 +120,8 @@ def buffers_text(facts: Facts) -> str:
 
 
 def _health(each: Facts) -> str:
+    if not each["there"]:
+        return "gone"
     if not each["speaks"]:
         return "silent" if each["rebuilt"] else "quarantined"
     return f"whole, was rebuilt {counted(each['times'], 'time')}" if each["times"] else "whole"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.buffers import Buffers, buffers_of
 from pipelines.engine.commits import CommitLog
-from pipelines.engine.places import MARGIN, MAX_BYTES, Apart, require_apart
+from pipelines.engine.places import Drained, require_apart
 from pipelines.engine.resets import newest_drain
 from pipelines.engine.tables import landed_path
+from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,10 +72,10 @@ def open_buffers(
     )
 
 
-def consistent_state(state: LogState) -> tuple[int, int]:
-    """Give the newest commit that covered something, and the last sequence that published commits cover; 0 for none.
+def consistent_state(state: LogState) -> Drained:
+    """Say where a run's region stands.
 
     A reset, and a carry that is taken over, cover nothing: no buffer counts again because of one.
     """
     tip = state.tip
-    return (newest_drain(state, tip.commit), tip.upto) if tip else (0, 0)
+    return Drained(newest_drain(state, tip.commit), tip.upto, tip.commit) if tip else Drained(0, 0, 0)

@@ -58,8 +58,8 @@ TAKES_OVER = 20.0
 SPAN = (BEGIN, BEGIN + SECONDS * TICKS_PER_SECOND)
 AT = [SPAN[0] + SECONDS * TICKS_PER_SECOND // READINGS * number for number in range(READINGS + 1)]
 """The readings, the first one the begin."""
-QUIET = (0.0, 3.0)
-"""Seconds between two faults: the longer ones let a process that was started again come to its first commits."""
+QUIET = (0.0, 1.5)
+"""Seconds from the first sign that a process lands to the next fault: it comes at any moment of its work."""
 FAULTS = 8
 """Faults of one seed at most."""
 SMALL = "size=160k"
@@ -136,7 +136,7 @@ class Seed:
         """
         until = time.monotonic() + PATIENCE
         self._start()
-        left, quiet = self.drawn.randint(2, FAULTS), time.monotonic()
+        left, moved, quiet = self.drawn.randint(2, FAULTS), False, 0.0
         while True:
             time.sleep(0.02)
             code = self._child.exitcode
@@ -148,9 +148,12 @@ class Seed:
                 raise Undone(f"not done after {PATIENCE:.0f} s: {self._log()[-1_500:]}")
             if code is not None:
                 self._start()
-            elif left and time.monotonic() > quiet and self._has_moved() and self._disturb():
-                left -= 1
+                moved = False
+            elif left and not moved:
+                moved = self._has_moved()
                 quiet = time.monotonic() + self.drawn.uniform(*QUIET)
+            elif left and time.monotonic() > quiet and self._disturb():
+                left, moved = left - 1, False
 
     @property
     def _child(self) -> BaseProcess:
@@ -243,7 +246,7 @@ class Seed:
         record = read_record(landed_path(self.root))
         if record is None:
             return []
-        commit, _ = consistent_state(log_state(self.root))
+        commit = consistent_state(log_state(self.root)).drain
         for name, times_before in list(self.harmed.items()):
             if record.of(name).times > times_before and record.of(name).speaks(commit):
                 del self.harmed[name]

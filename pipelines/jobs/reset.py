@@ -17,6 +17,7 @@ from pipelines.engine.lease import Claim
 from pipelines.engine.manifests import is_closed, load_manifest
 from pipelines.engine.resets import newest_state, state_at, state_at_sequence, way_back
 from pipelines.engine.tables import landed_path
+from pipelines.flows.errors import GridError
 from pipelines.flows.grid import instant_of
 from pipelines.jobs.counts import counted as rows_in
 from pipelines.jobs.counts import numbered
@@ -160,7 +161,7 @@ def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
         to: a commit's number, `sequence:N`, or a date or instant; None for the newest state.
 
     Raises:
-        GridError: it is none of these.
+        WrongUse: it is none of these.
         CommitError: no state covers so little.
     """
     if to is None:
@@ -169,7 +170,15 @@ def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
     sequence = SEQUENCE.fullmatch(text)
     if sequence:
         return state_at_sequence(state, int(sequence[1]))
-    return int(text) if text.isdigit() else state_at(state, instant_of(known.grid, text, "to"))
+    if text.isdigit():
+        return int(text)
+    try:
+        return state_at(state, instant_of(known.grid, text, "to"))
+    except GridError as error:
+        raise WrongUse(
+            f"a state must be the number of a commit, such as 41 (0 is the beginning), `sequence:40`, or a date or "
+            f"instant; it is `{text}`"
+        ) from error
 
 
 def _announce(known: KnownRun, plan: Plan, echo: Callable[[str], None]) -> None:

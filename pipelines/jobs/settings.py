@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.places import MARGIN, MAX_BYTES, Apart
+from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 from pipelines.jobs.failures import WrongUse
 from pipelines.operators.replay import BUFFERS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAIN_RUN = "main"
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
+KNOWN = frozenset({"home", "engine", "master", "buffers"})
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -84,16 +85,25 @@ def read_settings() -> Settings:
         WrongUse: the environment's file is not there or lacks a setting.
     """
     from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     folder = config_folder()
     file = folder / f"{os.environ.get('PULSELINE_ENVIRONMENT', 'local')}.yaml"
     if not file.is_file():
         raise WrongUse(f"{file} must hold the environment's settings; there is no such file: see PULSELINE_CONFIG")
-    found = YAML(typ="safe").load(file) or {}
+    try:
+        found = YAML(typ="safe").load(file) or {}
+    except YAMLError as error:
+        raise WrongUse(f"{file} must be YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict):
+        raise WrongUse(f"{file} must be a mapping of settings; it is {found!r}")
+    unknown = sorted(map(str, found.keys() - KNOWN))
+    if unknown:
+        raise WrongUse(f"{file} has {', '.join(unknown)}; there are {', '.join(sorted(KNOWN))}")
     missing = {"home", "engine", "master"} - found.keys()
     if missing:
         raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
-    home = Path(os.environ.get("PULSELINE_HOME", found["home"])).absolute()
+    home = Path(os.environ.get("PULSELINE_HOME") or str(found["home"])).absolute()
     return Settings(config=folder, home=home, engine=found["engine"], master=found["master"], **_buffers(file, found))
 
 
@@ -103,13 +113,18 @@ def _buffers(file: Path, found: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         WrongUse: a setting is unknown or makes no sense.
     """
-    said = found.get("buffers") or {}
+    said = {} if found.get("buffers") is None else found["buffers"]
     known = {"places", "apart", "max_bytes", "margin"}
     if not isinstance(said, dict) or said.keys() - known:
         raise WrongUse(f"{file}: `buffers` must be a mapping of {', '.join(sorted(known))}; it is {said!r}")
-    places = tuple(Path(str(place)).absolute() for place in said.get("places") or ())
-    if len(places) not in {0, BUFFERS}:
-        raise WrongUse(f"{file}: `buffers: places` must name {BUFFERS} folders, or none; it names {len(places)}")
+    named = [] if said.get("places") is None else said["places"]
+    if (
+        not isinstance(named, list)
+        or len(named) not in {0, BUFFERS}
+        or not all(isinstance(each, str) for each in named)
+    ):
+        raise WrongUse(f"{file}: `buffers: places` must be a list of {BUFFERS} folders, or none; it is {named!r}")
+    places = tuple(Path(place).absolute() for place in named)
     words = [each.value for each in Apart]
     if said.get("apart", "folder") not in words:
         raise WrongUse(f"{file}: `buffers: apart` must be {', '.join(words)}; it is {said['apart']!r}")

@@ -152,7 +152,7 @@ class Session:
         self.live, self.driver, self.tell = live, driver, tell
         self.figures = Figures(live.flow)
         self.asked, self.stopping = threading.Event(), threading.Event()
-        self.buffers, self.lost = self._settled()
+        self.buffers = self._settled()
         self.landing = Landing(landed_path(live.root), self.buffers)
         self.runner = EpochRunner(
             driver=driver,
@@ -185,18 +185,17 @@ class Session:
             self.start,
             held=watching.state,
             stopped=self.stopping.is_set,
-            lost=self.lost,
         )
 
-    def _settled(self) -> tuple[Buffers | None, tuple[int, int] | None]:
-        """Give the buffers of a flow that has any, whole and alike, and what was given up of them just now.
+    def _settled(self) -> Buffers | None:
+        """Give the buffers of a flow that has any, whole and alike.
 
         Raises:
             BuffersLostError: none may speak for what no commit covers, and nobody accepted that.
         """
         live = self.live
         if live.flow.buffers == 1:
-            return None, None
+            return None
         guard = Driver(live.root, live.flow.name, CommitLog(live.root), self.driver.token)
         buffers = open_buffers(live.root, live.buffering, self.tell, held=guard.state)
         try:
@@ -205,11 +204,11 @@ class Session:
             if not live.accept_loss:
                 raise
         else:
-            return buffers, None
+            return buffers
         lost = buffers.accept_loss()
         forget_checkpoints(live.root)
         self.tell(f"sequences {lost[0]} to {lost[1]} are given up; the ledger keeps it" if lost else "nothing is lost")
-        return buffers, lost
+        return buffers
 
     def _first_reading(self) -> int:
         """Give the reading to go on from: where the landing stands, or where the run is to begin.

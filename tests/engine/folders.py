@@ -35,7 +35,7 @@ class Stand:
     reading: int = 0
 
     def __post_init__(self) -> None:
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.start()
 
     def start(self) -> None:

@@ -16,7 +16,8 @@ from pipelines.engine.depth import numbers_in
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
 from pipelines.engine.manifests import MANIFEST, close_copy, closed_in, read_sequence
-from pipelines.engine.places import Apart, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.engine.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Kept(Stand):
         self.buffers = Buffers(
             self.base / "landing",
             places,
-            lambda: (self.commit, self.covered),
+            lambda: Drained(self.commit, self.covered, self.commit),
             self.told.append,
             margin=self.margin,
             max_bytes=self.max_bytes,
@@ -240,7 +241,11 @@ def test_what_differs_is_quarantined_at_start(kept: Kept) -> None:
     kept.start()
 
     assert kept.told[0] == "buffer c is quarantined: sequence 4 is another than in the others"
-    assert (kept.base / "run" / "landing" / "c.quarantined").is_dir(), "what it was stays beside it"
+    [aside] = (kept.base / "run" / "landing").glob("c.quarantined-*")
+    assert numbers_in(aside) == [1, 2, 3, 4], "what it was stays beside it"
+    kept.publish()
+    kept.land()
+    assert not aside.exists(), "until the buffer counts again"
 
 
 def test_covered_sequences_become_history_and_leave_but_for_the_margin(kept: Kept) -> None:
@@ -331,7 +336,7 @@ def test_buffers_that_stand_together_are_refused(tmp_path: Path, monkeypatch: py
 def test_one_or_two_buffers_can_move(kept: Kept, tmp_path: Path) -> None:
     def moved(names: str) -> Buffers:
         places = {name: tmp_path / "new" / name if name in names else kept.place(name) for name in "abc"}
-        return Buffers(tmp_path / "landing", places, lambda: (0, 0), kept.told.append)
+        return Buffers(tmp_path / "landing", places, lambda: Drained(0, 0, 0), kept.told.append)
 
     with pytest.raises(AllMovedError):
         moved("abc")
@@ -445,3 +450,118 @@ def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
 
     assert kept.values(6) == [3]
     assert {"b", "c"} <= set(kept.buffers.speaking())
+
+
+def test_two_damaged_while_the_third_gets_its_copy_cost_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def harmed(sequence: Sequence, shelf: Path) -> None:
+        if (
+            shelf.name == "c"
+            and sequence.sources["rows"].rows
+            and sequence.id == 6
+            and kept.buffers.record.health == {}
+        ):
+            for name in "ab":
+                (kept.place(name) / sequence.folder.name / "rows.parquet").write_bytes(b"PAR1")
+        close_copy(sequence, shelf)
+
+    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+    kept.arrive(3)
+
+    assert kept.values(6) == [3]
+    assert kept.buffers.record.of("c").times == 0
+    assert {name: kept.buffers.record.of(name).times for name in "ab"} == {"a": 1, "b": 1}
+
+
+def test_storage_that_was_away_is_believed_again(kept: Kept) -> None:
+    landing, away = kept.base / "run" / "landing", kept.base / "unmounted"
+    kept.publish()
+    kept.arrive(3)
+    landing.rename(away)
+    with pytest.raises(BuffersLostError, match="Lost: sequences 5 to 6"):
+        kept.start()
+    with pytest.raises(BuffersLostError, match="Lost: sequences 5 to 6"):
+        kept.start()
+    shutil.rmtree(landing, ignore_errors=True)
+    away.rename(landing)
+    kept.start()
+
+    assert kept.values(6) == [3]
+    assert "buffer a holds all that no commit covers, and counts again" in kept.told
+    kept.arrive(4)
+    assert kept.values(8) == [4]
+
+
+def test_one_that_comes_back_is_enough_and_one_with_less_is_not(kept: Kept) -> None:
+    landing, away = kept.base / "run" / "landing", kept.base / "unmounted"
+    kept.arrive(3)
+    landing.rename(away)
+    with pytest.raises(BuffersLostError):
+        kept.start()
+    landing.mkdir(exist_ok=True)
+    shutil.copytree(away / "b", landing / "b", dirs_exist_ok=True)
+    shutil.rmtree(landing / "b" / "00000006")
+    with pytest.raises(BuffersLostError, match="Lost: sequences 1 to 6"):
+        kept.start()
+    shutil.copytree(away / "c", landing / "c", dirs_exist_ok=True)
+    kept.start()
+
+    assert kept.values(6) == [3]
+
+
+def test_damage_in_the_last_buffer_leaves_what_is_whole_in_it(kept: Kept) -> None:
+    for name in "ab":
+        removed(kept.place(name))
+    flipped(kept.place("c"))
+    with pytest.raises(BuffersLostError):
+        kept.start()
+
+    assert numbers_in(kept.place("c")) == [1, 2, 3, 4]
+    assert kept.buffers.accept_loss() is not None
+    [aside] = (kept.base / "run" / "landing").glob("c.quarantined-*")
+    assert numbers_in(aside) == [1, 2, 3, 4], "and accepting the loss moves it aside"
+
+
+def test_behind_a_reset_history_stands_in_for_the_buffers(kept: Kept) -> None:
+    kept.publish()
+    kept.buffers.cover()
+    kept.commit, kept.covered = kept.commit + 1, 0
+    for name in "abc":
+        removed(kept.place(name))
+    kept.start()
+
+    assert kept.values(2) + kept.values(4) == [1, 2]
+    kept.arrive(3)
+    assert kept.values(6) == [3]
+
+
+def test_a_loss_is_told_by_the_first_sequence_that_lands_after_it(kept: Kept) -> None:
+    for name in "abc":
+        removed(kept.place(name))
+    with pytest.raises(BuffersLostError):
+        kept.start()
+    kept.buffers.accept_loss()
+    kept.start()
+    [gap] = kept.buffers.untold()
+    assert (gap.first, gap.last) == (1, 4), "who starts next still has to tell"
+    kept.buffers.tell_of_gaps()
+    kept.start()
+
+    assert kept.buffers.untold() == ()
+
+
+def test_what_an_overtaken_driver_closed_after_all_stands(kept: Kept, tmp_path: Path) -> None:
+    other = Kept(tmp_path / "other")
+    for value in (1, 2):
+        other.arrive(value)
+    ours = other.arrive(99)
+    for each in (ours.id - 1, ours.id):
+        shutil.copytree(other.place("a") / f"{each:08}", kept.place("a") / f"{each:08}")
+    kept.put("000003.csv", "key,time,v\nk,2024-01-01T00:00:00Z,3\n")
+    kept.look()
+    kept.look()
+
+    assert kept.values(6) == [99], "the first closed manifest decides"
+    assert closed_in(kept.place("b"), 6)
+    assert closed_in(kept.place("c"), 6)
+    kept.land()
+    assert kept.values(7) + kept.values(8) == [3], "and what came in meanwhile lands behind it"

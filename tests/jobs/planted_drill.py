@@ -57,7 +57,7 @@ def hasty(file: Path, root: Path, readings: Sequence[int], pause: float, claim: 
     def published_first(driver: Driver, *facts: Any, **named: Any) -> Entry:  # noqa: ANN401 - whatever it takes
         state = driver.state()
         done = publish(driver, *facts, **named)
-        time.sleep(0.3)
+        time.sleep(1.0)
         driver.state = lambda: state  # type: ignore[method-assign]
         while later:
             add(driver, *later.pop(0))

@@ -178,7 +178,7 @@ def test_on_spark_a_loss_is_accepted_told_in_the_ledger_and_the_stream_goes_on(h
     run_live(live(here, "spark", spark, accept_loss=True), told.append)
     line = here.table("spark", "ledger").filter(pc.field("reason") == "buffers_lost").to_pylist()
     assert [(each["action"], each["stream"]) for each in line] == [("noted", "parcels")]
-    assert "in no buffer any more" in line[0]["row"]
+    assert "in no buffer any more, and were given up" in line[0]["row"]
     assert any("given up" in each for each in told)
     streams = ("beating", "ordered", "punctual")
     got, whole = here.hashes("spark", WHOLE), here.hashes("whole", WHOLE)

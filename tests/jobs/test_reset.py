@@ -34,7 +34,6 @@ from pipelines.engine.refusals import (
 from pipelines.engine.resets import way_back
 from pipelines.engine.streaming import CHECKPOINTS
 from pipelines.engine.tables import active_files, data_tables, landed_path, open_table
-from pipelines.flows.errors import GridError
 from pipelines.jobs.backfill import Backfill
 from pipelines.jobs.buffering import Buffering, consistent_state
 from pipelines.jobs.failures import WrongUse
@@ -241,9 +240,9 @@ def test_a_reset_behind_which_the_buffers_hold_nothing_plays_from_history(
     held = {name: numbers_in(place) for name, place in buffers_of(wanted.root).items()}
     assert set(map(tuple, held.values())) == {(5, 6, 7)}, "what no commit covers"
     number = go_back(wanted, 2)
-    assert consistent_state(log_state(wanted.root)) == (4, 2)
+    assert consistent_state(log_state(wanted.root))[:2] == (4, 2)
     assert go_back(wanted, number) == 6
-    assert consistent_state(log_state(wanted.root)) == (4, 2), "a reset covers nothing"
+    assert consistent_state(log_state(wanted.root))[:2] == (4, 2), "a reset covers nothing"
     shutil.rmtree(buffers_of(wanted.root)["a"])
     go_on(wanted, 7)
     assert buffered.hashes("buffered", WHOLE) == here.hashes("whole", WHOLE)
@@ -321,7 +320,7 @@ def test_what_is_no_state_is_refused_by_name(house: House) -> None:
         "9": (NoStateError, "commit 9 was never begun"),
         "2013-01-01T02:00": (BeforeStatesError, "the first, commit 1, ends at 2013-01-01T08:00"),
         "sequence:0": (BeforeStatesError, "to begin anew: --to 0"),
-        "yesterday": (GridError, "an instant as ISO 8601"),
+        "yesterday": (WrongUse, "or a date or instant; it is `yesterday`"),
     }
     for to, (kind, said) in refused.items():
         with pytest.raises(kind, match=said):

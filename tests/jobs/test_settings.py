@@ -1,0 +1,68 @@
+"""An environment's file: what it may say of buffers, and that everything else is refused with what is required."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.settings import read_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.jobs.settings import Settings
+
+PLAIN = "home: here\nengine: core\nmaster: local[2]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder of settings that commands read."""
+    monkeypatch.setenv("PULSELINE_CONFIG", str(tmp_path))
+    monkeypatch.delenv("PULSELINE_ENVIRONMENT", raising=False)
+    monkeypatch.delenv("PULSELINE_HOME", raising=False)
+    return tmp_path
+
+
+def settings(folder: Path, text: str) -> Settings:
+    (folder / "local.yaml").write_text(text)
+    return read_settings()
+
+
+def test_without_a_word_on_buffers_they_are_folders_of_the_run(folder: Path) -> None:
+    found = settings(folder, PLAIN)
+
+    assert (found.places, found.apart, found.max_bytes, found.margin) == ((), Apart.FOLDER, MAX_BYTES, MARGIN)
+
+
+def test_buffers_are_read(folder: Path) -> None:
+    found = settings(folder, PLAIN + "buffers: {places: [/a, /b, /c], apart: device, max_bytes: 1000, margin: 2}\n")
+
+    assert [str(place) for place in found.places] == ["/a", "/b", "/c"]
+    assert (found.apart, found.max_bytes, found.margin) == (Apart.DEVICE, 1000, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLAIN + "buffers: {places: 5}\n", r"must be a list of 3 folders, or none; it is 5"),
+        (PLAIN + "buffers: {places: abc}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {places: [a, b]}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {places: [~, {}, [1]]}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {apart: city}\n", r"`buffers: apart` must be folder, device, host; it is 'city'"),
+        (PLAIN + "buffers: {margin: 0}\n", r"`buffers: margin` must be a whole number above 0; it is 0"),
+        (PLAIN + "buffers: {max_bytes: true}\n", r"`buffers: max_bytes` must be a whole number above 0"),
+        (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
+        (PLAIN + "buffers: false\n", r"must be a mapping of"),
+        (PLAIN + "buffer: {}\n", r"has buffer; there are buffers, engine, home, master"),
+        ("home: [\n", r"must be YAML"),
+        ("just text\n", r"must be a mapping of settings"),
+        ("engine: core\n", r"must have home, master"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: Path, text: str, said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        settings(folder, text)
