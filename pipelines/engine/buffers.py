@@ -131,6 +131,9 @@ class Buffers:
         commit = self._consistent().drain
         return [name for name in self.places if self.record.of(name).speaks(commit)]
 
+    def _collecting(self) -> list[str]:
+        return [name for name in self.places if self.record.of(name).rebuilt]
+
     def open(self, number: int) -> Sequence:
         """Give a closed sequence out of history, else of a buffer that may speak and holds the very bytes that landed.
 
@@ -231,9 +234,10 @@ class Buffers:
             raise self.lost()
         sequence = self.open(number)
         decided = (sequence.folder / MANIFEST).read_bytes()
-        for name in self.speaking():
+        speaking = self.speaking()
+        for name in self._collecting():
             there = self.places[name]
-            if not closed_in(there, number) and newest:
+            if not closed_in(there, number) and (newest or name not in speaking):
                 if problem := self._copied(sequence, name):
                     self.quarantine(name, problem)
             elif not closed_in(there, number):
@@ -277,7 +281,8 @@ class Buffers:
                 self._spread(number, self.open(number), nobody)
 
     def _spread(self, number: int, sequence: Sequence, write: Callable[[Path], Sequence]) -> Sequence:
-        while missing := [name for name in self.speaking() if not closed_in(self.places[name], number)]:
+        # A buffer that is silent collects too: when it counts again it must have what no commit covers by then.
+        while missing := [name for name in self._collecting() if not closed_in(self.places[name], number)]:
             problem = self._copied(sequence, missing[0])
             if problem and self._still_holds(sequence):
                 self.quarantine(missing[0], problem)

@@ -160,7 +160,7 @@ def test_a_rebuilt_buffer_is_silent_until_a_drain(kept: Kept) -> None:
     removed(kept.place("a"))
     kept.values(2)
     kept.arrive(3)
-    assert numbers_in(kept.place("a")) == [1, 2, 3, 4], "rebuilt with what was there when that was found"
+    assert numbers_in(kept.place("a")) == [1, 2, 3, 4, 5, 6], "it collects what lands meanwhile"
     removed(kept.place("b"))
     removed(kept.place("c"))
 
@@ -565,3 +565,17 @@ def test_what_an_overtaken_driver_closed_after_all_stands(kept: Kept, tmp_path: 
     assert closed_in(kept.place("c"), 6)
     kept.land()
     assert kept.values(7) + kept.values(8) == [3], "and what came in meanwhile lands behind it"
+
+
+def test_a_drain_that_covers_only_a_part_leaves_a_rebuilt_buffer_with_the_rest(kept: Kept) -> None:
+    removed(kept.place("a"))
+    kept.values(2)
+    kept.arrive(3)
+    kept.commit, kept.covered = 1, 4
+    kept.arrive(4)
+    assert kept.buffers.speaking() == ["a", "b", "c"]
+    removed(kept.place("b"))
+    removed(kept.place("c"))
+
+    assert kept.values(6) == [3]
+    assert kept.values(8) == [4]
