@@ -104,7 +104,7 @@ def test_files_in_order_stand_for_the_rows_and_nothing_is_copied(tmp_path: Path)
 ARRIVALS = st.lists(st.integers(0, 12), max_size=30)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     at=ARRIVALS,
     shuffled=st.booleans(),

@@ -62,6 +62,7 @@ def test_killed_and_started_again(here: Trial, point: str) -> None:
     assert_nothing_twice(here.root(point))
 
 
+@pytest.mark.exhaustive
 def test_killed_again_and_again(here: Trial) -> None:
     for point in ("intent", "adding", "unpublished", "done"):
         killed(here, "often", point, 0)
