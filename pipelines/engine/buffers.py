@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.engine.clock import wall_now
-from pipelines.engine.depth import Measured, measure, numbers_in, size_of
+from pipelines.engine.depth import numbers_in, size_of
 from pipelines.engine.landing_errors import (
     AllMovedError,
     BuffersLostError,
@@ -160,13 +160,6 @@ class Buffers:
                     self.quarantine(name, str(problem))
             raise self.lost()
 
-    def _read(self, name: str, number: int) -> None:
-        """Read a copy that nobody asks for, so that damage is found while there are others."""
-        try:
-            _trusted(self.places[name], number)
-        except (LandingError, OSError) as problem:
-            self.quarantine(name, str(problem))
-
     def doubt(self, numbers: Iterable[int]) -> bool:
         """Look again at sequences whose reading failed; say whether a buffer was quarantined for one."""
         before = self.record
@@ -245,7 +238,8 @@ class Buffers:
             elif (there / sequence.folder.name / MANIFEST).read_bytes() != decided:
                 self.quarantine(name, f"sequence {number} is another than in the others")
             elif there != sequence.folder.parent:
-                self._read(name, number)
+                # Nobody asks for this copy, but damage is to be found while there are others.
+                self._is_whole(name, number)
         self._sizes[number] = size_of(sequence)
 
     def land(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
@@ -262,9 +256,7 @@ class Buffers:
         with self._lock:
             self._look_after()
             # A driver that was overtaken may have closed it after all, and the first closed manifest decides.
-            closed = any(closed_in(self.places[name], number) for name in self.speaking())
-            sequence = self._once_more(number, write) if closed else self._first(write)
-            return self._spread(number, sequence, write)
+            return self._spread(number, self._closed(number, write), write)
 
     def adopt(self, number: int) -> None:
         """Have a sequence in all buffers that a driver closed which was overtaken.
@@ -284,10 +276,11 @@ class Buffers:
         # A buffer that is silent collects too: when it counts again it must have what no commit covers by then.
         while missing := [name for name in self._collecting() if not closed_in(self.places[name], number)]:
             problem = self._copied(sequence, missing[0])
-            if problem and self._still_holds(sequence):
+            holder = next(name for name, place in self.places.items() if place == sequence.folder.parent)
+            if problem and self._is_whole(holder, number):
                 self.quarantine(missing[0], problem)
             elif problem:
-                sequence = self._once_more(number, write)
+                sequence = self._closed(number, write)
         self._sizes[number], self._newest = size_of(sequence), number
         note_last(self.landed, number)
         return sequence
@@ -394,8 +387,7 @@ class Buffers:
             shutil.rmtree(fresh, ignore_errors=True)
             return
         except (OSError, SequenceBrokenError) as problem:
-            said = _said(problem) if isinstance(problem, OSError) else str(problem)
-            self._tell(f"buffer {name} cannot be rebuilt yet: {said}")
+            self._tell(f"buffer {name} cannot be rebuilt yet: {_said(problem)}")
             return
         self._keep(name, replace(self.record.of(name), rebuilt=True, restarted=None if whole else commit))
         when = "at once, for nothing is uncovered" if whole else f"when a commit after {commit} is published"
@@ -412,24 +404,21 @@ class Buffers:
             if not is_marked(self.places[name]):
                 raise FileNotFoundError(errno.ENOENT, GONE)
             close_copy(sequence, self.places[name])
-        except OSError as problem:
+        except (OSError, SequenceBrokenError) as problem:
             return _said(problem)
-        except SequenceBrokenError as problem:
-            return str(problem)
         return ""
 
-    def _still_holds(self, sequence: Sequence) -> bool:
-        """Say whether the buffer that a sequence was just written to has it; one that has not is quarantined."""
-        holder = next(name for name, place in self.places.items() if place == sequence.folder.parent)
+    def _is_whole(self, name: str, number: int) -> bool:
+        """Read a copy, and say whether it is what landed; the buffer of one that is not is quarantined."""
         try:
-            _trusted(self.places[holder], sequence.id)
+            _trusted(self.places[name], number)
         except (LandingError, OSError) as problem:
-            self.quarantine(holder, str(problem))
+            self.quarantine(name, _said(problem))
             return False
         return True
 
-    def _once_more(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
-        """Give a sequence as somebody closed it where that is whole, else written anew."""
+    def _closed(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+        """Give a sequence as somebody closed it, where that is whole; else write it."""
         with suppress(BuffersLostError):
             if any(closed_in(self.places[name], number) for name in self.speaking()):
                 return self.open(number)
@@ -502,11 +491,6 @@ class Buffers:
                         _free(self.places[name] / f"{number:08}")
             return moved
 
-    def measured(self) -> list[Measured]:
-        """Say what each buffer holds and how it is."""
-        state = self._consistent()
-        return [measure(name, self.places[name], self.record.of(name), state) for name in self.places]
-
 
 def _holds(shelf: Path, number: int) -> bool:
     try:
@@ -539,8 +523,8 @@ def _is_full(problem: OSError) -> bool:
     return problem.errno in FULL or any(os.strerror(each) in str(problem) for each in FULL)
 
 
-def _said(problem: OSError) -> str:
-    return problem.strerror or str(problem)
+def _said(problem: Exception) -> str:
+    return getattr(problem, "strerror", None) or str(problem)
 
 
 def buffers_of(root: Path, places: Iterable[Path] = ()) -> dict[str, Path]:
