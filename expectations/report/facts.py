@@ -232,6 +232,8 @@ class Certificate:
     differences: tuple[Difference, ...] = ()
     left_out: tuple[str, ...] = ("commit",)
     """Columns that the hash does not cover."""
+    gaps: tuple[str, ...] = ()
+    """What a run has lost for ever, a sentence each."""
 
     def __post_init__(self) -> None:
         """Refuse rows with more or fewer hashes than there are ways."""

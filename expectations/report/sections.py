@@ -99,6 +99,7 @@ class CertificateView:
     lines: tuple[CertificateLine, ...]
     differences: tuple[DifferenceView, ...]
     left_out: tuple[str, ...]
+    gaps: tuple[str, ...]
     timed: bool
 
 
@@ -114,6 +115,7 @@ def certificate_view(facts: ReportFacts, _: Clock) -> CertificateView | None:
         lines=tuple(_line(row, places) for row in certificate.rows),
         differences=tuple(_difference(found, certificate.ways) for found in certificate.differences),
         left_out=certificate.left_out,
+        gaps=certificate.gaps,
         timed=any(way.seconds is not None for way in certificate.ways),
     )
 

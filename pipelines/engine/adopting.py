@@ -9,6 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.carrying import CHANGE, COMMIT, NOT_HASHED, Change, stamped
@@ -19,14 +20,12 @@ from pipelines.engine.plans import carry_format, plan_of
 from pipelines.engine.readers import read_carry
 from pipelines.engine.stages import carry_schemas, create_tables
 from pipelines.engine.tables import NewFile, carry_path, create
-from pipelines.engine.tasks import carry_key, carry_parts
+from pipelines.engine.tasks import carry_key, carry_parts, payloads
 from pipelines.engine.writing import NO_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
-
-    import pyarrow as pa
 
     from pipelines.engine.commits import Driver
     from pipelines.engine.entries import Entry
@@ -97,7 +96,7 @@ def _carried(  # noqa: PLR0913 - what is taken over, from where to where
 ) -> Iterator[tuple[Path, pa.Table]]:
     """Give each part of the carry that stands, with the folder of the table that it goes to."""
     written = carry_format(ground.state, ground.commit)
-    parts, wanted = carry_parts(flow), carry_schemas(flow, schemas)
+    parts, wanted, known = carry_parts(flow), carry_schemas(flow, schemas), payloads(flow, schemas)
     for name in streams if written is not None else ():
         for part in parts[name]:
             key = carry_key(flow.streams[name], part)
@@ -105,9 +104,18 @@ def _carried(  # noqa: PLR0913 - what is taken over, from where to where
             if rows.num_rows:
                 plain = rows.drop_columns([COMMIT.name, CHANGE.name])
                 now = UPGRADES.upgraded(flow.streams[name], part, plain, int(str(written)))
-                path = carry_path(root, name, part)
-                create(path, wanted[name][part])
-                yield path, stamped(now, number, Change.BASE).select(wanted[name][part].names).cast(wanted[name][part])
+                path, schema = carry_path(root, name, part), wanted[name][part]
+                create(path, schema)
+                rows = _with_new(stamped(now, number, Change.BASE), schema, known[name])
+                yield path, rows.select(schema.names).cast(schema)
+
+
+def _with_new(rows: pa.Table, schema: pa.Schema, payload: pa.Schema) -> pa.Table:
+    """Give rows that an operator holds the columns that its inputs have now and did not have then: null."""
+    for field in schema:
+        if field.name in payload.names and field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 def _write(path: Path, number: int, rows: pa.Table) -> NewFile:

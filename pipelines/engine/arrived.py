@@ -51,6 +51,12 @@ class Arrived(NamedTuple):
     """Of a source that is read along: how far it was read."""
     blind: tuple[tuple[int, int], ...] = ()
     """Spans of ticks in which the source itself was not heard; they may reach beyond the reading."""
+    added: tuple[tuple[str, str], ...] = ()
+    """Name and kind of each column that rows brought and nobody declared (`undeclared`)."""
+    others: pa.Table | None = None
+    """Those of them that have values, for each of `rows`; no part of `content`."""
+    punctuations: int = 0
+    """How many window punctuations came."""
 
 
 def arrive(recording: Recording, start: int, end: int, buckets: int = 0) -> Arrived:
@@ -86,7 +92,8 @@ def _found(recording: Recording, start: int, end: int, buckets: int) -> Arrived:
 
 
 def _arrived(recording: Recording, stamped: Stamped, content: ContentHash | None) -> Arrived:
-    return Arrived(recording.schema, stamped.rows, stamped.ledger, content, "", declared(recording.source))
+    found = Arrived(recording.schema, stamped.rows, stamped.ledger, content, "", declared(recording.source))
+    return found._replace(punctuations=stamped.punctuations)
 
 
 def declared(source: Source) -> str:

@@ -21,7 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.engine.clock import wall_now
-from pipelines.engine.depth import numbers_in, size_of
+from pipelines.engine.copies import close_copy
+from pipelines.engine.depth import size_of
 from pipelines.engine.landing_errors import (
     AllMovedError,
     BuffersLostError,
@@ -33,12 +34,13 @@ from pipelines.engine.landing_errors import (
 from pipelines.engine.manifests import (
     MANIFEST,
     check_files,
-    close_copy,
     closed_in,
     load_from,
+    numbers_in,
     sync_folder,
     verify,
 )
+from pipelines.engine.packed import closed_with
 from pipelines.engine.places import (
     Drained,
     Gap,
@@ -332,7 +334,7 @@ class Buffers:
         """Give the last sequence that a commit covers and history holds, with all before it."""
         covered = self._consistent().covered
         while self._history < covered and closed_in(self.landed, self._history + 1):
-            self._history += 1
+            self._history = closed_with(self.landed, self._history + 1)
         return min(self._history, covered)
 
     # ---- quarantine and rebuilding

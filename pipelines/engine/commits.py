@@ -18,6 +18,7 @@ from pipelines.engine.columns import canonical_json
 from pipelines.engine.entries import NOTHING, CommitKind, Entry, Span, State
 from pipelines.engine.handles import Handle
 from pipelines.engine.housekeeping import EVERY, KEEP, House
+from pipelines.engine.keeping import Keeper
 from pipelines.engine.lease import Claim, Holder, Standing
 from pipelines.engine.log import CommitLog
 from pipelines.engine.refusals import AddedTwiceError, LeaseHeldError, LeaseLostError, WrongStepError
@@ -28,6 +29,7 @@ from pipelines.engine.tables import (
     add_to,
     application,
     data_tables,
+    landed_path,
     newest_version,
 )
 
@@ -55,6 +57,7 @@ class Driver:
         self._added: dict[Path, tuple[int, bool]] = {}
         """By table: the last commit that this driver added, and whether its files were the ones taken."""
         self._house = House(root, flow, token)
+        self._keeper = Keeper(landed_path(root), self.state)
         self._agreed = False
 
     def state(self) -> LogState:
@@ -196,12 +199,14 @@ class Driver:
         """Publish epoch `n`, which had no row and nothing due, without an intent; see `steps.idle`."""
         return self._step(partial(steps.idle, number=n, span=Span(*span), sequences=sequences, counts=counts))
 
-    def reset(self, n: int, target: int, *, detail: Mapping[str, object] = NOTHING) -> Entry:
+    def reset(
+        self, n: int, target: int, *, detail: Mapping[str, object] = NOTHING, beginning: int | None = None
+    ) -> Entry:
         """Take the run back to a published state, as commit `n`, in one row; see `steps.reset`.
 
         What had been begun must be given up before. No table is touched.
         """
-        return self._step(partial(steps.reset, number=n, target=target, detail=detail))
+        return self._step(partial(steps.reset, number=n, target=target, detail=detail, beginning=beginning))
 
     def fold(self, n: int) -> bool:
         """Make commit `n` a base of the carry: every part of it was added with its whole carry beside its deltas.
@@ -224,14 +229,16 @@ class Driver:
         self._step(lambda _: row)
         return True
 
-    def keep_house(self, *, every: int = EVERY, keep: dt.timedelta = KEEP) -> bool:
-        """Put the tables in order once every so many commits, between two of them; see `housekeeping.House`.
+    def keep_house(self, *, every: int = EVERY, keep: dt.timedelta = KEEP, rows: int | None = None) -> bool:
+        """Put tables and history in order once every so many commits, between two of them.
 
-        Nothing is done while a commit is open. Killed anywhere, tables read the same, and the next call goes on.
+        See `housekeeping.House` and `keeping.Keeper`. Nothing is done while a commit is open. Killed anywhere, tables
+        and history read the same, and the next call goes on.
 
         Args:
             every: commits from one time to the next.
             keep: how long replaced and superseded files stay for readers that still have them open.
+            rows: how long landed rows stay, in ticks; None for ever.
 
         Returns:
             Whether it was done now.
@@ -244,6 +251,7 @@ class Driver:
             return False
         try:
             self._house.keep(self.log, state, keep)
+            self._keeper.keep(state.tip.upto if state.tip else 0, keep, rows)
         except ConcurrentAddError:
             self.state()
             raise

@@ -11,10 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from pipelines.engine.column_errors import Breach
 from pipelines.engine.columns import TIME
-from pipelines.engine.file_rows import DROPPED, FileRows, Line, check_columns, with_unreadable
+from pipelines.engine.file_rows import DROPPED, FileRows, Line, Terms, check_columns, with_unreadable
+from pipelines.engine.landed_types import spelled_type
 from pipelines.engine.landing_errors import FeedUnreadableError
 from pipelines.engine.text_times import read_times, read_values, remember_unread, told_texts
+from pipelines.engine.undeclared import NOTHING, Undeclared
+from pipelines.flows.model import Retyped
 
 if TYPE_CHECKING:
     from pipelines.flows.model import FeedSpec
@@ -38,8 +42,8 @@ def records(data: bytes) -> list[bytes]:
     return [record for record in cut if record.strip(b"\r\n")]
 
 
-def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec) -> FileRows:
-    """Read a CSV file whose header names the declared columns, in any order.
+def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
+    """Read a CSV file whose header names the declared columns, in any order; others are text.
 
     A record of another number of fields, of bytes that are no UTF-8, or with a value that is not of its declared type
     becomes a line; a time that cannot be read is null, and told in UNREADABLE.
@@ -49,17 +53,20 @@ def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec) -> FileR
         data: its bytes.
         schema: the declared columns.
         spec: delimiter, nulls and timezone.
+        terms: what becomes of other columns.
 
     Raises:
         FeedUnreadableError: it has no such header.
     """
     header, *body = records(data.removeprefix(BOM)) or [b""]
     names = _header(file, header, spec.delimiter)
-    check_columns(file, schema.names, names, "CSV")
-    return read_csv_records(file, names, body, schema, spec)
+    check_columns(file, schema, names, "CSV", terms)
+    return read_csv_records(file, names, body, schema, spec, terms)
 
 
-def read_csv_records(file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec) -> FileRows:
+def read_csv_records(  # noqa: PLR0913 - what is read, and as what
+    file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms
+) -> FileRows:
     """Read CSV records, each of which stands alone; one that is none becomes a line.
 
     Args:
@@ -68,6 +75,7 @@ def read_csv_records(file: str, names: list[str], body: list[bytes], schema: pa.
         body: the records, with or without their newline.
         schema: the declared columns.
         spec: delimiter, nulls and timezone.
+        terms: what becomes of a value that is not of its declared type.
 
     Raises:
         FeedUnreadableError: quotes of one record do not pair, and it cannot be told which.
@@ -81,11 +89,13 @@ def read_csv_records(file: str, names: list[str], body: list[bytes], schema: pa.
     if texts.num_rows != len(whole):
         raise FeedUnreadableError(file, "CSV", "its quotes do not pair")
     rows, wrong = _typed(texts, schema, spec.timezone)
-    for row, problem in wrong.items():
-        lines[whole[row]] = _line(whole[row], body, problem)
+    for row, (problem, breach) in wrong.items():
+        lines[whole[row]] = _line(whole[row], body, problem, breach if terms.retyped is Retyped.STOP else None)
     kept = np.array([row not in wrong for row in range(len(whole))], dtype=bool)
+    others = {name: _undeclared(texts[name]).taken(pa.array(kept)) for name in names if name not in schema.names}
     return FileRows(
         rows=rows if kept.all() else rows.filter(pa.array(kept)),
+        undeclared=others,
         numbers=np.array(whole, dtype=np.int64)[kept],
         count=len(body),
         lines=tuple(lines[number] for number in sorted(lines)),
@@ -99,8 +109,14 @@ def _header(file: str, header: bytes, delimiter: str) -> list[str]:
         raise FeedUnreadableError(file, "CSV in UTF-8", str(error)) from error
 
 
-def _line(number: int, body: list[bytes], problem: str) -> Line:
-    return Line(number=number, reason="unreadable_row", action=DROPPED, raw=body[number - 1], problem=problem)
+def _undeclared(texts: pa.ChunkedArray) -> Undeclared:
+    column = texts.combine_chunks()
+    return Undeclared("string" if column.null_count < len(column) else NOTHING, column)
+
+
+def _line(number: int, body: list[bytes], problem: str, breach: Breach | None = None) -> Line:
+    raw = body[number - 1]
+    return Line(number=number, reason="unreadable_row", action=DROPPED, raw=raw, problem=problem, breach=breach)
 
 
 def _of_text(names: list[str], body: list[bytes], delimiter: str, lines: dict[int, Line]) -> list[int]:
@@ -149,12 +165,15 @@ def _texts(names: list[str], body: list[bytes], spec: FeedSpec) -> pa.Table:
     )
 
 
-def _typed(texts: pa.Table, schema: pa.Schema, timezone: str | None) -> tuple[pa.Table, dict[int, str]]:
-    """Read each column as its type; give by row what is wrong with it."""
-    wrong: dict[int, str] = {}
+def _typed(texts: pa.Table, schema: pa.Schema, timezone: str | None) -> tuple[pa.Table, dict[int, tuple[str, Breach]]]:
+    """Read each column as its type, one that the file lacks as null; give by row what is wrong with it."""
+    wrong: dict[int, tuple[str, Breach]] = {}
     unread: dict[int, dict[str, str]] = {}
     columns = []
     for field in schema:
+        if field.name not in texts.column_names:
+            columns.append(pa.nulls(texts.num_rows, field.type))
+            continue
         text = texts[field.name].combine_chunks()
         if field.type == TIME:
             columns.append(read_times(text, timezone)[0])
@@ -163,6 +182,8 @@ def _typed(texts: pa.Table, schema: pa.Schema, timezone: str | None) -> tuple[pa
         columns.append(read_values(text, field.type))
         if columns[-1].null_count != text.null_count:
             for row in np.flatnonzero(np.asarray(pc.and_(columns[-1].is_null(), text.is_valid()))).tolist():
-                wrong.setdefault(row, f"`{field.name}` is {json.dumps(text[row].as_py())}, no {field.type}")
+                came = json.dumps(text[row].as_py())
+                breach = Breach("retyped", field.name, spelled_type(field.type), f"it is {came}")
+                wrong.setdefault(row, (f"`{field.name}` is {came}, no {field.type}", breach))
     told = told_texts(unread, texts.num_rows)
     return pa.Table.from_arrays([*columns, told], schema=with_unreadable(schema)), wrong

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.engine.manifests import MANIFEST, closed_in
+from pipelines.engine.manifests import MANIFEST, numbers_in
 from pipelines.engine.places import is_marked
 
 if TYPE_CHECKING:
@@ -59,15 +59,6 @@ def measure(name: str, place: Path, health: Health, state: Drained) -> Measured:
         oldest=min(numbers, default=None),
         newest=max(numbers, default=None),
     )
-
-
-def numbers_in(shelf: Path) -> list[int]:
-    """Give the ids of sequences that are closed in a folder, ascending; none where it cannot be read."""
-    try:
-        found = [int(folder.name) for folder in shelf.glob("[0-9]*") if folder.name.isdigit()]
-    except OSError:
-        return []
-    return sorted(number for number in found if closed_in(shelf, number))
 
 
 def size_of(sequence: Sequence) -> int:

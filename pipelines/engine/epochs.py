@@ -12,7 +12,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipelines.engine.carrying import Writes
 from pipelines.engine.content import ContentHash
 from pipelines.engine.formats import UPGRADES, require_current
 from pipelines.engine.history import CommitKind, Span, State
+from pipelines.engine.landed_columns import payloads_over
 from pipelines.engine.landing import READING, Landing, joined
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.outcomes import add_landing_ledger, commit_counts, commit_hashes
@@ -79,7 +80,7 @@ class SequenceGapError(CommitError):
         from pipelines.engine.columns import instant_text
 
         return (
-            f"sequence {self.sequence} must begin where the last commit ends, {instant_text(self.published)}; "
+            f"sequence {self.sequence} must begin where what came before it ends, {instant_text(self.published)}; "
             f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run"
         )
 
@@ -237,8 +238,10 @@ class EpochRunner:
         sequences, numbers = Sequences(parts), [sequence.id for sequence in parts]
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
-        if tip is not None and tip.span.end != span.start:
-            raise SequenceGapError(numbers[0], span.start, tip.span.end)
+        begins = ([] if tip is None else [(parts[0], tip.span.end)]) + [(part, one.end) for one, part in pairwise(parts)]
+        for part, expected in begins:
+            if part.start != expected:
+                raise SequenceGapError(part.id, part.start, expected)
         if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
         if tip is not None:
@@ -338,8 +341,12 @@ class EpochRunner:
         return {name: joined(spans) for name, spans in found.items()}
 
     def _prepare(self, flow: Flow, sequences: Sequences) -> dict[str, pa.Schema]:
-        """Have the tables of a plan there, and keep no operators of another one; give the payload of each source."""
-        schemas = {name: sequences.parts[-1].payload(name) for name in flow.sources}
+        """Have the tables of a plan there, and keep no operators of another one; give the payload of each source.
+
+        Raises:
+            LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+        """
+        schemas = payloads_over(flow, sequences.parts)
         if self._ran != flow.fingerprint():
             create_tables(self.root, flow, schemas)
             self._ran, self._session, self._kept = flow.fingerprint(), uuid.uuid4().hex, 0

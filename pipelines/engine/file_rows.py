@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from pipelines.engine.column_errors import Breach, OtherColumnsError
 from pipelines.engine.csv_feed import UNREADABLE
-from pipelines.engine.landed_types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
-from pipelines.engine.landing_errors import FeedUnreadableError
+from pipelines.engine.landed_types import (
+    check_timezones,
+    landed_column,
+    landed_type,
+    spelled_type,
+    told_unreadable,
+    unreadable,
+)
+from pipelines.engine.landing_errors import ColumnTypeError, FeedUnreadableError
+from pipelines.engine.undeclared import NOTHING, Names, Undeclared
+from pipelines.flows.model import Missing, Retyped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipelines.operators.rows import Longs
 
 DROPPED, NOTED = "dropped", "noted"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a feed says of columns that are not the declared ones; unless said, what recorded JSON lines have."""
+
+    missing: Missing = Missing.NULL
+    retyped: Retyped = Retyped.LEDGER
+    names: Names | None = None
+    """Undeclared columns that may land; None where none may."""
+
+    def admit(self, name: str) -> bool:
+        """Say whether an undeclared column may land."""
+        return self.names is not None and self.names.admit(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +54,14 @@ class Line:
     action: str
     raw: bytes
     problem: str
+    where: str = ""
+    """Where the row stood, once that is known."""
+    breach: Breach | None = None
+    """Why the landing must stop here; None where it goes on."""
+
+    def at(self, number: int, where: str) -> Line:
+        """Give the line of a row in a file, or in what else was read, as one of all that arrived."""
+        return replace(self, number=number, where=where, problem=f"{where}: {self.problem}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +75,8 @@ class FileRows:
     count: int
     """How many rows the file has, readable or not."""
     lines: tuple[Line, ...] = field(default=())
+    undeclared: Mapping[str, Undeclared] = field(default_factory=dict)
+    """By name: columns that nobody declared, of these rows."""
 
 
 def with_unreadable(schema: pa.Schema) -> pa.Schema:
@@ -50,18 +84,27 @@ def with_unreadable(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(UNREADABLE, pa.string()))
 
 
-def check_columns(file: str, wanted: Sequence[str], came: Sequence[str], kind: str) -> None:
-    """Refuse a file that has not just the wanted columns, in whatever order.
+def check_columns(file: str, schema: pa.Schema, came: Sequence[str], kind: str, terms: Terms) -> None:
+    """Refuse a file that does not have the declared columns, in whatever order, or has others that cannot land.
 
     Raises:
-        FeedUnreadableError: a column is missing, is there twice, or nobody declared it.
+        OtherColumnsError: a declared column is missing, and that is not null.
+        FeedUnreadableError: a column is there twice, or nobody declared it and it cannot land.
     """
-    if sorted(wanted) != sorted(came):
-        declared = f"{kind} with the columns {', '.join(wanted)}"
-        raise FeedUnreadableError(file, declared, f"it has {', '.join(came) or 'none'}")
+    declared = f"{kind} with the columns {', '.join(schema.names)}"
+    has = f"it has {', '.join(came) or 'none'}"
+    lacking = [name for name in schema.names if name not in came]
+    if lacking and terms.missing is not Missing.NULL:
+        required = f"there, as {spelled_type(schema.field(lacking[0]).type)}"
+        raise OtherColumnsError(file, declared, has, Breach("missing", lacking[0], required, has))
+    if len(set(came)) != len(came):
+        raise FeedUnreadableError(file, declared, has)
+    for name in came:
+        if name not in schema.names and not terms.admit(name):
+            raise FeedUnreadableError(file, declared, has)
 
 
-def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None) -> FileRows:
+def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:
     """Read a Parquet file whose columns have the declared names, in any order, and types that become the declared.
 
     Args:
@@ -69,6 +112,7 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
         data: its bytes.
         schema: the declared columns, of landed types.
         timezone: of times that carry none.
+        terms: what becomes of other columns.
 
     Raises:
         FeedUnreadableError: it is no such file.
@@ -78,26 +122,57 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
 
     try:
         table = pq.read_table(pa.BufferReader(data))
-        check_columns(file, schema.names, table.schema.names, "Parquet")
-        for column in table.schema:
+        check_columns(file, schema, table.schema.names, "Parquet", terms)
+        for column in (table.schema.field(name) for name in schema.names if name in table.schema.names):
             check_timezones(file, column.name, column.type, timezone)
         rows = pa.Table.from_batches(
-            [_landed(file, batch, schema, timezone) for batch in table.to_batches()], with_unreadable(schema)
+            [_landed(file, batch, schema, timezone, terms) for batch in table.to_batches()], with_unreadable(schema)
         )
+        others = {name: table[name] for name in table.column_names if name not in schema.names}
+        undeclared = {name: _undeclared(file, name, column, timezone) for name, column in others.items()}
     except (pa.ArrowException, OSError) as error:
         raise FeedUnreadableError(file, "Parquet of the declared columns", str(error)) from error
-    return FileRows(rows=rows, numbers=np.arange(1, rows.num_rows + 1), count=rows.num_rows)
+    return FileRows(rows=rows, numbers=np.arange(1, rows.num_rows + 1), count=rows.num_rows, undeclared=undeclared)
 
 
-def _landed(file: str, batch: pa.RecordBatch, schema: pa.Schema, timezone: str | None) -> pa.RecordBatch:
+def _landed(file: str, batch: pa.RecordBatch, schema: pa.Schema, timezone: str | None, terms: Terms) -> pa.RecordBatch:
     columns, lost = [], {}
     for wanted in schema:
+        if wanted.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, wanted.type))
+            continue
         came = batch.column(wanted.name)
-        columns.append(landed_column(came, landed_type(file, wanted.name, came.type), timezone))
-        text = unreadable(came, columns[-1])
+        try:
+            landed = landed_column(came, landed_type(file, wanted.name, came.type), timezone)
+            columns.append(landed if landed.type == wanted.type else landed.cast(wanted.type))
+        except (pa.ArrowException, ColumnTypeError) as error:
+            if terms.retyped is not Retyped.STOP:
+                raise
+            breach = Breach("retyped", wanted.name, spelled_type(wanted.type), f"it is {came.type} ({error})")
+            raise OtherColumnsError(file, "Parquet of the declared columns", str(error), breach) from error
+        text = unreadable(came, landed)
         if text is not None:
             lost[wanted.name] = text
-        if columns[-1].type != wanted.type:
-            columns[-1] = columns[-1].cast(wanted.type)
     told = told_unreadable(lost, batch.num_rows)
     return pa.RecordBatch.from_arrays([*columns, told], schema=with_unreadable(schema))
+
+
+def _undeclared(file: str, name: str, column: pa.ChunkedArray, timezone: str | None) -> Undeclared:
+    """Give a column that nobody declared as it lands.
+
+    Raises:
+        ColumnTypeError: values of its type do not land.
+        FeedUnreadableError: not all of its values do.
+    """
+    if pa.types.is_null(column.type):
+        return Undeclared(NOTHING, pa.nulls(len(column)))
+    kind, declared = (
+        landed_type(file, name, column.type),
+        f"Parquet whose column `{name}`, which nobody declared, lands",
+    )
+    if timezone is None and pa.types.is_timestamp(column.type) and column.type.tz is None:
+        raise FeedUnreadableError(file, declared, "it has times without a timezone, and the feed names none")
+    landed = pa.chunked_array([landed_column(chunk, kind, timezone) for chunk in column.chunks], kind)
+    if landed.null_count != column.null_count:
+        raise FeedUnreadableError(file, declared, "it has times outside the years 1 to 9999")
+    return Undeclared(spelled_type(kind), landed.combine_chunks())

@@ -10,15 +10,16 @@ import hashlib
 import json
 import os
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.engine.column_errors import OtherColumnsError
 from pipelines.engine.csv_rows import read_csv
-from pipelines.engine.file_rows import DROPPED, NOTED, FileRows, Line, read_parquet, with_unreadable
+from pipelines.engine.file_rows import DROPPED, NOTED, FileRows, Line, Terms, read_parquet, with_unreadable
 from pipelines.engine.json_rows import read_json
 from pipelines.engine.known_files import FileFate, FileLanded, KnownFiles
 from pipelines.engine.landed_types import declared_type, landed_type
@@ -28,11 +29,15 @@ from pipelines.engine.landing_errors import (
     FeedMissingError,
     FeedUnreadableError,
 )
+from pipelines.engine.undeclared import together
+from pipelines.flows.model import Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from pipelines.engine.column_errors import Breach
+    from pipelines.engine.undeclared import Undeclared
     from pipelines.flows.model import FeedSpec
     from pipelines.operators.rows import Longs
 
@@ -63,6 +68,8 @@ class Arrivals:
     """The files that were dealt with."""
     left: int
     """How many files stand still and wait for a later reading: not 0 only where a limit was reached."""
+    undeclared: Mapping[str, Undeclared]
+    """Columns of the rows that nobody declared."""
     unsettled: tuple[str, ...]
     """Files that were seen for the first time, grew since the last look, or could not be opened."""
 
@@ -93,7 +100,9 @@ class FolderFeed:
         self._last: dict[str, Seen] = {}
         self._touched: dict[str, Seen] = {}
 
-    def arrivals(self, known: KnownFiles, limit_rows: int | None = None, limit_files: int | None = None) -> Arrivals:
+    def arrivals(
+        self, known: KnownFiles, terms: Terms, limit_rows: int | None = None, limit_files: int | None = None
+    ) -> Arrivals:
         """Look at the folder, and read the files that are new and stood still since the last look.
 
         A look costs a directory listing; a file is read when its path is new, or its size or time of change is. The
@@ -101,6 +110,7 @@ class FolderFeed:
 
         Args:
             known: the files that sequences have dealt with; not changed.
+            terms: what becomes of columns that are not the feed's; of this look alone.
             limit_rows: no further file is read once this many rows are.
             limit_files: no more files than this are read.
 
@@ -112,7 +122,7 @@ class FolderFeed:
         fresh = sorted(path for path, seen in looked.items() if not self._is_done(path, seen, known))
         ready = [path for path in fresh if self._last.get(path) == looked[path]]
         self._last = looked
-        taken = _Taken(self.schema, known)
+        taken = _Taken(self.schema, known, terms)
         unsettled = sorted(set(fresh) - set(ready))
         for done, path in enumerate(ready):
             if taken.is_full(limit_rows, limit_files):
@@ -146,22 +156,22 @@ class FolderFeed:
             self._touched[path] = seen
         elif fate is FileFate.LANDED:
             try:
-                taken.land(file, self._read(path, data))
+                taken.land(file, self._read(path, data, taken.terms))
             except (FeedUnreadableError, ColumnTypeError) as error:
-                taken.refuse(file, data, str(error))
+                taken.refuse(file, data, error)
         else:
             taken.report(file, fate)
         return True
 
-    def _read(self, path: str, data: bytes) -> FileRows:
+    def _read(self, path: str, data: bytes, terms: Terms) -> FileRows:
         spec = self._spec
         if spec.format == "parquet":
-            return read_parquet(path, data, self.schema, spec.timezone)
+            return read_parquet(path, data, self.schema, spec.timezone, terms)
         if path.endswith(".gz"):
             data = _unpacked(path, data)
         if spec.format == "csv":
-            return read_csv(path, data, self.schema, spec)
-        return read_json(data, self.schema, spec.timezone)
+            return read_csv(path, data, self.schema, spec, terms)
+        return read_json(data, self.schema, spec.timezone, terms)
 
     def _declared(self) -> pa.Schema | None:
         types = self._spec.types
@@ -194,11 +204,13 @@ class _Taken:
 
     schema: pa.Schema
     known: KnownFiles
+    terms: Terms
     count: int = 0
     tables: list[pa.Table] = field(default_factory=list)
     places: list[Longs] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     files: list[FileLanded] = field(default_factory=list)
+    undeclared: list[tuple[int, Mapping[str, Undeclared]]] = field(default_factory=list)
     contents: dict[str, str] = field(default_factory=dict)
 
     def is_full(self, limit_rows: int | None, limit_files: int | None) -> bool:
@@ -220,24 +232,21 @@ class _Taken:
     def land(self, file: _File, came: FileRows) -> None:
         self.tables.append(came.rows)
         self.places.append(came.numbers + self.count)
-        self.lines += [
-            Line(
-                number=self.count + line.number,
-                reason=line.reason,
-                action=line.action,
-                raw=line.raw,
-                problem=f"{file.path}, row {line.number}: {line.problem}",
-            )
-            for line in came.lines
-        ]
+        self.undeclared.append((came.rows.num_rows, came.undeclared))
+        self.lines += [line.at(self.count + line.number, f"{file.path}, row {line.number}") for line in came.lines]
         self.count += came.count
         self.files.append(file.landed(came.count, FileFate.LANDED))
         if came.count:
             self.contents[file.sha256] = file.path
 
-    def refuse(self, file: _File, data: bytes, problem: str) -> None:
-        told = f"{file.path} ({file.seen.size} bytes, sha256 {file.sha256}): {problem}"
-        self._tell("unreadable_file", DROPPED, data[:RAW_BYTES], told)
+    def refuse(self, file: _File, data: bytes, error: Exception) -> None:
+        """Tell of a file that does not land; where the flow says to stop at what is wrong with it, that is told too."""
+        told = f"{file.path} ({file.seen.size} bytes, sha256 {file.sha256}): {error}"
+        breach = error.breach if isinstance(error, OtherColumnsError) else None
+        is_lacking = breach is not None and breach.setting == "missing"
+        stops = breach if not is_lacking or self.terms.missing is Missing.STOP else None
+        reason = "missing_column" if is_lacking else "unreadable_file"
+        self._tell(reason, DROPPED, data[:RAW_BYTES], told, file.path, stops)
         self.files.append(file.landed(1, FileFate.UNREADABLE))
 
     def report(self, file: _File, fate: FileFate) -> None:
@@ -253,9 +262,12 @@ class _Taken:
         self._tell("file_changed", DROPPED, raw, f"{file.path} changed after it had landed")
         self.files.append(file.landed(1, fate))
 
-    def _tell(self, reason: str, action: str, raw: bytes, problem: str) -> None:
+    def _tell(  # noqa: PLR0913 - a line of the ledger
+        self, reason: str, action: str, raw: bytes, problem: str, where: str = "", breach: Breach | None = None
+    ) -> None:
         self.count += 1
-        self.lines.append(Line(number=self.count, reason=reason, action=action, raw=raw, problem=problem))
+        line = Line(number=self.count, reason=reason, action=action, raw=raw, problem=problem)
+        self.lines.append(replace(line, where=where, breach=breach))
 
     def arrivals(self, left: int, unsettled: list[str]) -> Arrivals:
         schema = with_unreadable(self.schema)
@@ -265,6 +277,7 @@ class _Taken:
             lines=tuple(self.lines),
             files=tuple(self.files),
             left=left,
+            undeclared=together(self.undeclared),
             unsettled=tuple(sorted(unsettled)),
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipelines.engine.folder_feed import FolderFeed
-from pipelines.engine.live_feed import arrived_rows
+from pipelines.engine.live_feed import arrived_rows, terms_of
 from pipelines.engine.recording import landed_schema
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class Inbox:
             limit_files: no more files than this are read.
 
         Raises:
-            LandingError: the folder is gone.
+            LandingError: the folder is gone, or a file is not what the source stops at.
         """
-        came = self._feed.arrivals(known.files, limit_rows, limit_files)
+        came = self._feed.arrivals(known.files, terms_of(self.source), limit_rows, limit_files)
         return arrived_rows(
             self.source,
             self.schema,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines.engine.columns import ticks
 from pipelines.engine.keys import canonical_keys
+from pipelines.engine.packed import opened
 from pipelines.engine.turns import BEHIND, ahead
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def batches(path: str, groups: Sequence[int], size: int | None = None) -> Genera
         size: rows of a batch at most; a block unless given.
     """
     size = size or BLOCK
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with opened(path) as file:
         read: Generator[pa.RecordBatch] = file.iter_batches(batch_size=size, row_groups=list(groups))
         many = sum(file.metadata.row_group(group).num_rows for group in groups) > BEHIND * size
         with closing(ahead(read) if many else read) as rows:

@@ -10,7 +10,7 @@ from pipelines.engine.clock import wall_now
 from pipelines.engine.file_rows import DROPPED, NOTED
 from pipelines.engine.kafka_errors import OffsetsLostError, TopicReplacedError
 from pipelines.engine.kafka_topic import AwayError, Bounds, Taken, Topic
-from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload
+from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload, terms_of
 from pipelines.engine.source_state import write_state
 from pipelines.engine.text_rows import read_texts
 from pipelines.flows.model import Start
@@ -73,7 +73,7 @@ class KafkaFeed:
             OffsetsLostError: rows that come next have expired, and nobody accepted that.
             TopicReplacedError: the topic is another one than the one that landed.
         """
-        gathered, left, ends = Gathered(self._columns), 0, dict(known.ends)
+        gathered, left, ends = Gathered(self._columns, terms_of(self.source)), 0, dict(known.ends)
         was_away = self._state[0] == "away"
         try:
             bounds = self._topic.bounds()
@@ -89,8 +89,7 @@ class KafkaFeed:
             self._note("away" if taken.away else "connected", taken.away, left, len(bounds))
         is_away = self._state[0] == "away"
         blind = ((self._heard, end),) if is_away or was_away else ()
-        self._heard = self._heard if is_away else end
-        return arrived_rows(
+        arrived = arrived_rows(
             self.source,
             self.schema,
             gathered,
@@ -100,6 +99,8 @@ class KafkaFeed:
             left=left,
             unsettled=(self._topic.name,) if is_away else (),
         )
+        self._heard = self._heard if is_away else end
+        return arrived
 
     def _starts(self, bounds: dict[int, Bounds], known: Known, gathered: Gathered) -> dict[int, int]:
         """Say where to go on in each partition: where sequences ended, or where a run or a new partition begins."""
@@ -140,7 +141,7 @@ class KafkaFeed:
     def _read(self, number: int, messages: list[Message], gathered: Gathered) -> None:
         offsets = [message.offset() for message in messages]
         body = [bytes(message.value() or b"") for message in messages]
-        came = read_texts(self.source.name, body, self._columns, self.source.feed)
+        came = read_texts(self.source.name, body, self._columns, self.source.feed, gathered.terms)
         gathered.add(came, lambda row: f"partition {number}, offset {offsets[row - 1]}")
 
     def _note(self, state: str, why: str, waiting: int, partitions: int) -> None:

@@ -68,6 +68,21 @@ def _declared(read: TypeName) -> pa.DataType:
     return DECLARED[read.name]
 
 
+def spelled_type(kind: pa.DataType) -> str:
+    """Spell a type that lands as a flow file does.
+
+    >>> spelled_type(declared_type("struct<a: timestamp, b: list<decimal(10, 2)>>"))
+    'struct<a: timestamp, b: list<decimal(10, 2)>>'
+    """
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision}, {kind.scale})"
+    if pa.types.is_list(kind):
+        return f"list<{spelled_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{field.name}: {spelled_type(field.type)}' for field in kind)}>"
+    return next(name for name, plain in DECLARED.items() if plain == kind)
+
+
 def landed_type(source: str, column: str, came: pa.DataType) -> pa.DataType:  # noqa: PLR0911 - one line a type
     """Give the type with which a column lands.
 

@@ -266,6 +266,9 @@ class Landing:
     ) -> tuple[Sequence, Backlog]:
         """Land what arrived between two readings as the next sequence, and keep it in mind.
 
+        Where a driver that was overtaken has closed a sequence meanwhile, this one begins at its end; where nothing is
+        left of the span, that sequence is all there is.
+
         Args:
             flow: its sources and number of buckets.
             start: the reading before, in ticks.
@@ -287,6 +290,10 @@ class Landing:
         if self.buffers is not None:
             self.buffers.room()
         self.refresh()
+        newest = self.last()
+        start = start if newest is None else max(start, newest.end)
+        if newest is not None and start >= end and final is None:
+            return newest, {}
         arrived = {}
         for name in flow.sources:
             feed = feeds[name]
@@ -337,8 +344,8 @@ def with_told(arrived: Mapping[str, Arrived], told: pa.Table | None) -> Mapping[
 
 def _deaf(heard: Spans, given: Spans, start: int, end: int) -> Spans:
     """Join what a feed knows of its own blind spans, cut to [start, end), with what the landing knows."""
-    within = [(max(a, start), min(b, end)) for a, b in heard]
-    return joined([*given, *((a, b) for a, b in within if a < b)])
+    within = [(max(a, start), min(b, end)) for a, b in (*heard, *given)]
+    return joined((a, b) for a, b in within if a < b)
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> Spans:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipelines.flows.durations import spell
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -206,6 +208,26 @@ class ReferenceBrokenError(SequenceBrokenError):
             f"files that landed by reference never change; {self.folder} must be what it was, and {self.problem}: "
             "restore it, or run its interval again, which lands what is there now; files that change need "
             "`landing: copy` under the feed"
+        )
+
+
+class RowsRemovedError(SequenceBrokenError):
+    """The rows of a sequence were removed, because the environment wants them kept only so long."""
+
+    def __init__(self, folder: str, number: int, at: int, keep: int) -> None:
+        """Keep the facts as attributes; instant and duration in ticks."""
+        super().__init__(folder, "rows that were removed")
+        self.args = (folder, number, at, keep)
+        self.number, self.at, self.keep = number, at, keep
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        from pipelines.engine.columns import instant_text
+
+        return (
+            f"what landed must still be kept to be read; the rows of sequence {self.number} were removed at "
+            f"{instant_text(self.at)}, under `landed: {{keep: {spell(self.keep)}}}` of the environment: put a copy of "
+            f"{self.folder} from before that in its place, and keep longer from now on"
         )
 
 

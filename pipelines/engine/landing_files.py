@@ -102,17 +102,32 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: 
         positions=arrived.positions,
         referenced=arrived.referenced,
         copied=arrived.copied,
+        added=arrived.added,
+        whole=content_hash(_with_others(arrived)) if arrived.others is not None and row_groups else None,
+        punctuations=arrived.punctuations,
     )
 
 
 def _write_rows(path: Path, flow: Flow, name: str, arrived: Arrived) -> tuple[RowGroup, ...]:
-    groups = []
-    with open_writer(path, landed_row_schema(arrived.schema), store_schema=True) as writer:
-        for bucket, rows in bucketed(arrived.rows, flow.sources[name].key, flow.buckets):
+    groups, landed = [], _with_others(arrived)
+    with open_writer(path, _file_schema(arrived), store_schema=True) as writer:
+        for bucket, rows in bucketed(landed, flow.sources[name].key, flow.buckets):
             for part in _parts(rows):
                 writer.write_table(part, row_group_size=GROUP_ROWS)
                 groups.append(_group(bucket, part))
     return tuple(groups)
+
+
+def _file_schema(arrived: Arrived) -> pa.Schema:
+    """Give the columns of a source's file: those that nobody declared stand behind the others."""
+    others = () if arrived.others is None else arrived.others.schema
+    return pa.schema([*landed_row_schema(arrived.schema), *others])
+
+
+def _with_others(arrived: Arrived) -> pa.Table:
+    if arrived.others is None:
+        return arrived.rows
+    return pa.Table.from_arrays([*arrived.rows.columns, *arrived.others.columns], schema=_file_schema(arrived))
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:

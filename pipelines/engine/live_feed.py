@@ -9,20 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.engine.arrived import Arrived, declared
+from pipelines.engine.column_errors import ColumnBrokenError
 from pipelines.engine.columns import canonical_json, times
 from pipelines.engine.content import content_hash
 from pipelines.engine.csv_feed import UNREADABLE
-from pipelines.engine.file_rows import Line, with_unreadable
+from pipelines.engine.file_rows import NOTED, Line, Terms, with_unreadable
 from pipelines.engine.landed_types import declared_type
 from pipelines.engine.recording import landed_schema
 from pipelines.engine.stamping import LANDED_LEDGER, OPERATOR, stamp_arrivals
+from pipelines.engine.undeclared import Names, table_of, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipelines.engine.file_rows import FileRows
     from pipelines.engine.known_files import FileLanded
     from pipelines.engine.positions import Known, Position
+    from pipelines.engine.undeclared import Undeclared
     from pipelines.flows.model import FeedSpec, Source
     from pipelines.operators.rows import Longs
 
@@ -79,19 +82,26 @@ class Came(Protocol):
     def lines(self) -> Sequence[Line]:
         """Give what is to be told in the ledger."""
 
+    @property
+    def undeclared(self) -> Mapping[str, Undeclared]:
+        """Give the columns of the rows that nobody declared."""
+
 
 class Gathered:
     """Rows and ledger lines of one reading, in the order of their places.
 
     Args:
         schema: the feed's columns.
+        terms: what becomes of rows with others.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, terms: Terms) -> None:
         """Begin with nothing."""
+        self.terms = terms
         self._schema = with_unreadable(schema)
         self._tables: list[pa.Table] = []
         self._places: list[Longs] = []
+        self._undeclared: list[tuple[int, Mapping[str, Undeclared]]] = []
         self.lines: list[Line] = []
         self.count = 0
         """How many places are taken."""
@@ -105,12 +115,8 @@ class Gathered:
         """
         self._tables.append(came.rows)
         self._places.append(came.numbers + self.count)
-        for line in came.lines:
-            problem = f"{where(line.number)}: {line.problem}"
-            number = self.count + line.number
-            self.lines.append(
-                Line(number=number, reason=line.reason, action=line.action, raw=line.raw, problem=problem)
-            )
+        self._undeclared.append((came.rows.num_rows, came.undeclared))
+        self.lines += [line.at(self.count + line.number, where(line.number)) for line in came.lines]
         self.count += came.count
 
     def tell(self, reason: str, action: str, raw: bytes, problem: str) -> None:
@@ -127,6 +133,19 @@ class Gathered:
     def places(self) -> Longs:
         """Give the place of each row."""
         return np.concatenate([np.zeros(0, dtype=np.int64), *self._places])
+
+    @property
+    def undeclared(self) -> dict[str, Undeclared]:
+        """Give the columns of the rows that nobody declared."""
+        return together(self._undeclared)
+
+
+def terms_of(source: Source) -> Terms:
+    """Give what a source says of columns that are not the declared ones, for one reading."""
+    feed = source.feed
+    # Columns that nobody declared could not be told from those of a first file that says what the columns are.
+    names = Names(taken=frozenset(source.rename.values())) if feed.types else None
+    return Terms(feed.lacking, feed.retyped, names)
 
 
 def declared_columns(spec: FeedSpec) -> pa.Schema:
@@ -167,9 +186,17 @@ def arrived_rows(  # noqa: PLR0913 - all that a reading brings
         blind: spans of ticks in which nobody listened.
         left: how much waits for a later reading because a limit was reached.
         unsettled: what cannot be read yet, by name.
+
+    Raises:
+        ColumnBrokenError: the columns of a row are not the declared ones, and the source says to stop there.
     """
-    rows = came.rows.rename_columns([*schema.names, UNREADABLE])
-    stamped = stamp_arrivals(source, rows, came.places, end - 1, _told(source, came.lines, end - 1))
+    for line in came.lines:
+        if line.breach is not None:
+            raise ColumnBrokenError(source.name, line.where, line.breach)
+    rows, undeclared = came.rows.rename_columns([*schema.names, UNREADABLE]), came.undeclared
+    lines = [*came.lines, *_new_columns(undeclared, _last_place(came))]
+    stamped = stamp_arrivals(source, rows, came.places, end - 1, _told(source, lines, end - 1))
+    kept = np.searchsorted(came.places, np.asarray(stamped.rows["place"]))
     return Arrived(
         schema=schema,
         rows=stamped.rows,
@@ -182,7 +209,22 @@ def arrived_rows(  # noqa: PLR0913 - all that a reading brings
         unsettled=unsettled,
         positions=positions,
         blind=blind,
+        punctuations=stamped.punctuations,
+        added=tuple((name, column.kind) for name, column in undeclared.items()),
+        others=table_of({name: column.taken(pa.array(kept)) for name, column in undeclared.items()}),
     )
+
+
+def _last_place(came: Came) -> int:
+    return max(int(came.places.max(initial=0)), *(line.number for line in came.lines), 0)
+
+
+def _new_columns(undeclared: Mapping[str, Undeclared], last: int) -> Iterator[Line]:
+    """Tell of each column that nobody declared, behind the places of all that came: they move no row."""
+    for number, (name, column) in enumerate(undeclared.items(), start=last + 1):
+        raw = canonical_json({"column": name, "type": column.kind, "rows": column.valued}).encode()
+        problem = f"`{name}` is no declared column; it lands as {column.kind}, with {column.valued} values"
+        yield Line(number=number, reason="new_column", action=NOTED, raw=raw, problem=problem)
 
 
 def _told(source: Source, lines: Sequence[Line], instant: int) -> pa.Table:

@@ -1,7 +1,8 @@
 """Closed sequences on disk: a manifest is written last and in one step, and read back.
 
 A folder without manifest is no sequence: whoever was to close it died, and the next landing clears it. The first closed
-manifest decides what a sequence is; its files never change.
+manifest decides what a sequence is; its files never change. In history, sequences may stand together in a segment
+(`compaction`): they are the same sequences then, with their rows in the segment's files.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.engine.compacted import segment_of
 from pipelines.engine.landing_errors import SequenceBrokenError
+from pipelines.engine.packed import in_segment, is_segment, segment_folder, segments_in
+from pipelines.engine.references import digest_of
 from pipelines.engine.sequence import FORMAT, READABLE, LandedFile, Sequence, from_told, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MANIFEST = "manifest.json"
-COPIED = 1 << 20
-"""Bytes that are copied at once."""
 LINKLESS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 BUFFERS_FILE = "buffers.json"
 """Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
@@ -32,8 +34,8 @@ LEDGER_FILE = "ledger.parquet"
 
 def sequence_folder(landing: Path, number: int) -> Path:
     """Name the folder of a sequence: where it is closed, in history or a buffer, else where it would be."""
-    closed = (shelf for shelf in shelves(landing) if closed_in(shelf, number))
-    return next(closed, landing) / f"{number:08}"
+    shelf = next((shelf for shelf in shelves(landing) if closed_in(shelf, number)), landing)
+    return segment_folder(shelf, number) if in_segment(shelf, number) else shelf / f"{number:08}"
 
 
 def shelves(landing: Path) -> tuple[Path, ...]:
@@ -53,8 +55,42 @@ def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 -
 
 
 def closed_in(shelf: Path, number: int) -> bool:
-    """Say whether a sequence is closed in this very folder."""
+    """Say whether a sequence is closed in this very folder, by itself or in a segment."""
+    return stands_alone(shelf, number) or in_segment(shelf, number)
+
+
+def stands_alone(shelf: Path, number: int) -> bool:
+    """Say whether a sequence is closed in this very folder, in a folder of its own."""
     return (shelf / f"{number:08}" / MANIFEST).exists()
+
+
+def numbers_in(shelf: Path) -> list[int]:
+    """Give the ids of sequences that are closed in this very folder, ascending; none where it cannot be read."""
+    together = {number for numbers in segments_in(shelf) for number in numbers}
+    return sorted(together.union(number for number in alone_in(shelf) if stands_alone(shelf, number)))
+
+
+def alone_in(shelf: Path) -> set[int]:
+    """Give the ids of which a folder of their own is there, whatever is in it; none where it cannot be read."""
+    try:
+        return {int(folder.name) for folder in shelf.glob("[0-9]*") if folder.name.isdigit()}
+    except OSError:
+        return set()
+
+
+def closed_ns(landing: Path, number: int) -> int:
+    """Give when a sequence was closed, wall time in nanoseconds.
+
+    Raises:
+        SequenceBrokenError: it is not closed, or its manifest cannot be read.
+    """
+    for shelf in shelves(landing):
+        segment = segment_of(shelf, number)
+        if segment is not None:
+            return segment.closed_ns(number)
+        if stands_alone(shelf, number):
+            return (shelf / f"{number:08}" / MANIFEST).stat().st_mtime_ns
+    raise SequenceBrokenError(str(sequence_folder(landing, number)), "no manifest")
 
 
 def sequences(landing: Path) -> list[Sequence]:
@@ -63,7 +99,7 @@ def sequences(landing: Path) -> list[Sequence]:
     Raises:
         SequenceBrokenError: a sequence is missing, or its manifest cannot be read.
     """
-    return [_manifest(sequence_folder(landing, number)) for number in closed_ids(landing)]
+    return [load_manifest(landing, number) for number in closed_ids(landing)]
 
 
 def closed_ids(landing: Path) -> range:
@@ -72,8 +108,7 @@ def closed_ids(landing: Path) -> range:
     Raises:
         SequenceBrokenError: one is missing.
     """
-    begun = {int(folder.name) for shelf in shelves(landing) for folder in shelf.glob("[0-9]*")}
-    closed = [number for number in sorted(begun) if is_closed(landing, number)]
+    closed = sorted({number for shelf in shelves(landing) for number in numbers_in(shelf)})
     for expected, number in enumerate(closed, start=1):
         if number != expected:
             raise SequenceBrokenError(
@@ -92,6 +127,7 @@ def read_sequence(landing: Path, number: int) -> Sequence:
 
     Raises:
         SequenceBrokenError: there is no manifest, or a file is missing or of another size.
+        RowsRemovedError: its rows are no longer kept.
     """
     return _first_whole(landing, number, lambda shelf: check_files(load_from(shelf, number)))
 
@@ -103,9 +139,10 @@ def check_files(sequence: Sequence) -> Sequence:
 
     Raises:
         SequenceBrokenError: a file is missing or of another size, or one of a feed has changed.
+        RowsRemovedError: its rows are no longer kept.
     """
     for landed in sequence.files:
-        _check_file(sequence.folder, landed)
+        _check_file(sequence.path(landed), landed)
     for file in sequence.referenced:
         file.check()
     return sequence
@@ -126,7 +163,9 @@ def load_from(shelf: Path, number: int) -> Sequence:
     Raises:
         SequenceBrokenError: there is none, or it cannot be read.
     """
-    return _manifest(shelf / f"{number:08}")
+    # A segment goes before folders of their own: those are removed when it has stood for a while.
+    segment = segment_of(shelf, number)
+    return _manifest(shelf / f"{number:08}") if segment is None else segment.sequence(number)
 
 
 def _first_whole(landing: Path, number: int, read: Callable[[Path], Sequence]) -> Sequence:
@@ -160,26 +199,35 @@ def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another tim
     return from_told(folder, said)
 
 
-def _check_file(folder: Path, landed: LandedFile) -> None:
-    path = folder / landed.file
+def _check_file(path: Path, landed: LandedFile) -> None:
     if not path.exists():
-        raise SequenceBrokenError(str(folder), f"no {landed.file}, which its manifest names")
+        raise SequenceBrokenError(str(path.parent), f"no {landed.file}, which its manifest names")
     if path.stat().st_size != landed.size:
         problem = f"a {landed.file} of {path.stat().st_size} bytes, not the {landed.size} of its manifest"
-        raise SequenceBrokenError(str(folder), problem)
+        raise SequenceBrokenError(str(path.parent), problem)
 
 
 def verify(sequence: Sequence) -> None:
     """Read a sequence's files and see that they hold the very bytes that landed.
 
+    A segment's are read once a process, as long as their size and times stay what they are.
+
     Raises:
         SequenceBrokenError: one does not.
+        RowsRemovedError: they are no longer kept.
     """
     for landed in sequence.files:
-        if file_digest(sequence.folder / landed.file) != landed.sha256:
+        if _digest(sequence.path(landed)) != landed.sha256:
             raise SequenceBrokenError(str(sequence.folder), f"a {landed.file} with other bytes than landed")
     for file in sequence.referenced:
         file.verify()
+
+
+def _digest(path: Path) -> str:
+    if not is_segment(path.parent):
+        return file_digest(path)
+    seen = path.stat()
+    return digest_of(str(path), seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
 def new_folder(landing: Path, number: int) -> Path:
@@ -191,8 +239,8 @@ def new_folder(landing: Path, number: int) -> Path:
         SequenceBrokenError: the sequence is closed already.
     """
     folder = landing / f"{number:08}"
-    if (folder / MANIFEST).exists():
-        raise SequenceBrokenError(str(folder), "a manifest already")
+    if closed_in(landing, number):
+        raise SequenceBrokenError(str(sequence_folder(landing, number)), "a manifest already")
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -212,28 +260,6 @@ def close_sequence(sequence: Sequence) -> None:
     sync_folder(sequence.folder.parent)
 
 
-def close_copy(sequence: Sequence, shelf: Path) -> None:
-    """Copy a closed sequence into another folder of sequences, the manifest last; one that is closed there stays.
-
-    Safe because bytes are hashed as they are copied: damage is never copied.
-
-    Raises:
-        SequenceBrokenError: a file does not hold the bytes that landed.
-        OSError: one of the two storages does not do its part.
-    """
-    if closed_in(shelf, sequence.id):
-        return
-    folder = new_folder(shelf, sequence.id)
-    for landed in sequence.files:
-        _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
-    draft = folder / f"{MANIFEST}.draft"
-    shutil.copyfile(sequence.folder / MANIFEST, draft)
-    _sync(draft)
-    name_once(draft, folder / MANIFEST)
-    sync_folder(folder)
-    sync_folder(shelf)
-
-
 def name_once(draft: Path, path: Path) -> None:
     """Give a manifest its name, unless another has it: the first one decides, also against who was overtaken."""
     try:
@@ -247,23 +273,6 @@ def name_once(draft: Path, path: Path) -> None:
         draft.rename(path)
     else:
         draft.unlink()
-
-
-def _copy_file(source: Path, target: Path, sha256: str) -> None:
-    digest = hashlib.sha256()
-    with source.open("rb") as read, target.open("wb") as written:
-        while block := read.read(COPIED):
-            digest.update(block)
-            written.write(block)
-        written.flush()
-        os.fsync(written.fileno())
-    if digest.hexdigest() != sha256:
-        raise SequenceBrokenError(str(source.parent), f"a {source.name} with other bytes than landed")
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

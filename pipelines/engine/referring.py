@@ -24,6 +24,7 @@ from pipelines.engine.landing_errors import ReferenceTypeError
 from pipelines.engine.references import Reference, ReferencedRows, digest_of
 from pipelines.engine.stamping import kind_of
 from pipelines.flows.model import FeedSpec, Source
+from pipelines.flows.region import PUNCTUATION
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
 
 if TYPE_CHECKING:
@@ -214,8 +215,11 @@ class _Looking:
                 raise MustCopyError(f"a time in `{name}` of {footer.path} cannot be read")
         if self._source.edge is not None:
             said = self._column(footer, group, self._source.edge)
-            if kind_of(self._source, pa.table({self._source.edge: said})).null_count:
+            kinds = kind_of(self._source, pa.table({self._source.edge: said}))
+            if kinds.null_count:
                 raise MustCopyError(f"a row of {footer.path} does not say in `{self._source.edge}` what it is")
+            if pc.any(pc.equal(kinds, PUNCTUATION)).as_py():
+                raise MustCopyError(f"a row of {footer.path} is a window punctuation, which stands in the ledger")
 
     def _bounds(self, footer: Footer, group: int, name: str) -> Bounds:
         kind = self._recording.schema.field(name).type

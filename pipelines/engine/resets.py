@@ -56,12 +56,13 @@ class WayBack:
         return max((self.sequence, *(row.upto for row in self.superseded)))
 
 
-def way_back(state: LogState, target: int) -> WayBack:
+def way_back(state: LogState, target: int, beginning: int | None = None) -> WayBack:
     """Find the way back to a state; a reset stands for the state that it went back to.
 
     Args:
         state: the log.
         target: number of a commit that readers see, or `BEGINNING`.
+        beginning: where a run begins that never began a commit, in ticks, where somebody knows.
 
     Raises:
         NoStateError: the run has no such commit, or readers do not see it.
@@ -76,9 +77,8 @@ def way_back(state: LogState, target: int) -> WayBack:
     if sealed:
         raise SealedIntervalError(target, sealed[-1].commit, *sealed[-1].span)
     ground = rows[place] if place >= 0 else None
-    return WayBack(
-        ground=ground, superseded=superseded, start=ground.span.end if ground else _beginning(state, superseded)
-    )
+    start = ground.span.end if ground else _beginning(state, superseded, beginning)
+    return WayBack(ground=ground, superseded=superseded, start=start)
 
 
 def place_of(state: LogState, number: int) -> int:
@@ -97,11 +97,13 @@ def place_of(state: LogState, number: int) -> int:
     return bisect_left(state.in_order, by_span(row), key=by_span)
 
 
-def _beginning(state: LogState, seen: tuple[Entry, ...]) -> int:
+def _beginning(state: LogState, seen: tuple[Entry, ...], known: int | None) -> int:
     """Give where a run begins that has no interval: with the first epoch that anybody saw, or ever began."""
     if seen and seen[0].kind is CommitKind.ADOPT:
         raise NoStateError(BEGINNING, f"is no state of a run that begins with a carry it took over ({seen[0].commit})")
     epochs = seen or tuple(row for row in state.commits.values() if row.kind is CommitKind.EPOCH)
+    if not epochs and known is not None:
+        return known
     if not epochs:
         raise NoStateError(BEGINNING, "is where this run stands: nothing was ever streamed")
     return min(row.span.start for row in epochs)

@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,12 +15,14 @@ from pipelines.engine import references
 from pipelines.engine.columns import instant_text, instant_tick
 from pipelines.engine.content import ContentHash
 from pipelines.engine.known_files import FileFate, FileLanded
+from pipelines.engine.landing_errors import RowsRemovedError
+from pipelines.engine.packed import opened
 from pipelines.engine.positions import Position
 from pipelines.engine.references import ReferencedRows
-from pipelines.engine.stamping import LANDED_LEDGER
+from pipelines.engine.stamping import LANDED_LEDGER, landed_row_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from pipelines.engine.references import Reference
@@ -56,6 +58,13 @@ class LandedFile:
     sha256: str
     content: ContentHash | None
     """None where rows lie in files of the feed, which are known by their bytes."""
+    first_group: int | None = None
+    """Its first row group in the file of a segment, which holds other sequences too; None in a file of its own."""
+
+    @property
+    def stored(self) -> ContentHash | None:
+        """Give the content hash of all columns that its file has."""
+        return self.content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +90,37 @@ class LandedSource(LandedFile):
     """The rows, where they lie in files of the feed; there are no row groups then."""
     copied: str = ""
     """Why rows that were to be landed by reference were copied."""
+    added: tuple[tuple[str, str], ...] = ()
+    """Name and kind of each column that rows brought and nobody declared; those with values stand in the file too."""
+    whole: ContentHash | None = None
+    """Of the rows with these columns; None where the file has none of them, and `content` is all that it holds."""
+    punctuations: int = 0
+    """How many window punctuations came; each is a line of the ledger."""
+
+    @property
+    def stored(self) -> ContentHash | None:
+        """Give the content hash of all columns that its file has."""
+        return self.content if self.whole is None else self.whole
+
+    def groups(self, wanted: Callable[[int], bool]) -> tuple[int, ...]:
+        """Number the row groups, in its file, of the buckets that are wanted."""
+        numbered = enumerate(self.row_groups, self.first_group or 0)
+        return tuple(at for at, group in numbered if wanted(group.bucket))
 
 
 Piece = tuple[str, tuple[int, ...]] | ReferencedRows
 """A file with some of its row groups, or the rows of a sequence that lie in files of the feed."""
 Chain = tuple[Piece, ...]
 """Pieces whose rows are in order from the first to the last."""
+
+
+class Removed(NamedTuple):
+    """That rows are no longer kept."""
+
+    at: int
+    """When they were removed, wall time in ticks."""
+    keep: int
+    """How long the environment wanted rows kept, in ticks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,30 +141,50 @@ class Sequence:
     ledger: LandedFile
     final: int | None = None
     """Arrival of the final punctuation, in ticks; None where the stream goes on."""
+    removed: Removed | None = None
+    """Set where its own rows and ledger lines are no longer kept."""
+
+    def path(self, landed: LandedFile) -> Path:
+        """Give where a file of its own lies.
+
+        Raises:
+            RowsRemovedError: it is no longer kept.
+        """
+        if self.removed is not None:
+            raise RowsRemovedError(str(self.folder), self.id, *self.removed)
+        return self.folder / landed.file
 
     def inputs(self, source: str, bucket: int) -> list[Chain]:
         """Give what holds the rows of a bucket of a source, a chain of one piece; none where it has no rows."""
         landed = self.sources[source]
         if landed.referenced is not None:
             return [(landed.referenced,)] if bucket == 0 else []
-        groups = tuple(at for at, group in enumerate(landed.row_groups) if group.bucket == bucket)
-        return [((str(self.folder / landed.file), groups),)] if groups else []
+        groups = landed.groups(lambda of: of == bucket)
+        return [((str(self.path(landed)), groups),)] if groups else []
 
-    def open(self, source: str, buckets: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def open(
+        self, source: str, buckets: Collection[int] | None = None, *, others: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Read a source's rows bucket by bucket, each in the order (arrival, place).
 
         Args:
             source: its name.
             buckets: which; None for all.
+            others: give the columns that nobody declared, too.
         """
         landed = self.sources[source]
         if landed.referenced is not None and (buckets is None or 0 in buckets):
             yield from chain.from_iterable(block.to_batches() for block in landed.referenced.blocks())
-        wanted = [at for at, group in enumerate(landed.row_groups) if buckets is None or group.bucket in buckets]
+        wanted = landed.groups(lambda of: buckets is None or of in buckets)
         if not wanted:
             return
-        with pq.ParquetFile(self.folder / landed.file, page_checksum_verification=True) as file:
-            yield from file.iter_batches(row_groups=wanted)
+        with opened(self.path(landed)) as file:
+            rows = file.iter_batches(row_groups=list(wanted))
+            if others or not landed.added:
+                yield from rows
+                return
+            declared = landed_row_schema(self.payload(source)).names
+            yield from (batch.select(declared) for batch in rows)
 
     def payload(self, source: str) -> pa.Schema:
         """Give the payload columns with which a source landed; no file is opened."""
@@ -140,7 +194,16 @@ class Sequence:
         """Read what the landing had to tell of rows and files; an empty table where it was nothing."""
         if self.ledger.file == NO_FILE:
             return LANDED_LEDGER.empty_table()
-        return pq.read_table(self.folder / self.ledger.file, schema=LANDED_LEDGER)
+        path, group = self.path(self.ledger), self.ledger.first_group
+        if group is None:
+            return pq.read_table(path, schema=LANDED_LEDGER)
+        with opened(path) as file:
+            return file.read_row_group(group)
+
+    @property
+    def punctuations(self) -> int:
+        """Count the window punctuations of all sources."""
+        return sum(landed.punctuations for landed in self.sources.values())
 
     @property
     def files(self) -> tuple[LandedFile, ...]:
@@ -188,6 +251,7 @@ def _file_told(landed: LandedFile) -> dict[str, Any]:
         "bytes": landed.size,
         "sha256": landed.sha256,
         "content": None if landed.content is None else landed.content.text,
+        **({} if landed.first_group is None else {"first_group": landed.first_group}),
     }
 
 
@@ -213,6 +277,9 @@ def _source_told(landed: LandedSource) -> dict[str, Any]:
         **({"positions": [position._asdict() for position in landed.positions]} if landed.positions else {}),
         "referenced": None if landed.referenced is None else references.told(landed.referenced),
         "copied": landed.copied,
+        **({"added": [list(column) for column in landed.added]} if landed.added else {}),
+        **({"whole": landed.whole.text} if landed.whole is not None else {}),
+        **({"punctuations": landed.punctuations} if landed.punctuations else {}),
     }
 
 
@@ -250,6 +317,7 @@ def _file(said: dict[str, Any]) -> dict[str, Any]:
         "size": said["bytes"],
         "sha256": said["sha256"],
         "content": None if said["content"] is None else ContentHash.from_text(said["content"]),
+        "first_group": said.get("first_group"),
     }
 
 
@@ -272,6 +340,9 @@ def _source(name: str, said: dict[str, Any]) -> LandedSource:
         positions=tuple(Position(**each) for each in said.get("positions", ())),
         referenced=None if referenced is None else references.from_told(name, referenced),
         copied=said.get("copied", ""),
+        added=tuple((name, kind) for name, kind in said.get("added", ())),
+        whole=ContentHash.from_text(said["whole"]) if "whole" in said else None,
+        punctuations=said.get("punctuations", 0),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.clock import wall_now
 from pipelines.engine.columns import instant_text
 from pipelines.engine.file_rows import DROPPED, NOTED
-from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload
+from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload, terms_of
 from pipelines.engine.receiver import Receiver
 from pipelines.engine.segments import Event
 from pipelines.engine.source_state import write_state
@@ -140,13 +140,13 @@ class SocketFeed:
         spool = self._opened(known)
         reading = _Reading(self.source, self._columns, known, min(LINE_BYTES, self.source.feed.max_bytes), limit_rows)
         spool.release(reading.offset, reading.number)
-        gaps, self._until = spool.gaps(self._until), end
+        gaps = spool.gaps(self._until)
         for part in spool.parts(reading.offset, reading.number):
             if not reading.take(part):
                 break
         left = spool.end - reading.offset if reading.is_full else 0
         self._write_state()
-        return arrived_rows(
+        arrived = arrived_rows(
             self.source,
             self.schema,
             reading.gathered,
@@ -155,6 +155,8 @@ class SocketFeed:
             blind=gaps,
             left=left,
         )
+        self._until = end
+        return arrived
 
 
 class _Reading:
@@ -162,7 +164,7 @@ class _Reading:
 
     def __init__(self, source: Source, columns: pa.Schema, known: Known, longest: int, limit_rows: int | None) -> None:
         self.offset, self.number = known.ends.get(BYTES, 0), known.ends.get(SEGMENTS, 0)
-        self.gathered = Gathered(columns)
+        self.gathered = Gathered(columns, terms_of(source))
         self.is_full = False
         self._source, self._columns, self._longest, self._limit = source, columns, longest, limit_rows
         self._inside = known.ends.get(INSIDE, 0)
@@ -252,6 +254,6 @@ class _Reading:
         there = [at for at, line in enumerate(lines) if line.strip()]
         body = [lines[at] for at in there]
         if body:
-            came = read_texts(self._source.name, body, self._columns, self._source.feed)
+            came = read_texts(self._source.name, body, self._columns, self._source.feed, self.gathered.terms)
             self.gathered.add(came, lambda number: f"byte {starts[there[number - 1]]} of the spool")
         self.offset = starts[-1]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from pipelines.engine import drains
 from pipelines.engine.clock import SimulatedClock, WallClock
 from pipelines.engine.manifests import is_closed
 
@@ -93,7 +94,7 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         """Look at the landing that the options name."""
         self._landing, self._after = Path(options["landing"]), int(options["after"])
-        self._most = int(options["most"])
+        self._most, self._drains = int(options["most"]), drains.read(options, self._landing)
         self._known, self._target = self._after, ALL
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -105,12 +106,14 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._most)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Give the last closed sequence, or as far as the limit allows."""
+        """Give the last closed sequence, or as far as the limit allows; where the region says when it drains, that."""
         begun = int(start[self.name])
         most = self._most if isinstance(limit, ReadAllAvailable) else min(self._most, limit.max_rows)  # type: ignore[attr-defined]
         self._known = max(self._known, begun)
         while self._known < self._target and is_closed(self._landing, self._known + 1):
             self._known += 1
+        if self._drains is not None:
+            return {self.name: self._drains.next(begun, self._known)}
         return {self.name: min(self._known, begun + most)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -19,6 +19,7 @@ from pipelines.engine.csv_feed import UNREADABLE
 from pipelines.engine.file_rows import DROPPED, NOTED
 from pipelines.engine.inputs import order_of
 from pipelines.engine.keys import bucket_of, canonical_keys
+from pipelines.flows.region import PUNCTUATION
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Stamped(NamedTuple):
     """STAMPS and the payload, in the order (arrival, place)."""
     ledger: pa.Table
     """LANDED_LEDGER, in the order (landed_at, landed_place)."""
+    punctuations: int = 0
+    """How many window punctuations came; each has a line `noted` in the ledger, and no row."""
 
 
 def landed_row_schema(payload: pa.Schema) -> pa.Schema:
@@ -104,6 +107,8 @@ def stamp_arrivals(source: Source, rows: pa.Table, numbers: Longs, instant: int,
 
 
 def _judged(source: Source, stamped: pa.Table, others: pa.Table) -> Stamped:
+    marks = _is_punctuation(source, stamped)
+    marked, stamped = _those(stamped, marks), _those(stamped, ~marks)
     keyless = _any_null(stamped, source.key)
     edgeless = _any_null(stamped, ("kind",)) & ~keyless
     kept = _those(stamped, ~(keyless | edgeless))
@@ -113,8 +118,16 @@ def _judged(source: Source, stamped: pa.Table, others: pa.Table) -> Stamped:
         _lines(source, _as_landed(_those(stamped, keyless)), "null_key", DROPPED),
         _lines(source, _as_landed(_those(stamped, edgeless)), "unknown_edge", DROPPED),
         _lines(source, _as_landed(noted), "unreadable_time", NOTED),
+        _lines(source, _as_landed(marked), PUNCTUATION, NOTED),
     )
-    return Stamped(kept.drop_columns([UNREADABLE]), _in_order(pa.concat_tables(lines)))
+    return Stamped(kept.drop_columns([UNREADABLE]), _in_order(pa.concat_tables(lines)), marked.num_rows)
+
+
+def _is_punctuation(source: Source, stamped: pa.Table) -> Mask:
+    if source.edge is None:
+        return np.zeros(stamped.num_rows, dtype=bool)
+    said = pc.fill_null(pc.equal(stamped["kind"], PUNCTUATION), False)  # noqa: FBT003 - a value
+    return np.asarray(said.combine_chunks())
 
 
 def _those(rows: pa.Table, mask: Mask) -> pa.Table:
@@ -175,7 +188,7 @@ def kind_of(source: Source, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
     if source.edge is None:
         return pa.repeat("data", rows.num_rows)
     said = rows[source.edge].cast(pa.string())
-    words = ["start", "end", "cti"] if source.shape is Shape.EDGE else ["data", "cti"]
+    words = [*(["start", "end"] if source.shape is Shape.EDGE else ["data"]), "cti", PUNCTUATION]
     known = pc.is_in(said, pa.array(words))
     return pc.if_else(known, said, pa.scalar(None, pa.string()))
 

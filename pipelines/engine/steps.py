@@ -197,7 +197,14 @@ def idle(state: LogState, number: int, span: Span, *, sequences: Sequence[int], 
     return replace(begun, state=State.PUBLISHED, plan=None, fingerprint=None, counts=counts, carry_hash=carry)
 
 
-def reset(state: LogState, number: int, target: int, *, detail: Mapping[str, object] = NOTHING) -> Entry:
+def reset(
+    state: LogState,
+    number: int,
+    target: int,
+    *,
+    detail: Mapping[str, object] = NOTHING,
+    beginning: int | None = None,
+) -> Entry:
     """Go back to a published state in one row: it supersedes all that came behind, and the next epoch begins from it.
 
     The row spans nothing; carry and last sequence are those of the state.
@@ -207,6 +214,7 @@ def reset(state: LogState, number: int, target: int, *, detail: Mapping[str, obj
         number: the next commit number.
         target: number of the state, or `START_OF_RUN`.
         detail: what else is to be known.
+        beginning: where the landing of a run begins that never began a commit, in ticks.
 
     Raises:
         PendingCommitError: a commit is open; it is to be given up first.
@@ -216,7 +224,7 @@ def reset(state: LogState, number: int, target: int, *, detail: Mapping[str, obj
     if state.pending:
         raise PendingCommitError(state.pending.commit, state.pending.state)
     _require(number, State.PUBLISHED, "number", state.next_number, number)
-    way = way_back(state, target)
+    way = way_back(state, target, beginning)
     return Entry(
         commit=number,
         state=State.PUBLISHED,

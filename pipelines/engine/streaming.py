@@ -11,6 +11,7 @@ import shutil
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.engine.spark_sources import CLOCK, SEQUENCES, register
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINTS = "checkpoints"
+FLOW = "flow"
+"""Name of the query that runs the flow."""
 STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
 
 
@@ -258,6 +261,7 @@ def flow_query(  # noqa: PLR0913 - what a query is made of
     advance: Callable[[int, int], object],
     gate: Gate,
     since: int = 0,
+    drains: Mapping[str, str] = MappingProxyType({}),
 ) -> LiveQuery:
     """Give the query that runs the flow over closed sequences.
 
@@ -270,6 +274,7 @@ def flow_query(  # noqa: PLR0913 - what a query is made of
         advance: runs one epoch over the sequences after one id up to another.
         gate: through which epochs go.
         since: number of the run's newest reset, 0 for none: what was planned before it counts no more.
+        drains: what `drains.spelled` gave, where the region says when it drains; `most` bounds nothing then.
     """
-    options = {"landing": str(landing), "after": str(after), "most": str(most)}
-    return LiveQuery(spark, "flow", SEQUENCES, options, root, advance, gate, since)
+    options = {"landing": str(landing), "after": str(after), "most": str(most), **drains}
+    return LiveQuery(spark, FLOW, SEQUENCES, options, root, advance, gate, since)

@@ -61,7 +61,8 @@ class SchemaChangedError(TableError):
         """Say it in one sentence."""
         return (
             f"{self.table} must keep its columns ({self.stands}); the flow now writes others ({self.came}): "
-            "give the changed flow a run of its own"
+            "give the changed flow a run of its own (--run NAME), or play into one what this one took in "
+            "(pulseline replay FLOW --run RUN --into NAME)"
         )
 
 

@@ -26,6 +26,7 @@ from pipelines.engine.columns import NOT_HASHED, kinds, stream_schema, ticks, wi
 from pipelines.engine.content import ContentHash, content_hash
 from pipelines.engine.history import START_OF_RUN, CarryLine
 from pipelines.engine.inputs import OrderedInput, row_groups, windows
+from pipelines.engine.landed_columns import read_as
 from pipelines.engine.link import landed_as_stream
 from pipelines.engine.payload import output_payload
 from pipelines.engine.readers import Carry, carry_on, taken_up
@@ -350,7 +351,9 @@ class _Work:
 
         def blocks(pieces: Chain) -> Iterator[pa.Table]:
             for block in chain.from_iterable(map(opened, pieces)):
-                rows = landed_as_stream(block, payload) if landed else block.cast(stream_schema(payload))
+                rows = (
+                    landed_as_stream(read_as(block, payload), payload) if landed else block.cast(stream_schema(payload))
+                )
                 yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
 
         readers = [blocks(files) for files in given.readers]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipelines.engine.csv_rows import read_csv_records
-from pipelines.engine.file_rows import DROPPED, FileRows, Line, with_unreadable
+from pipelines.engine.file_rows import DROPPED, FileRows, Line, Terms, with_unreadable
 from pipelines.engine.json_rows import read_objects
 from pipelines.engine.landing_errors import FeedUnreadableError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import FeedSpec
 
 
-def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec) -> FileRows:
+def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
     """Read JSON objects or CSV records that have no header.
 
     Args:
@@ -24,27 +25,25 @@ def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec)
         body: the texts; none is blank.
         schema: the declared columns, for CSV in the records' order.
         spec: format and, for CSV, delimiter and nulls; timezone of times that carry none.
+        terms: what becomes of columns that are not the declared ones.
     """
     if spec.format == "json":
-        return read_objects(body, schema, spec.timezone)
-    return _halved(where, body, schema, spec)
+        return read_objects(body, schema, spec.timezone, terms)
+    return _halved(where, body, schema, spec, terms)
 
 
-def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec) -> FileRows:
+def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
     """Read records; where one of them spoils the others, find it by halves."""
     try:
-        return read_csv_records(where, schema.names, body, schema, spec)
+        return read_csv_records(where, schema.names, body, schema, spec, terms)
     except FeedUnreadableError as error:
         if len(body) == 1:
             line = Line(number=1, reason="unreadable_row", action=DROPPED, raw=body[0], problem=error.problem)
             nothing = np.zeros(0, dtype=np.int64)
             return FileRows(rows=with_unreadable(schema).empty_table(), numbers=nothing, count=1, lines=(line,))
     half = len(body) // 2
-    first, rest = (_halved(where, part, schema, spec) for part in (body[:half], body[half:]))
-    moved = tuple(
-        Line(number=line.number + half, reason=line.reason, action=line.action, raw=line.raw, problem=line.problem)
-        for line in rest.lines
-    )
+    first, rest = (_halved(where, part, schema, spec, terms) for part in (body[:half], body[half:]))
+    moved = tuple(replace(line, number=line.number + half) for line in rest.lines)
     return FileRows(
         rows=pa.concat_tables([first.rows, rest.rows]),
         numbers=np.concatenate([first.numbers, rest.numbers + half]),

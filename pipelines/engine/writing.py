@@ -30,7 +30,7 @@ MANY = 65_536
 """Rows from which on a row group, and a thread, is worth its while."""
 
 
-def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.ParquetWriter:
+def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool, statistics: bool = True) -> pq.ParquetWriter:
     """Open a Parquet file for rows in order: whole numbers and times as differences, the rest compressed.
 
     Differences of neighbours are small where rows are in order, and packing them costs less than a compressor does.
@@ -39,6 +39,7 @@ def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.Parq
         path: of the file.
         schema: of its rows.
         store_schema: keep what only Arrow knows of the types, for whoever must get them back exactly.
+        statistics: say of each row group between what its values lie; of many small ones that is half of a file.
     """
     paths = Counter(path for field in schema for path in _leaves(field.name, field.type))
     # A column may be called what a part of a struct is: to Parquet they are one path, so neither is packed.
@@ -54,6 +55,7 @@ def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool) -> pq.Parq
         use_dictionary=alike,
         column_encoding=dict.fromkeys(stepping, "DELTA_BINARY_PACKED"),
         store_schema=store_schema,
+        write_statistics=statistics,
         # A bit that changes between the look at a file's hash and its reading is found where it is read.
         write_page_checksum=True,
     )

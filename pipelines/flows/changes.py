@@ -8,6 +8,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pipelines.flows import model
 from pipelines.flows.durations import spell
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ STANDS: Mapping[str, frozenset[str]] = MappingProxyType(
 Others change what is remembered: a timer that is due at a multiple of one interval is no multiple of another."""
 TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift"})
 """Settings that are spans of time."""
-SILENT = frozenset({"about", "landing", "buffers", "advancing"})
+SILENT = model.SILENT | {"buffers", "advancing"}
 """What changes no row."""
 LIMITS = frozenset({"max_held", "max_open"})
 """Settings that only say when a run stops."""

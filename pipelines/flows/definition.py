@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Any
 
 from pipelines.flows.errors import DefinitionError
-from pipelines.flows.model import Definition, FeedSpec, Flow, Placing, Ports, Source, Start, Stream
+from pipelines.flows.model import Definition, FeedSpec, Flow, Missing, Placing, Ports, Retyped, Source, Start, Stream
 from pipelines.flows.policies import enum_of, new_policy
+from pipelines.operators.replay import ReplayPolicy, Trigger
 from pipelines.operators.rows import PolicyError, Shape
 
 CHOICES = ("shape", "late", "late_end", "at_end")
@@ -36,14 +37,19 @@ def read(definition: Definition) -> Flow:
     try:
         sources = [_source(part) for part in definition["sources"]]
         streams = [_stream(part) for part in definition["streams"]]
-        rest = {name: part for name, part in definition.items() if name not in {"sources", "streams"}}
+        rest = {name: part for name, part in definition.items() if name not in {"sources", "streams", "region"}}
         return Flow(
             **rest,
+            region=_region(definition.get("region")),
             sources={source.name: source for source in sources},
             streams={stream.name: stream for stream in streams},
         )
     except (KeyError, TypeError, AttributeError, PolicyError) as problem:
         raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
+
+
+def _region(parts: Definition | None) -> ReplayPolicy | None:
+    return None if parts is None else ReplayPolicy(**parts | {"trigger": Trigger[parts["trigger"].upper()]})
 
 
 def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclass
@@ -73,7 +79,10 @@ def _feed(parts: Definition) -> FeedSpec:
     # Definitions older than these settings do not have them.
     landing = Placing[parts.get("landing", Placing.COPY.name).upper()]
     start = Start[parts.get("start", Start.EARLIEST.name).upper()]
-    return FeedSpec(**_tuples(parts) | {"landing": landing, "start": start})
+    missing = parts.get("missing") and Missing[parts["missing"].upper()]
+    retyped = Retyped[parts.get("retyped", Retyped.LEDGER.name).upper()]
+    choices = {"landing": landing, "start": start, "missing": missing, "retyped": retyped}
+    return FeedSpec(**_tuples(parts) | choices)
 
 
 def _stream(parts: Definition) -> Stream:

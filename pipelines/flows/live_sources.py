@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import LIVE_KINDS, SPOOL_BYTES, Start
+from pipelines.flows.model import LIVE_KINDS, SPOOL_BYTES, Missing, Retyped, Start
 
 if TYPE_CHECKING:
     from pipelines.flows.section import Section
@@ -96,3 +96,22 @@ def read_max_bytes(feed: Section) -> int:
     if wanted < LEAST_BYTES:
         raise feed.wrong("max_bytes", f"`max_bytes: {wanted}`", f"at least {LEAST_BYTES:_}, the bytes of a few lines")
     return wanted
+
+
+def read_missing(feed: Section, kind: str) -> Missing | None:
+    """Give what becomes of rows that lack a declared column; None where the flow leaves it to the format.
+
+    Raises:
+        FlowError: nothing that comes could be seen to lack one: records of CSV without a header.
+    """
+    if not feed.has("missing"):
+        return None
+    if kind != "folder" and feed.text("format", "") == "csv":
+        came = f"`missing` under `{kind}` of CSV, whose records have no header that says what they lack,"
+        raise feed.wrong("missing", came, "it under `format: json`, or under a folder; a record too short is told")
+    return feed.choice("missing", Missing)
+
+
+def read_retyped(feed: Section) -> Retyped:
+    """Give what becomes of rows with a value that is not of its declared type."""
+    return feed.choice("retyped", Retyped, Retyped.LEDGER)

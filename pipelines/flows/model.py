@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipelines.flows.policies import Policy
+    from pipelines.operators.replay import ReplayPolicy
 
 Definition = dict[str, Any]
 """JSON: text, numbers, truth values, null, lists and objects of these."""
@@ -73,6 +74,26 @@ class Start(IntEnum):
     """With the next row that is sent."""
 
 
+class Missing(IntEnum):
+    """What a live feed does with a row, or a file, that lacks a declared column."""
+
+    NULL = 0
+    """It lands, with null there."""
+    LEDGER = 1
+    """It stands in the ledger with its bytes."""
+    STOP = 2
+    """The landing stops before it, and names it."""
+
+
+class Retyped(IntEnum):
+    """What a live feed does with a row, or a file, that has a value which is not of its declared type."""
+
+    LEDGER = 0
+    """It stands in the ledger with its bytes."""
+    STOP = 1
+    """The landing stops before it, and names it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeedSpec:
     """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
@@ -108,6 +129,18 @@ class FeedSpec:
     """Kafka: where a run that has landed nothing begins."""
     max_bytes: int = SPOOL_BYTES
     """Socket: how much may be spooled and not landed; then it is not read from."""
+    missing: Missing | None = None
+    """Live: what becomes of rows that lack a declared column; None is what `lacking` says. These two decide which rows
+    land and not what landed rows mean, so they are no part of what the flow means."""
+    retyped: Retyped = Retyped.LEDGER
+    """Live: what becomes of rows with a value that is not of its declared type."""
+
+    @property
+    def lacking(self) -> Missing:
+        """Say what becomes of what lacks a declared column: a field of JSON is null, a file does not land."""
+        if self.missing is not None:
+            return self.missing
+        return Missing.NULL if self.format == "json" else Missing.LEDGER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,6 +258,8 @@ class Flow:
     """From where on the sources hold rows, in ticks; None where the file does not say. No part of the definition."""
     ends: int | None = field(default=None, compare=False)
     """Up to where, exclusive."""
+    region: ReplayPolicy | None = field(default=None, compare=False)
+    """When a stream drains, that is publishes; None: each epoch is as long as Spark makes it. No part of what it means."""
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
@@ -301,7 +336,7 @@ class Flow:
         return hashlib.sha256(told.encode()).hexdigest()
 
 
-SILENT = frozenset({"about", "landing", "brokers", "start", "max_bytes"})
+SILENT = frozenset({"about", "region", "landing", "brokers", "start", "max_bytes", "missing", "retyped"})
 
 
 def _silent(value: Definition) -> Definition:

@@ -16,6 +16,7 @@ from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
 from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.model import DIVERTED, Clock, Flow, Placing
+from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
 from pipelines.flows.streams import ADVANCING, Draft, advancing, build, draft, known_names
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Source
 
-KEYS = ("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "parameters", "sources", "streams")
+KEYS = ("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "parameters", "sources", "streams")
 LATER = (
     *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
@@ -83,11 +84,13 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         buckets=_buckets(top),
         sources={name: read_source(part, name) for name, part in _parts(top, "sources", "source")},
         streams={},
+        region=read_region(top),
         file=str(path),
         given=MappingProxyType(dict(parameters)),
     )
     _check_clock(top, flow)
     _check_landing(top, flow)
+    check_region(top, flow)
     starts, ends = read_holding(top, flow)
     return top, replace(flow, starts=starts, ends=ends)
 

@@ -149,7 +149,10 @@ class Section:
 
     def _one_of(self, key: str, words: cx.Collection[str]) -> str:
         expected = one_of(words)
-        word = self._word(key, self._value(key, f"`{key}:` with {expected}"), expected)
+        tree = self._value(key, f"`{key}:` with {expected}")
+        # YAML reads the word `null` as nothing, and where it is a word to choose it is meant.
+        is_null = isinstance(tree, Scalar) and tree.kind == "null" and tree.text in words
+        word = "null" if is_null else self._word(key, tree, expected)
         if word not in words:
             raise self.wrong(key, f"`{key}: {word}`", expected, nearest(word, words))
         return word

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import pendulum
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.live_sources import check_place, read_brokers, read_format, read_max_bytes, read_start
+from pipelines.flows.live_sources import (
+    check_place,
+    read_brokers,
+    read_format,
+    read_max_bytes,
+    read_missing,
+    read_retyped,
+    read_start,
+)
 from pipelines.flows.model import LIVE_KINDS, RESERVED, FeedSpec, Placing, Source
 from pipelines.flows.type_names import NESTED, SPELLED, read_type
 from pipelines.operators.rows import Shape
@@ -36,9 +44,9 @@ FILE_KEYS = {
     "parquet": ("parquet", "timezone", "landing"),
     "csv": ("csv", "types", "delimiter", "nulls", "timezone", "landing"),
     "json": ("json", "types", "timezone", "landing"),
-    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone", "landing"),
-    "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "max_bytes"),
-    "kafka": ("kafka", "brokers", "start", "format", "types", "delimiter", "nulls", "timezone"),
+    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "landing"),
+    "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "max_bytes"),
+    "kafka": ("kafka", "brokers", "start", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped"),
 }
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -149,6 +157,8 @@ def _feed(section: Section) -> FeedSpec:
         brokers=read_brokers(inside, kinds[0]),
         start=read_start(inside),
         max_bytes=read_max_bytes(inside),
+        missing=read_missing(inside, kinds[0]),
+        retyped=read_retyped(inside),
     )
 
 

@@ -40,7 +40,8 @@ REASONS = {
     "late_cti": "a CTI that would not move time forward",
     "no_arrival": "never `{arrival}`: no arrival",
     "null_key": "has no key, so no operator can take it",
-    "unknown_edge": "does not say what it is: start, end or cti of an edge, data or cti of a point or an interval",
+    "unknown_edge": "does not say what it is: data (of an edge: start or end), cti or punctuation",
+    "punctuation": "is a window punctuation: a unit of work is complete; it is no row",
     "unreadable_time": "has a time that cannot be read",
     "unreadable_row": "cannot be read; its bytes stand in `raw`",
     "unreadable_file": "is a file that cannot be read; its first bytes stand in `raw`",
@@ -56,6 +57,8 @@ REASONS = {
     "duration_set": "the end of an event whose duration was set when it started",
     "buffers_lost": "sequences that all three buffers lost before a commit covered them; the source is read again",
     "unknown_field": "has a field that nobody declared, which is left out",
+    "new_column": "a column that nobody declared; it landed beside the others, and no stream reads it",
+    "missing_column": "lacks a declared column; its bytes stand in `raw`",
 }
 ACTIONS = {
     "dropped": "stands in the ledger alone",

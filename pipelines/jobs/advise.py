@@ -18,8 +18,10 @@ spare_pandas()
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from pipelines.engine.columns import ORDER_FIELDS, instant_text, kinds, ticks
+from pipelines.engine.compacted import pieces_of, removed_among
 from pipelines.engine.inputs import in_order
 from pipelines.engine.keys import KeyIndex, canonical_keys
 from pipelines.engine.manifests import load_manifest, read_sequence
@@ -39,7 +41,7 @@ from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipelines.flows.model import Stream
     from pipelines.jobs.known import KnownRun
@@ -113,7 +115,7 @@ def advise(wanted: Wanted, tell: Callable[[str], object]) -> None:
     file = _picture_file(wanted.svg)
     if not known.state.published:
         raise WrongUse(known.nothing_yet())
-    span = _span(known, flow, wanted)
+    span = _span(known, flow, wanted, _kept_from(known) if stream.inputs[0] in known.sources else 0)
     delays = Delays(policy, _history(known, flow, stream), *span, final=_final(known, policy))
     if not delays.events:
         raise WrongUse(f"no event of {stream.inputs[0]} arrived in this span, so no delay can be judged by it")
@@ -178,13 +180,24 @@ def _picture_file(svg: str | None) -> Path | None:
     return file
 
 
-def _span(known: KnownRun, flow: Flow, wanted: Wanted) -> tuple[int, int]:
+def _span(known: KnownRun, flow: Flow, wanted: Wanted, kept: int) -> tuple[int, int]:
+    """Give the span that is judged; rows that landed before `kept` are no longer there."""
     rows = known.state.published
     start = rows[0].span.start if wanted.start is None else cut_at(flow, wanted.start, "start")
     end = rows[-1].span.end if wanted.end is None else cut_at(flow, wanted.end, "end")
     if end <= start:
         raise WrongUse(f"--end must be after --start; they are {wanted.start} and {wanted.end}")
-    return max(start, rows[0].span.start), min(end, rows[-1].span.end)
+    return max(start, rows[0].span.start, kept), min(end, rows[-1].span.end)
+
+
+def _kept_from(known: KnownRun) -> int:
+    """Give the instant from which on all landed rows are kept, in ticks; 0 where none were removed."""
+    gone = removed_among(_landing(known), _numbers(known))
+    return max((each.end for each in gone), default=0)
+
+
+def _numbers(known: KnownRun) -> list[int]:
+    return sorted({number for entry in known.state.published for number in entry.sequences})
 
 
 def _final(known: KnownRun, policy: AdvanceTimePolicy) -> int | None:
@@ -227,17 +240,26 @@ def _made(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
 
 
 def _landed(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
-    """Read the rows of a source in the sequences that the published commits were made from."""
-    numbers = sorted({number for entry in known.state.published for number in entry.sequences})
-    read = [read_sequence(_landing(known), number) for number in numbers]
+    """Read the rows of a source in the sequences that the published commits were made from, as far as they are kept."""
+    numbers = _numbers(known)
+    gone = {each.id for each in removed_among(_landing(known), numbers)}
+    read = [read_sequence(_landing(known), number) for number in numbers if number not in gone]
     having = [each for each in read if name in each.sources and each.sources[name].rows]
     if not having:
         return pa.schema([*ORDER_FIELDS, *((column, pa.string()) for column in columns)]).empty_table().select(READ)
-    files = [str(each.folder / each.sources[name].file) for each in having if each.sources[name].file]
-    copied = [ds.dataset(files, format="parquet").to_table(columns=list(columns))] if files else []
+    copied = _copied(pieces_of(having, name), columns)
     referred = [rows for each in having if (rows := each.sources[name].referenced) is not None]
     blocks = (block.select(list(columns)) for rows in referred for block in rows.blocks())
     return pa.concat_tables([*copied, *blocks])
+
+
+def _copied(pieces: Mapping[Path, list[int] | None], columns: Sequence[str]) -> list[pa.Table]:
+    if not pieces:
+        return []
+    parquet, files = ds.ParquetFileFormat(), LocalFileSystem()
+    parts = [parquet.make_fragment(str(path), files, row_groups=groups) for path, groups in pieces.items()]
+    rows = ds.FileSystemDataset(parts, parts[0].physical_schema, parquet, files)
+    return [rows.to_table(columns=list(columns))]
 
 
 def _percent(part: Fraction) -> str:

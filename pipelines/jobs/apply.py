@@ -7,7 +7,7 @@ format of now. What is published stays as it is.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.adopting import Ground, adopt
@@ -15,6 +15,7 @@ from pipelines.engine.arrived import declared
 from pipelines.engine.commits import open_driver
 from pipelines.engine.formats import UPGRADES, UnknownCarryError
 from pipelines.engine.history import CommitKind
+from pipelines.engine.landed_columns import payloads_over
 from pipelines.engine.landing import Landing
 from pipelines.engine.manifests import load_manifest
 from pipelines.engine.plans import carry_format
@@ -168,12 +169,13 @@ def _payloads(root: Path, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Sc
         WrongUse: a source is new or changed, and what waits to be published landed before that.
     """
     landing = landed_path(root)
-    last = load_manifest(landing, tip.upto)
+    last, waiting = load_manifest(landing, tip.upto), last_closed(landing, tip.upto) - tip.upto
     landed = {name: each.declared for name, each in last.sources.items()}
-    found = {name: last.payload(name) for name, source in flow.sources.items() if landed.get(name) == declared(source)}
+    standing = {name: each for name, each in flow.sources.items() if landed.get(name) == declared(each)}
+    behind = [load_manifest(landing, tip.upto + number) for number in range(1, waiting + 1)]
+    found = payloads_over(replace(flow, sources=standing), [*behind, last])
     missing = [name for name in flow.sources if name not in found]
     if missing:
-        waiting = last_closed(landing, tip.upto) - tip.upto
         if waiting:
             raise WrongUse(
                 f"what landed must have every source as the flow says; {waiting} sequences wait to be published that "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from expectations import report
 from pipelines.engine.content import ContentHash
+from pipelines.jobs.given_up import GivenUp
 from pipelines.jobs.parity import CARRY, Certificate, Difference, Way
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def keep_certificate(root: Path, certificate: Certificate) -> None:
         "hashes": [{table: found.text for table, found in hashes.items()} for hashes in certificate.hashes],
         "seconds": certificate.seconds,
         "differences": [asdict(found) for found in certificate.differences],
+        "gaps": [gap._asdict() for gap in certificate.gaps],
     }
     draft = root / f"{FILE}.draft"
     draft.write_text(json.dumps(told, default=str))
@@ -54,6 +56,7 @@ def read_certificate(root: Path) -> Certificate | None:
         hashes=[{table: ContentHash.from_text(text) for table, text in hashes.items()} for hashes in told["hashes"]],
         seconds=told["seconds"],
         differences=[Difference(**found) for found in told["differences"]],
+        gaps=tuple(GivenUp(**gap) for gap in told.get("gaps", ())),
     )
 
 
@@ -89,4 +92,5 @@ def _told(made: Certificate) -> report.Certificate:
             )
             for found in made.differences
         ),
+        gaps=tuple(map(str, made.gaps)),
     )

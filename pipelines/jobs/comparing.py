@@ -11,7 +11,8 @@ from pipelines.engine.entries import LEDGER
 from pipelines.engine.plans import planned
 from pipelines.flows.changes import Fate, changes
 from pipelines.jobs.differing import NAMED, Spread, spread
-from pipelines.jobs.parity import CARRY, Certificate, Way, carry_hash, differences, rows_between
+from pipelines.jobs.given_up import given_up
+from pipelines.jobs.parity import CARRY, Certificate, Way, carry_hash, differences, gap_lines, rows_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,8 @@ def compare(recording: Recording, flow: Flow, root: Path) -> Compared:
         Way(name="recorded", engine="", cut="as it was", buckets=older.buckets, run=recording.known.run),
         Way(name="replayed", engine="", cut="epoch by epoch", buckets=flow.buckets, run=root.name),
     ]
-    certificate = Certificate(flow=flow.name, start=start, end=end, tables=tables, ways=ways, hashes=hashes)
+    gaps = given_up(recording.known.root)
+    certificate = Certificate(flow=flow.name, start=start, end=end, tables=tables, ways=ways, hashes=hashes, gaps=gaps)
     certificate.differences += differences(certificate, flow, roots, 1)
     row = planned(recording.known.state, recording.entries[-1].commit)
     newer = row is not None and row.fingerprint != older.fingerprint()
@@ -126,6 +128,7 @@ def lines_of(compared: Compared, show: str) -> list[str]:
     for found in certificate.differences:
         lines += _difference_lines(compared, found)
     lines += [f"{each.stream} is {each.fate}, so there is nothing to compare it with" for each in _alone(compared)]
+    lines += gap_lines(certificate)
     if compared.same:
         return [*lines, f"same: both runs have the same rows of every table, byte for byte; to look at them: {show}"]
     return [*lines, f"DIFFERENT: see above; to look at the rows: {show}"]
@@ -170,6 +173,7 @@ def facts_of(compared: Compared) -> dict[str, Any]:
         "start": instant_text(certificate.start),
         "end": instant_text(certificate.end),
         "same": compared.same,
+        "gaps": [{"run": gap.run, "first": gap.first, "last": gap.last} for gap in certificate.gaps],
         "tables": {
             table: {
                 "recorded": recorded_hashes[table].text,

@@ -11,7 +11,9 @@ import sys
 import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -26,15 +28,20 @@ from pipelines.flows.model import FeedSpec
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.cases import CASES, KEY, NotBuilt, Prepared
 from pipelines.jobs.engines import engine_named
+from pipelines.jobs.live_region import LiveRegion
 from pipelines.jobs.readings import stream_readings
 from pipelines.jobs.replay_cases import REPLAYS, replayed
+from pipelines.operators.replay import Region
 from pipelines.operators.rows import NULL, PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from pipelines.engine.batch import SparkEngine
     from pipelines.engine.stages import Engine
     from pipelines.flows.model import Source
+    from pipelines.operators.replay import ReplayPolicy
 
 Case = dict[str, Any]
 Row = dict[str, Any]
@@ -65,10 +72,11 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
     """Give one answer for each case, in order."""
     found: dict[int, Row] = {}
     shared: dict[tuple[str, bool], list[tuple[int, Prepared]]] = defaultdict(list)
+    regions: list[tuple[int, Case]] = []
     for number, case in enumerate(cases):
         try:
             if case["operator"] in REPLAYS:
-                found[number] = _replayed(case, engine)
+                regions.append((number, case))
                 continue
             prepared = _prepare(case)
             shared[prepared.flow.fingerprint(), prepared.ends].append((number, prepared))
@@ -76,6 +84,8 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
             found[number] = {"unsupported": str(error)}
         except (PolicyError, FlowsError) as error:
             found[number] = {"error": str(error)}
+    if regions:
+        found |= dict(_regions(regions, engine))
     if shared:
         runner = engine_named("batch" if engine == "stream" else engine)
         if engine == "stream":
@@ -87,10 +97,28 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
     return [{"id": case["id"], **found[number]} for number, case in enumerate(cases)]
 
 
-def _replayed(case: Case, engine: str) -> Row:
-    if engine != "core":
-        return {"unsupported": "replay's cases are items and faults, for the core; on Spark the drill plays faults"}
-    return replayed(case)
+def _regions(cases: list[tuple[int, Case]], engine: str) -> Iterator[tuple[int, Row]]:
+    """Answer the cases of replay: items and faults, which come to a region one by one."""
+    if engine == "batch":
+        yield from (
+            (number, {"unsupported": "a batch has no region: its interval is its drain"}) for number, _ in cases
+        )
+        return
+    spark: SparkEngine | None = None if engine == "core" else engine_named("batch")  # type: ignore[assignment]
+    for number, case in cases:
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                yield number, replayed(case, partial(_region, Path(folder), spark))
+        except NotBuilt as error:
+            yield number, {"unsupported": str(error)}
+    if spark is not None:
+        spark.close()
+
+
+def _region(
+    folder: Path, spark: SparkEngine | None, policy: ReplayPolicy
+) -> AbstractContextManager[Region | LiveRegion]:
+    return nullcontext(Region(policy)) if spark is None else LiveRegion(policy, folder, spark)
 
 
 def _prepare(case: Case) -> Prepared:

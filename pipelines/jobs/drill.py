@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import times
 from pipelines.engine.core import CoreEngine
-from pipelines.engine.depth import numbers_in
 from pipelines.engine.lease import Claim, Holder
+from pipelines.engine.manifests import numbers_in
 from pipelines.engine.places import read_record
 from pipelines.engine.readers import log_state
 from pipelines.engine.tables import TableError, landed_path

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columns import TABLE_INFINITY
+from pipelines.engine.compacted import segment_of
 from pipelines.engine.history import CommitKind, State
-from pipelines.engine.manifests import MANIFEST, is_closed, load_manifest, sequence_folder
+from pipelines.engine.manifests import MANIFEST, closed_ns, is_closed, load_manifest, sequence_folder
 from pipelines.engine.source_state import read_state
 from pipelines.engine.tables import landed_path
 from pipelines.flows.model import LIVE_KINDS
@@ -60,6 +61,7 @@ def live_of(known: KnownRun, now: int) -> Facts | None:
         "clock": clock_of(known),
         "readings": _readings(epochs, tail, newest),
         "backlog": _backlog(tail),
+        "region": known.definition.get("region"),
         "sources": {name: _source(known, name, tail, newest) for name in known.sources},
         "final_at": newest.final,
         "streams": newest_times(epochs, known.tables),
@@ -103,6 +105,9 @@ class Tail:
 
     def _is_deaf(self, number: int) -> bool:
         """See without reading all of a manifest whether it has blind spans: few have any."""
+        segment = segment_of(self.landing, number)
+        if segment is not None:
+            return segment.is_deaf(number)
         return BLIND.search((sequence_folder(self.landing, number) / MANIFEST).read_bytes()) is not None
 
 
@@ -158,7 +163,7 @@ def _readings(epochs: Sequence[Entry], tail: Tail, newest: Landed) -> Facts:
 
 def closed_at(landing: Path, number: int) -> int:
     """Give the wall time at which a sequence was closed, in ticks."""
-    return (sequence_folder(landing, number) / MANIFEST).stat().st_mtime_ns // NANOS_PER_TICK
+    return closed_ns(landing, number) // NANOS_PER_TICK
 
 
 def _backlog(tail: Tail) -> Facts:

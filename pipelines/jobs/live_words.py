@@ -30,6 +30,7 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
     return [
         ("readings", _readings_text(known, live, now)),
         ("backlog", _backlog_text(live["backlog"], now)),
+        *([("region", _region_text(live["region"]))] if live["region"] else []),
         *[
             ("blind", _blind_text(known, name, each["blind"]))
             for name, each in live["sources"].items()
@@ -104,6 +105,13 @@ def _backlog_text(backlog: Facts, now: int) -> str:
         return "nothing: all that landed is published"
     landed = f"{counted(backlog['sequences'], 'sequence')} with {counted(backlog['rows'], 'row')}"
     return f"{landed} landed and not published yet, the oldest {ago(now, backlog['since_at'])}"
+
+
+def _region_text(region: Facts) -> str:
+    if region["period"] is None:
+        return "drains, that is publishes, behind each window punctuation; what landed since waits for the next"
+    period = spoken(region["period"])
+    return f"drains, that is publishes, when a reading lies {period} behind the last state; what landed since waits"
 
 
 def _state_text(name: str, state: Facts, now: int) -> str:

@@ -25,6 +25,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, JobError
+from pipelines.jobs.given_up import GivenUp, given_up
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 
@@ -87,6 +88,8 @@ class Certificate:
     hashes: list[dict[str, ContentHash]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
+    gaps: tuple[GivenUp, ...] = ()
+    """What a run that it speaks for has lost for ever."""
 
     @property
     def equal(self) -> bool:
@@ -148,6 +151,11 @@ def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
         same = certificate.hashes[-1] == certificate.hashes[0]
         tell(f"{way.title}: {certificate.seconds[-1]:.1f} s, {'equal' if same else 'DIFFERENT'}")
         certificate.differences += differences(certificate, flow, roots, number)
+    spoken_for = [
+        trial.settings.root(flow.name),
+        *(root for root, way in zip(roots, certificate.ways, strict=True) if way.run),
+    ]
+    certificate.gaps = tuple(gap for root in dict.fromkeys(spoken_for) for gap in given_up(root))
     return certificate
 
 
@@ -301,6 +309,7 @@ def json_lines(certificate: Certificate) -> list[str]:
                 "rows": hashes[table].rows,
                 "hash": hashes[table].text,
                 "equal": hashes[table] == certificate.hashes[0][table],
+                **({"gaps": [gap._asdict() for gap in certificate.gaps]} if certificate.gaps else {}),
             }
         )
         for way, hashes in zip(certificate.ways, certificate.hashes, strict=True)
@@ -326,4 +335,9 @@ def text_lines(certificate: Certificate) -> list[str]:
         if certificate.equal
         else "DIFFERENT: see the rows above; the first way is the reference"
     )
-    return [*lines, verdict]
+    return [*lines, *gap_lines(certificate), verdict]
+
+
+def gap_lines(certificate: Certificate) -> list[str]:
+    """Say what the runs of a certificate have lost for ever."""
+    return [f"gap: {gap}" for gap in certificate.gaps]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import open_driver
 from pipelines.engine.core import CoreEngine
+from pipelines.engine.drains import replayed_since, spelled
 from pipelines.engine.epochs import EpochRunner, nothing_else
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
@@ -109,7 +110,15 @@ def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final
         runner = runner_of(wanted, driver)
         since = newest_reset(driver.state())
         query = flow_query(
-            spark.session(), wanted.root, wanted.landing, runner.last_sequence(), 1, runner.advance, Gate(), since
+            spark.session(),
+            wanted.root,
+            wanted.landing,
+            runner.last_sequence(),
+            1,
+            runner.advance,
+            Gate(),
+            since,
+            spelled(wanted.flow.region, replayed_since(driver.state(), since)),
         )
         query.start(None)
         query.wait()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.adopting import Ground
 from pipelines.engine.arrived import declared
 from pipelines.engine.history import CommitKind
+from pipelines.engine.landed_columns import payloads_over
 from pipelines.engine.manifests import load_manifest, read_sequence
 from pipelines.engine.plans import definition_of, planned
 from pipelines.engine.refusals import BeforeStatesError
@@ -15,6 +16,7 @@ from pipelines.engine.resets import BEGINNING, newest_state, place_of
 from pipelines.engine.tables import landed_path
 from pipelines.flows.model import Flow
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.kept import require_kept
 from pipelines.jobs.reset import asked_state
 
 if TYPE_CHECKING:
@@ -79,9 +81,10 @@ class Recording:
         return (read_sequence(self.landing, number) for number in self.numbers)
 
     def payloads(self, flow: Flow) -> dict[str, pa.Schema]:
-        """Give the payload of each source as it landed, where the part begins.
+        """Give the payload of each source as the flow reads what landed, where the part begins.
 
         Raises:
+            LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
             WrongUse: a source did not land, or landed otherwise than the flow says now.
         """
         first, last = (load_manifest(self.landing, number) for number in (self.numbers[0], self.numbers[-1]))
@@ -93,7 +96,7 @@ class Recording:
                     f"a replay reads what landed; source {name} landed under another declaration than the flow's now: "
                     "put that back, or run or stream the flow into a run of its own"
                 )
-        return {name: first.payload(name) for name in flow.sources}
+        return payloads_over(flow, (last, first))
 
     def flow_at(self, commit: int) -> Flow | None:
         """Give the flow that the carry at a commit was made by; None where there is none."""
@@ -110,7 +113,7 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
         end: as `start`; None for the newest state.
 
     Raises:
-        WrongUse: nothing lies between the two.
+        WrongUse: nothing lies between the two, or rows of it are no longer kept.
         GridError: one of them is nothing of this kind.
         CommitError: there is no such state.
     """
@@ -129,7 +132,9 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
     ground = rows[first] if first >= 0 else None
     if ground is None and rows[0].kind is CommitKind.ADOPT:
         ground = rows[0]
-    return Recording(known=known, ground=ground, entries=entries)
+    found = Recording(known=known, ground=ground, entries=entries)
+    require_kept(found.landing, state, found.numbers, "--from")
+    return found
 
 
 def _from(known: KnownRun, start: str) -> int:

@@ -20,8 +20,12 @@ from pipelines.operators.rows import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
+    from pipelines.jobs.live_region import LiveRegion
     from pipelines.operators.replay import Output
+
+    AnyRegion = AbstractContextManager[Region | LiveRegion]
 
 Case = dict[str, Any]
 Row = dict[str, Any]
@@ -29,8 +33,12 @@ REPLAYS = ("replay", "replay_sum")
 KNOWN = {"trigger", "period_ms", "hosts", "in_schema", "out_schema"}
 
 
-def replayed(case: Case) -> Row:
-    """Run a case on the core and give what left, or why it was refused or stopped.
+def replayed(case: Case, region_of: Callable[[ReplayPolicy], AnyRegion]) -> Row:
+    """Run a case and give what left, or why it was refused or stopped.
+
+    Args:
+        case: as it stands in its file.
+        region_of: makes the region, of the core or of an engine.
 
     Raises:
         NotBuilt: the case sets or asks for what is not known here.
@@ -39,8 +47,8 @@ def replayed(case: Case) -> Row:
     if unknown:
         raise NotBuilt(f"the setting {', '.join(unknown)}")
     try:
-        region = Region(_policy(case["config"]))
-        left = list(_left(region, case["input"]))
+        with region_of(_policy(case["config"])) as region:
+            left = list(_left(region, case["input"]))
     except (PolicyError, BuffersLostError) as error:
         return {"error": str(error)}
     return {"output": list(_sums(left) if case["operator"] == "replay_sum" else map(_told, left))}
@@ -61,19 +69,20 @@ def _policy(config: Case) -> ReplayPolicy:
     )
 
 
-def _left(region: Region, items: Iterable[Row]) -> Iterator[Output]:
+def _left(region: Region | LiveRegion, items: Iterable[Row]) -> Iterator[Output]:
     for item in items:
         if "at" in item:
             yield from region.listen(int(item["at"] * MS))
         yield from _done(region, item)
 
 
-def _done(region: Region, item: Row) -> list[Output]:
+def _done(region: Region | LiveRegion, item: Row) -> list[Output]:
+    now = int(item["at"] * MS) if "at" in item else None
     doing: dict[str, Callable[[], list[Output]]] = {
         "tuple": lambda: region.take(item["tuple"]),
         "punct": lambda: region.take(Punctuation(item["punct"])),
-        "reset": region.reset,
-        "fail": lambda: region.fail(item["fail"]),
+        "reset": lambda: region.reset(now),
+        "fail": lambda: region.fail(item["fail"], now),
         "drain": lambda: region.drain(completes=not item.get("drain_fails", False)),
     }
     for word, do in doing.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from expectations import report
 from pipelines.engine.entries import LEDGER, CommitKind, State
 from pipelines.engine.lease import wall_ticks
-from pipelines.engine.manifests import read_sequence
+from pipelines.engine.manifests import load_manifest
 from pipelines.engine.quality import read_quality
 from pipelines.engine.readers import read_ledger, read_stream
 from pipelines.engine.tables import landed_path
@@ -215,7 +215,7 @@ def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
     numbers = [number for entry in published for number in entry.sequences]
-    landed = [read_sequence(landed_path(root), number) for number in numbers]
+    landed = [load_manifest(landed_path(root), number) for number in numbers]
     return [
         report.SourceFacts(
             name=name,

@@ -22,6 +22,7 @@ from pipelines.flows.grid import instant_of
 from pipelines.jobs.counts import counted as rows_in
 from pipelines.jobs.counts import numbered
 from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.kept import require_kept
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import READING, last_closed
 from pipelines.jobs.moments import counted
@@ -109,7 +110,8 @@ def reset_to(driver: Driver, plan: Plan, asked: str | None = None) -> Entry:
     if plan.pending is not None:
         driver.abandon(plan.pending.commit, why=WHY)
     given_up = plan.pending.commit if plan.pending else None
-    detail = {"why": WHY, "asked": asked, "given_up": given_up}
+    # Punctuations up to here are played again, and do not drain a second time.
+    detail = {"why": WHY, "asked": asked, "given_up": given_up, "landed": plan.waiting.stop - 1}
     return driver.reset(driver.next_number(), plan.way.target, detail=detail)
 
 
@@ -146,6 +148,7 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
             f"what came behind commit {way.target} must still be landed to be played again; sequences "
             f"{numbered(missing)} are gone: choose a state that covers them (--to sequence:{missing[-1]} or later)"
         )
+    require_kept(landing, state, range(way.sequence + 1, last + 1), "--to")
     waiting = range(way.upto + 1, last + 1)
     read = (load_manifest(landing, number) for number in waiting)
     rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())

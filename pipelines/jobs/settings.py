@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 MAIN_RUN = "main"
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
-KNOWN = frozenset({"home", "engine", "master", "buffers"})
+KNOWN = frozenset({"home", "engine", "master", "buffers", "landed"})
+FOREVER = "forever"
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -44,6 +45,8 @@ class Settings:
     """What may wait in the buffers for a consistent state; when it is reached the sources wait."""
     margin: int = MARGIN
     """Sequences that stay in the buffers though a commit covers them."""
+    keep_landed: int | None = None
+    """How long landed rows that a commit covers are kept, in ticks; None for ever."""
 
     @property
     def spark_log(self) -> Path:
@@ -104,7 +107,8 @@ def read_settings() -> Settings:
     if missing:
         raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
     home = Path(os.environ.get("PULSELINE_HOME") or str(found["home"])).absolute()
-    return Settings(config=folder, home=home, engine=found["engine"], master=found["master"], **_buffers(file, found))
+    more = _buffers(file, found) | {"keep_landed": _keep_landed(file, found)}
+    return Settings(config=folder, home=home, engine=found["engine"], master=found["master"], **more)
 
 
 def _buffers(file: Path, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,6 +137,30 @@ def _buffers(file: Path, found: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise WrongUse(f"{file}: `buffers: {name}` must be a whole number above 0; it is {number!r}")
     return {"places": places, "apart": Apart(said.get("apart", "folder")), **numbers}
+
+
+def _keep_landed(file: Path, found: Mapping[str, Any]) -> int | None:
+    """Read how long landed rows are kept; None for ever.
+
+    Raises:
+        WrongUse: the setting is unknown or no duration.
+    """
+    from pipelines.flows.durations import parse
+    from pipelines.flows.errors import DurationError
+
+    said = {} if found.get("landed") is None else found["landed"]
+    if not isinstance(said, dict) or said.keys() - {"keep"}:
+        raise WrongUse(f"{file}: `landed` must be a mapping of keep; it is {said!r}")
+    keep = said.get("keep", FOREVER)
+    if keep == FOREVER:
+        return None
+    try:
+        ticks = parse(keep) if isinstance(keep, str) else 0
+    except DurationError:
+        ticks = 0
+    if ticks <= 0:
+        raise WrongUse(f"{file}: `landed: keep` must be a duration such as 30d or 12h, or `{FOREVER}`; it is {keep!r}")
+    return ticks
 
 
 def flow_files(settings: Settings) -> list[Path]:

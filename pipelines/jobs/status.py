@@ -15,6 +15,7 @@ from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.buffer_facts import buffer_lines, buffers_text
 from pipelines.jobs.counts import numbered
+from pipelines.jobs.kept import history_line
 from pipelines.jobs.known import KnownRun, open_run
 from pipelines.jobs.live_words import (
     live_lines,
@@ -85,6 +86,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     labelled += live_lines(known, live, facts["now_at"]) if live else []
     labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
+    labelled += history_line(facts["history"], known.moments) if live else []
     labelled += waits_lines(known, facts["awaited"])
     labelled += promise_lines(known, facts["promises"])
     lines = [f"{label:<11}{text}" for label, text in labelled]

@@ -9,10 +9,12 @@ import pyarrow.compute as pc
 from pipelines.engine.history import CommitKind, State
 from pipelines.engine.lease import Holder, Standing, is_gone, read_renewal, standing, this_process
 from pipelines.engine.quality import read_quality
+from pipelines.engine.tables import landed_path
 from pipelines.jobs.awaited import awaited, held_rows
 from pipelines.jobs.buffer_facts import buffers_facts
 from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
+from pipelines.jobs.kept import history_of
 from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
@@ -55,6 +57,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "stale": _stale(known),
         "live": live_of(known, now),
         "replay": buffers_facts(known.root, known.state),
+        "history": history_of(landed_path(known.root)),
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None

@@ -15,6 +15,7 @@ from pipelines.engine.clock import DEFAULT_MAX_JUMP, wall_now
 from pipelines.engine.columns import instant_text
 from pipelines.engine.commits import CommitLog, Driver, open_driver
 from pipelines.engine.core import CoreEngine
+from pipelines.engine.drains import Drains, replayed_since, spelled
 from pipelines.engine.epochs import EpochRunner, nothing_else
 from pipelines.engine.history import START_OF_RUN, CommitKind
 from pipelines.engine.landing import Landing
@@ -25,7 +26,15 @@ from pipelines.engine.live_feeds import open_live
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.recording import open_recordings
 from pipelines.engine.resets import newest_reset
-from pipelines.engine.streaming import Gate, LiveQuery, flow_query, forget_checkpoints, landing_query
+from pipelines.engine.streaming import (
+    FLOW,
+    Gate,
+    LiveQuery,
+    StreamStopped,
+    flow_query,
+    forget_checkpoints,
+    landing_query,
+)
 from pipelines.engine.tables import landed_path
 from pipelines.flows.durations import parse
 from pipelines.flows.grid import intervals
@@ -85,6 +94,8 @@ class Live:
     claim: Claim = Claim.ASK
     buffering: Buffering = field(default_factory=Buffering)
     accept_loss: bool = False
+    keep_landed: int | None = None
+    """How long landed rows that a commit covers are kept, in ticks; None for ever."""
 
 
 @dataclass
@@ -165,7 +176,7 @@ class Session:
             open=self.buffers.open if self.buffers else None,
             doubt=self.buffers.doubt if self.buffers else nothing_else,
         )
-        self._core = CoreEngine()
+        self._core, self._gate = CoreEngine(), Gate()
         pending = self.runner.finish_pending()
         if pending is not None:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
@@ -174,6 +185,8 @@ class Session:
         if self.landing.final is not None and self.runner.last_sequence() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
+        self._replayed = replayed_since(driver.state(), newest_reset(driver.state()))
+        self._drains = Drains(live.flow.region, self.landing.path, self._replayed) if live.flow.region else None
         self.start = self._first_reading()
         loss = Loss.ACCEPT if live.accept_loss else Loss.STOP
         feeds = open_feeds(live.flow, live.base, live.root, self.landing, tell, loss)
@@ -250,7 +263,7 @@ class Session:
 
     def queries(self) -> tuple[LiveQuery, LiveQuery]:
         """Give the landing query and the flow query, not started yet."""
-        live, spark, gate = self.live, self.live.spark.session(), Gate()
+        live, spark, gate = self.live, self.live.spark.session(), self._gate
         if live.flow.clock is Clock.WALL:
             clock = {"clock": "wall", "max_jump": str(DEFAULT_MAX_JUMP)}
         else:
@@ -266,12 +279,13 @@ class Session:
             self._advance,
             gate,
             newest_reset(self.driver.state()),
+            spelled(live.flow.region, self._replayed),
         )
         return landing, flow
 
     def _advance(self, after: int, upto: int) -> None:
         self.runner.advance(after, upto)
-        self.driver.keep_house(every=HOUSE_EVERY)
+        self.driver.keep_house(every=HOUSE_EVERY, rows=self.live.keep_landed)
         if self.buffers is not None:
             self.buffers.cover()
 
@@ -279,7 +293,23 @@ class Session:
         """Say whether everything that can be landed is landed and published."""
         if self.live.end is not None and self.lander.last < self.live.end:
             return False
-        return self.lander.backlog == 0 and self.runner.upto >= self.landing.last_id > 0
+        upto, last = self.runner.upto, self.landing.last_id
+        waits = self._drains is not None and upto > 0 and self._drains.next(upto, last) == upto
+        return self.lander.backlog == 0 and last > 0 and (upto >= last or waits)
+
+    def drain_if_full(self) -> None:
+        """Publish where the buffers have no room: what the region waits for could not come in any more.
+
+        Raises:
+            BaseException: what the epoch raised.
+        """
+        if not self.lander.full:
+            return
+        with suppress(StreamStopped), self._gate.through(FLOW):
+            upto, last = self.runner.last_sequence(), self.landing.last_id
+            if upto < last:
+                self._advance(upto, last)
+                self.tell(f"the buffers are full: sequences up to {last} are published, whatever the region waits for")
 
     def run(self) -> None:
         """Run until somebody asks to stop, or what was asked for is done.
@@ -308,6 +338,8 @@ class Session:
             # A file counts as complete when two readings in a row saw it alike, so a folder is looked at twice.
             for query in (landing, landing, flow) if self.live.flow.clock is Clock.WALL else (landing, flow):
                 query.start(None)
+                while query.running and not self.asked.wait(0.05):
+                    self.drain_if_full()
                 query.wait()
             return
         landing.start(self.live.trigger)
@@ -326,6 +358,8 @@ class Session:
         begun = said = measured = time.monotonic()
         while landing.running and flow.running and not self.asked.wait(0.2):
             now = time.monotonic()
+            if self._drains is not None:
+                self.drain_if_full()
             if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
                 self.tell(self.figures.line(self.lander.last, self.lander.full))
                 said = now
@@ -450,6 +484,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         claim=Claim.TAKE_OVER if take_over else Claim.ASK,
         buffering=Buffering.of(settings),
         accept_loss=accept_loss,
+        keep_landed=settings.keep_landed,
     )
     for warning in () if flow.buffers == 1 else live.buffering.warnings(root):
         echo(f"warning: {warning}")

@@ -17,7 +17,9 @@ import pyarrow as pa
 from expectations.laws import laws_of
 from expectations.views import View, Views
 from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
+from pipelines.engine.compacted import pieces_of
 from pipelines.engine.manifests import read_sequence
+from pipelines.engine.packed import opened
 from pipelines.engine.readers import read_carry, rows_of
 from pipelines.engine.tables import landed_path, ledger_path, stream_path
 from pipelines.engine.tasks import carry_key
@@ -113,8 +115,15 @@ def _view(spark: SparkSession, flow: Flow, root: Path, name: str, judged: Judged
 def _landed(spark: SparkSession, root: Path, source: str, judged: Judged) -> DataFrame:
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
     sequences = [read_sequence(landed_path(root), number) for number in numbers]
-    files = [str(each.folder / each.sources[source].file) for each in sequences if each.sources[source].file]
-    return _read(spark, files, LANDED)
+    pieces = pieces_of(sequences, source)
+    rows = _read(spark, [str(path) for path, groups in pieces.items() if groups is None], LANDED)
+    for path, groups in pieces.items():
+        if groups is not None:
+            with opened(path) as file:
+                # Of a segment that holds rows of other commits too.
+                some = file.read_row_groups(groups, columns=LANDED.names)
+            rows = rows.unionByName(spark.createDataFrame(some))
+    return rows
 
 
 def _held(root: Path, flow: Flow, stream: str, judged: Judged, state: LogState) -> Counter[str]:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pipelines.engine import places as placing
 from pipelines.engine.buffers import Buffers, buffers_of
-from pipelines.engine.depth import numbers_in
+from pipelines.engine.copies import close_copy
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
-from pipelines.engine.manifests import MANIFEST, close_copy, closed_in, read_sequence
+from pipelines.engine.manifests import MANIFEST, closed_in, numbers_in, read_sequence
 from pipelines.engine.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
 from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of

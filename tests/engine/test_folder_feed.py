@@ -150,7 +150,7 @@ def test_an_unreadable_file_is_told_with_its_bytes_and_lands_once_it_is_mended(t
     stand.put("a.csv", "key,time\n")
     stand.put("b.csv", csv_of(1))
     sequence = stand.land()
-    assert lines_of(sequence) == [("unreadable_file", "dropped", 1, b"key,time\n")]
+    assert lines_of(sequence) == [("missing_column", "dropped", 1, b"key,time\n")]
     assert "key, time, v" in sequence.ledger_rows()["row"][0].as_py()
     assert values_of(sequence) == [(2, 1)]
     stand.start()
@@ -204,7 +204,7 @@ def test_json_lines_that_are_no_objects_are_told_with_their_bytes(tmp_path: Path
             for place, raw in zip([1, 2, 3, *range(5, 12)], wrong, strict=True)
         ],
         ("unreadable_time", "noted", 13, b'{"time": "soon"}'),
-        ("unknown_field", "noted", 14, lines[3]),
+        ("new_column", "noted", 15, b'{"column":"more","rows":1,"type":"int64"}'),
     ]
 
 
@@ -238,7 +238,7 @@ def test_parquet_files_have_the_columns_of_the_first_also_when_it_is_gone(tmp_pa
     stand.put("e.parquet", b"PAR1 is a beginning")
     sequence = stand.land()
     assert values_of(sequence) == [(1, 2)]
-    assert [line[0] for line in lines_of(sequence)] == ["unreadable_file"] * 3
+    assert [line[0] for line in lines_of(sequence)] == ["unreadable_file", "missing_column", "unreadable_file"]
 
 
 def test_parquet_times_without_zone_stop_the_landing(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_values_that_are_none_are_told_with_their_bytes(tmp_path: Path, broker: 
         ("unreadable_row", "dropped", 3, b"{nonsense"),
         ("unreadable_row", "dropped", 4, b" "),
         ("unreadable_row", "dropped", 5, lines[4]),
-        ("unknown_field", "noted", 6, lines[5]),
         ("null_key", "dropped", 7, None),
+        ("new_column", "noted", 8, b'{"column":"w","rows":1,"type":"int64"}'),
     ]
     told = [json.loads(row)["problem"] for row in sequence.ledger_rows()["row"].to_pylist()[:2]]
     assert told[0] == "partition 0, offset 1: no value, of the key b'k'"

@@ -10,6 +10,7 @@ from pipelines.engine import live_landing
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_feeds import open_live
 from pipelines.engine.live_landing import LiveLanding, StreamEndedError
+from pipelines.engine.manifests import read_sequence
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
@@ -75,3 +76,20 @@ def test_nothing_lands_twice_and_nothing_after_the_end(
     lander.land(0, 300, final=299)
     with pytest.raises(StreamEndedError, match="ended at"):
         lander.land(0, 400)
+
+
+def test_what_an_overtaken_driver_closed_meanwhile_is_not_landed_again(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = begun(tmp_path, flow, 100, 100, monkeypatch)
+    blind(first, 200)
+    second = begun(tmp_path, flow, 200, 200, monkeypatch)
+    blind(first, 300)
+
+    landed = second.land(0, 400)
+    assert landed is not None
+    assert (landed.id, landed.start, landed.end) == (3, 300, 400), "the one of the first driver stands"
+    assert landed.sources["readings"].blind_spans == ((300, 400),)
+    blind(first, 500)
+    assert second.land(0, 450) == read_sequence(tmp_path / "landing", 4), "nothing was left of that span"
+    assert second.last == 500

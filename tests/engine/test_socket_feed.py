@@ -81,10 +81,10 @@ def test_json_lines_land_as_those_of_a_folder_do(tmp_path: Path, sender: Sender)
     assert values_of(sequence) == [(1, 1), (3, 2)]
     assert lines_of(sequence) == [
         ("unreadable_row", "dropped", 2, lines[1]),
-        ("unknown_field", "noted", 3, lines[2]),
         ("null_key", "dropped", 4, None),
         ("unreadable_row", "dropped", 5, lines[4]),
         ("unreadable_row", "dropped", 6, lines[5]),
+        ("new_column", "noted", 7, b'{"column":"w","rows":1,"type":"int64"}'),
     ]
     where = f"byte {len(lines[0]) + 1} of the spool: "
     assert where in sequence.ledger_rows()["row"][0].as_py()

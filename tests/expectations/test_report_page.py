@@ -208,3 +208,11 @@ def test_every_section_of_a_full_run_is_on_the_page_in_order(week: ReportFacts) 
     page = render(dataclasses.replace(week, **live, unchecked=1))  # type: ignore[arg-type]
     places = [page.index(f'<section id="{section.name}"') for section in SECTIONS]
     assert places == sorted(places)
+
+
+def test_a_gap_stands_in_the_certificate(week: ReportFacts) -> None:
+    assert week.certificate is not None
+    lost = dataclasses.replace(week.certificate, gaps=("run `live` gave up sequences 6 to 9",))
+    page = render(dataclasses.replace(week, certificate=lost))
+    assert "A gap for ever:</b> run `live` gave up sequences 6 to 9." in page
+    assert "A gap for ever" not in render(week)

@@ -21,8 +21,8 @@ from pipelines.engine.buffers import buffers_of
 from pipelines.engine.commits import open_driver
 from pipelines.engine.content import ContentHash
 from pipelines.engine.core import CoreEngine
-from pipelines.engine.depth import numbers_in
 from pipelines.engine.history import CommitKind, Span, State
+from pipelines.engine.manifests import numbers_in
 from pipelines.engine.readers import log_state, read_stream
 from pipelines.engine.refusals import (
     BeforeStatesError,

@@ -46,6 +46,21 @@ def test_buffers_are_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "keep"),
+    [
+        ("", None),
+        ("landed:\n", None),
+        ("landed: {}\n", None),
+        ("landed: {keep: forever}\n", None),
+        ("landed: {keep: 30d}\n", 30 * 86_400_000_000),
+        ("landed: {keep: 12h}\n", 12 * 3_600_000_000),
+    ],
+)
+def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: int | None) -> None:
+    assert settings(folder, PLAIN + text).keep_landed == keep
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (PLAIN + "buffers: {places: 5}\n", r"must be a list of 3 folders, or none; it is 5"),
@@ -57,7 +72,13 @@ def test_buffers_are_read(folder: Path) -> None:
         (PLAIN + "buffers: {max_bytes: true}\n", r"`buffers: max_bytes` must be a whole number above 0"),
         (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
         (PLAIN + "buffers: false\n", r"must be a mapping of"),
-        (PLAIN + "buffer: {}\n", r"has buffer; there are buffers, engine, home, master"),
+        (PLAIN + "buffer: {}\n", r"has buffer; there are buffers, engine, home, landed, master"),
+        (PLAIN + "landed: {keep: soon}\n", r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'"),
+        (PLAIN + "landed: {keep: 30}\n", r"must be a duration .*it is 30"),
+        (PLAIN + "landed: {keep: 0d}\n", r"must be a duration .*it is '0d'"),
+        (PLAIN + "landed: {keep: -1d}\n", r"must be a duration .*it is '-1d'"),
+        (PLAIN + "landed: {kept: 30d}\n", r"`landed` must be a mapping of keep; it is {'kept': '30d'}"),
+        (PLAIN + "landed: 30d\n", r"`landed` must be a mapping of keep; it is '30d'"),
         ("home: [\n", r"must be YAML"),
         ("just text\n", r"must be a mapping of settings"),
         ("engine: core\n", r"must have home, master"),

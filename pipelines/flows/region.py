@@ -1,0 +1,48 @@
+"""What a flow file says of its region: when a stream drains, which is when it publishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.flows.durations import spell
+from pipelines.operators.replay import ReplayPolicy, Trigger
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow
+    from pipelines.flows.section import Section
+
+PUNCTUATION = "punctuation"
+"""The word for a window punctuation: under `drain`, and in the `edge` column of a source."""
+SHORTEST = 100_000
+"""The shortest period, in ticks: a commit costs about as much."""
+
+
+def read_region(top: Section) -> ReplayPolicy | None:
+    """Make what `region: {drain: ...}` says; None where a flow does not say it.
+
+    Raises:
+        FlowError: it is neither `punctuation` nor a duration that a stream can hold.
+    """
+    if not top.has("region"):
+        return None
+    section = top.inner("region", "`region`")
+    section.only(("drain",))
+    if section.optional("drain") == PUNCTUATION:
+        return ReplayPolicy(trigger=Trigger.OPERATOR)
+    period = section.ticks("drain")
+    if period < SHORTEST:
+        expected = f"`{PUNCTUATION}`, or a duration of at least {spell(SHORTEST)}"
+        raise section.wrong("drain", f"`drain: {spell(period)}`", expected)
+    return ReplayPolicy(trigger=Trigger.PERIODIC, period=period)
+
+
+def check_region(top: Section, flow: Flow) -> None:
+    """See that a region that drains at punctuations has a source that can send one.
+
+    Raises:
+        FlowError: it has none, so it would never publish.
+    """
+    waits = flow.region is not None and flow.region.trigger is Trigger.OPERATOR
+    if waits and not any(source.edge for source in flow.sources.values()):
+        came = f"`drain: {PUNCTUATION}` beside sources without `edge`, the column in which a row says that it is one,"
+        raise top.inner("region", "`region`").wrong("drain", came, "`edge: <column>` in a source, or a duration")

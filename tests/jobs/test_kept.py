@@ -1,0 +1,212 @@
+"""A run whose history stands in segments, and one whose old rows are gone: the same rows, or a clear refusal."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipelines.engine import keeping, packed
+from pipelines.engine.buffers import buffers_of
+from pipelines.engine.commits import open_driver
+from pipelines.engine.manifests import alone_in, numbers_in
+from pipelines.engine.packed import segment_folder, segments_in
+from pipelines.engine.readers import log_state
+from pipelines.engine.tables import landed_path
+from pipelines.jobs import kept
+from pipelines.jobs.advise import Wanted as Advised
+from pipelines.jobs.advise import advise
+from pipelines.jobs.buffering import Buffering
+from pipelines.jobs.failures import WrongUse
+from pipelines.jobs.replay import Wanted as Replayed
+from pipelines.jobs.replay import replay_flow
+from pipelines.jobs.reset import Wanted, reset_run
+from tests.jobs.streamed import streamed
+from tests.jobs.test_status_live import HOUR, Stage, hours
+from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.jobs.backfill import Backfill
+    from tests.jobs.conftest import House
+
+READINGS = [BEGIN + minutes * MINUTE for minutes in range(10, 181, 10)]
+SHORT = PARCELS.partition("  punctual")[0]
+COUNT = len(READINGS)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have segments of four sequences, and two that are left as they are."""
+    monkeypatch.setattr(packed, "TOGETHER", 4)
+    monkeypatch.setattr(keeping, "TOGETHER", 4)
+    monkeypatch.setattr(keeping, "RECENT", 2)
+
+
+def keep_house(root: Path, flow: str, rows: int | None = None) -> None:
+    """Keep house until nothing is left to do."""
+    before = None
+    while before != (before := sorted(landed_path(root).rglob("*"))):
+        for _ in range(3):
+            with open_driver(root, flow=flow) as driver:
+                driver.keep_house(every=1, keep=dt.timedelta(0), rows=rows)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core."""
+    made = trial(tmp_path_factory.mktemp("kept"), SHORT, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+def went_back(wanted: Backfill, target: int) -> None:
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        driver.reset(driver.next_number(), target)
+
+
+def test_a_reset_to_the_beginning_plays_the_same_out_of_segments(here: Trial) -> None:
+    wanted, landed = here.wanted("again"), landed_path(here.root("again"))
+    streamed(here, "again", BEGIN, READINGS)
+    keep_house(wanted.root, "parcels")
+    assert sorted(alone_in(landed)) == [COUNT - 1, COUNT]
+
+    went_back(wanted, 0)
+    streamed(here, "again", BEGIN, READINGS, most=[1, 3, 7])
+
+    assert here.hashes("again", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_segments_that_close_between_epochs_change_nothing(here: Trial) -> None:
+    wanted = here.wanted("between")
+    for count in range(3, COUNT + 1, 3):
+        streamed(here, "between", BEGIN, READINGS[:count], most=2)
+        keep_house(wanted.root, "parcels")
+    assert len(segments_in(landed_path(wanted.root))) == (COUNT - 2) // 4
+    assert here.hashes("between", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def test_three_buffers_play_the_same_out_of_segments(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.jobs.readings.Buffering", partial(Buffering, margin=1))
+    sources = {name: replace(source, buffers=3) for name, source in here.flow.sources.items()}
+    buffered = Trial(flow=replace(here.flow, sources=sources), base=here.base)
+    wanted, landed = buffered.wanted("buffered"), landed_path(here.root("buffered"))
+    streamed(buffered, "buffered", BEGIN, READINGS[:-2])
+    keep_house(wanted.root, "parcels")
+    assert len(segments_in(landed)) == 3
+    went_back(wanted, 0)
+    shutil.rmtree(buffers_of(wanted.root)["a"])
+
+    streamed(buffered, "buffered", BEGIN, READINGS, most=5)
+
+    assert buffered.hashes("buffered", WHOLE) == here.hashes("whole", WHOLE)
+    assert numbers_in(landed) == list(range(1, COUNT + 1))
+
+
+# --- the commands
+
+
+@pytest.fixture
+def stage(house: House) -> Stage:
+    """Give the tiny flow over ten readings, two hours apart, in segments."""
+    made = Stage(house)
+    made.play(hours(*range(2, 21, 2)))
+    keep_house(house.root, "tiny")
+    return made
+
+
+@pytest.fixture
+def aged(stage: Stage, house: House) -> Stage:
+    """Give it where the rows of the first four sequences are gone, which is all but the newest segment."""
+    keep_house(house.root, "tiny", rows=8 * HOUR)
+    return stage
+
+
+def reset(house: House, to: str) -> dict[str, Any]:
+    reset_run(Wanted(flow="tiny", to=to, as_json=True), house.tell)
+    found: dict[str, Any] = json.loads(house.text)
+    return found
+
+
+def test_a_state_behind_which_rows_were_removed_is_refused(aged: Stage, house: House) -> None:
+    with pytest.raises(WrongUse) as found:
+        reset(house, "1")
+    said = str(found.value)
+    assert "what is to be played again must still be kept; the rows of sequences 2–4 were removed at 20" in said
+    assert "under `landed: {keep: 8h}`: begin at commit 4 or later (--to 4), or put copies of their folders in" in said
+    assert reset(house, "4")["sequences"] == [5, 10]
+    aged.play(hours(22))
+    assert log_state(house.root).tip.upto == 11  # type: ignore[union-attr]
+
+
+def test_a_replay_from_before_is_refused(aged: Stage, house: House) -> None:
+    assert aged
+    with pytest.raises(WrongUse, match=r"rows of sequences 1–4 were removed .* commit 4 or later \(--from 4\)"):
+        replay_flow(Replayed(flow="tiny"), house.tell)
+    assert replay_flow(Replayed(flow="tiny", start="4"), house.tell) == 0
+
+
+def test_a_replay_reads_segments_and_leaves_them(stage: Stage, house: House) -> None:
+    assert stage
+    landed = landed_path(house.root)
+    before = {path: path.stat().st_mtime_ns for path in landed.rglob("*")}
+    assert replay_flow(Replayed(flow="tiny"), house.tell) == 0
+    assert {path: path.stat().st_mtime_ns for path in landed.rglob("*")} == before
+
+
+def advised(house: House, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as `Wanted` takes them
+    advise(Advised(flow="tiny", as_json=True, **asked), house.tell)
+    found: dict[str, Any] = json.loads(house.text)
+    return found
+
+
+DIRECT = """
+streams:
+  beating: {heartbeat: trips, interval: 6h, slack: 90s}
+  promised: {advance_time: trips, every: {events: 2}, delay: 1h, late: drop}
+"""
+
+
+def test_advice_reads_segments_and_what_of_them_is_kept(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().partition("\nstreams:")[0] + DIRECT)
+    Stage(house).play(hours(*range(2, 21, 2)))
+    before = advised(house, stream="promised")
+    keep_house(house.root, "tiny")
+    assert advised(house, stream="promised") == before
+    part = advised(house, stream="promised", start="2013-01-01T08:00")
+    keep_house(house.root, "tiny", rows=8 * HOUR)
+    after = advised(house, stream="promised")
+    assert (after["start"], after["events"]) == (part["start"], part["events"])
+    assert after["events"] < before["events"]
+
+
+def test_status_says_how_much_history_there_is(stage: Stage, house: House) -> None:
+    facts, landed = stage.facts()["history"], landed_path(house.root)
+    assert facts == {
+        "sequences": 10,
+        "segments": 2,
+        "removed": 0,
+        "bytes": sum(file.stat().st_size for file in landed.rglob("*") if file.is_file()),
+        "rows_from_at": "2013-01-01T05:00:00.000000Z",
+    }
+    assert f"history    10 sequences, {facts['bytes']:,} bytes; rows from 2013-01-01 00:00:00 on\n" in stage.text()
+
+
+def test_status_says_what_was_removed(aged: Stage, house: House) -> None:
+    text = aged.text()
+    assert "; rows from 2013-01-01 08:00:00 on; those of 4 sequences before were removed\n" in text
+    assert "readings   10 readings since 2013-01-01 02:00:00" in text
+    assert segments_in(landed_path(house.root)) == [range(1, 5), range(5, 9)]
+    assert not list(segment_folder(landed_path(house.root), 1).glob("*.parquet"))
+
+
+def test_bytes_of_many_folders_are_told_from_the_newest(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "LOOKED", 1)
+    assert stage.facts()["history"]["bytes"] > 0
