@@ -96,13 +96,13 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        from pipelines.jobs.ending import exit_code_of
+        from pipelines.jobs.ending import exit_code_of, named
 
         try:
             code = command(*args, **kwargs) or 0
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that catches
             code, line = exit_code_of(error)
-            typer.echo(line, err=True)
+            typer.echo(named(line, kwargs.get("flow"), kwargs.get("run")), err=True)
         raise typer.Exit(code)
 
     return run

@@ -526,6 +526,9 @@ def _is_full(problem: OSError) -> bool:
 
 
 def _said(problem: Exception) -> str:
+    if isinstance(problem, SequenceBrokenError) and not isinstance(problem, ReferenceBrokenError):
+        # Its advice is for who has no other copy.
+        return f"sequence {problem.folder.rpartition('/')[2].lstrip('0')} has {problem.problem}"
     return getattr(problem, "strerror", None) or str(problem)
 
 

@@ -101,7 +101,8 @@ def check_columns(file: str, schema: pa.Schema, came: Sequence[str], kind: str, 
         raise FeedUnreadableError(file, declared, has)
     for name in came:
         if name not in schema.names and not terms.admit(name):
-            raise FeedUnreadableError(file, declared, has)
+            problem = f"{has}; nobody declared `{name}`, and it cannot land beside them"
+            raise FeedUnreadableError(file, declared, problem)
 
 
 def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:

@@ -29,8 +29,8 @@ WIDER: Mapping[str, tuple[str, ...]] = {
     "int64": ("float64",),
     "float32": ("float64",),
 }
-"""What else the values of a type are values of. A whole number beyond 2^53 becomes the nearest float64, as it does where
-the column is declared so when it lands."""
+"""What else the values of a type are values of. A whole number beyond 2^53 becomes the nearest float64, as it does in
+a column that is declared so when it lands."""
 
 
 def payloads_over(flow: Flow, sequences: Sequence[Landed]) -> dict[str, pa.Schema]:

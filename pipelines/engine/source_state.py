@@ -38,3 +38,9 @@ def read_state(root: Path, source: str) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return said if isinstance(said, dict) else None
+
+
+def read_states(root: Path) -> dict[str, dict[str, Any]]:
+    """Give what was last said of every source of a run that says anything, by name."""
+    names = sorted(path.stem for path in (root / FOLDER).glob("*.json"))
+    return {name: state for name in names if (state := read_state(root, name)) is not None}

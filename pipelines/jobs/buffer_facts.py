@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -17,11 +18,14 @@ from pipelines.jobs.printing import table_text
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.engine.history import LogState
     from pipelines.jobs.moments import Moments
 
     Facts = dict[str, Any]
 
+NO_SOURCES: Mapping[str, dict[str, Any]] = MappingProxyType({})
 LOOKED = 1_000
 """Uncovered sequences whose rows are counted."""
 
@@ -131,7 +135,9 @@ def _ago(now: int, instant: int) -> str:
     return f"{spoken(max(now - instant, 0) // TICKS_PER_SECOND * TICKS_PER_SECOND)} ago"
 
 
-def metrics_text(flow: str, run: str, facts: Facts | None, state: LogState, now: int) -> str:
+def metrics_text(  # noqa: PLR0913 - all that is measured
+    flow: str, run: str, facts: Facts | None, state: LogState, now: int, sources: Mapping[str, Facts] = NO_SOURCES
+) -> str:
     """Give what a run and its buffers measure in Prometheus' text format.
 
     Args:
@@ -140,6 +146,7 @@ def metrics_text(flow: str, run: str, facts: Facts | None, state: LogState, now:
         facts: what `buffers_facts` gave.
         state: the run's log.
         now: wall time, in ticks.
+        sources: what its live sources said of themselves last, by name.
     """
     registry = CollectorRegistry()
     tip = state.tip
@@ -156,9 +163,22 @@ def metrics_text(flow: str, run: str, facts: Facts | None, state: LogState, now:
         gauge = Gauge(f"pulseline_buffer_{name}", about, ["flow", "run", "buffer"], registry=registry)
         for buffer, each in (facts or {})["buffers"].items():
             gauge.labels(flow, run, buffer).set(float("nan") if each[name] is None else float(each[name]))
+    for name, about in OF_SOURCES.items():
+        found = {source: said[name] for source, said in sources.items() if isinstance(said.get(name), int | float)}
+        if not found:
+            continue
+        gauge = Gauge(f"pulseline_source_{name}", about, ["flow", "run", "source"], registry=registry)
+        for source, value in found.items():
+            gauge.labels(flow, run, source).set(float(value))
     return generate_latest(registry).decode()
 
 
+OF_SOURCES = {
+    "waiting_bytes": "Bytes of a socket's spool that have not landed",
+    "max_bytes": "Bytes at which the spool is full and the socket is not read from",
+    "waiting_rows": "Rows of a topic that have not landed",
+    "partitions": "Partitions of the topic",
+}
 MEASURES = {
     "speaks": "1 where what the buffer holds may be read, 0 where it is quarantined or silent",
     "depth": "Sequences in the buffer",

@@ -34,6 +34,14 @@ class Buffering:
         """Take it out of the environment's settings."""
         return cls(places=settings.places, apart=settings.apart, max_bytes=settings.max_bytes, margin=settings.margin)
 
+    def require_apart(self, root: Path) -> None:
+        """See that the buffers of a run stand as far apart as demanded.
+
+        Raises:
+            NotApartError: they do not.
+        """
+        require_apart(buffers_of(root, self.places), self.apart)
+
     def warnings(self, root: Path) -> Iterator[str]:
         """Say what the buffers of a run do not survive."""
         if self.apart is Apart.FOLDER:

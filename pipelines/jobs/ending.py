@@ -90,6 +90,29 @@ def exit_code_of(error: BaseException) -> tuple[int, str]:
     return int(Exit.RUN_FAILED), f"{type(error).__name__}: {told}{_hint()}"
 
 
+FLOW = re.compile(r"(pulseline [a-z]+ )FLOW\b(?! --run)")
+"""Where a message names a command, and cannot know of which flow."""
+
+
+def named(line: str, flow: object, run: object) -> str:
+    """Put the flow and the run of a command in the place of FLOW, so that what to type next can be typed.
+
+    >>> named("give it up: pulseline abandon FLOW --commit 3", "flights", "live")
+    'give it up: pulseline abandon flights --run live --commit 3'
+
+    Args:
+        line: what a command says at its end.
+        flow: what the user called the flow; None where the command has none.
+        run: name of the run, None where it has none.
+    """
+    if not isinstance(flow, str):
+        return line
+    from pipelines.jobs.settings import MAIN_RUN
+
+    which = f" --run {run}" if isinstance(run, str) and run != MAIN_RUN else ""
+    return FLOW.sub(lambda found: f"{found[1]}{flow}{which}", line)
+
+
 def _hint() -> str:
     return "" if os.environ.get(DEBUG) else f" (set {DEBUG}=1 for the traceback)"
 

@@ -10,7 +10,7 @@ from pipelines.engine.columns import instant_text
 from pipelines.engine.compacted import REMOVED_FILE, removed_among
 from pipelines.engine.landing_errors import SequenceBrokenError
 from pipelines.engine.manifests import alone_in, load_manifest
-from pipelines.engine.packed import segment_folder, segments_in
+from pipelines.engine.packed import segment_folder, segments_in, span_of
 from pipelines.flows.durations import spell
 from pipelines.jobs.counts import numbered
 from pipelines.jobs.failures import WrongUse
@@ -66,17 +66,17 @@ def history_of(landing: Path) -> Facts | None:
         landing: its folder.
     """
     segments = segments_in(landing)
-    together = {number for numbers in segments for number in numbers}
-    alone = sorted(alone_in(landing) - together)
-    if not together and not alone:
+    firsts = {numbers[0] for numbers in segments}
+    alone = sorted(number for number in alone_in(landing) if span_of(number)[0] not in firsts)
+    if not segments and not alone:
         return None
     kept = [numbers for numbers in segments if not (segment_folder(landing, numbers[0]) / REMOVED_FILE).exists()]
     size = sum(_bytes(segment_folder(landing, numbers[0])) for numbers in segments) + _bytes_alone(landing, alone)
     first = min([numbers[0] for numbers in kept] + alone[:1], default=None)
     return {
-        "sequences": len(together) + len(alone),
+        "sequences": sum(map(len, segments)) + len(alone),
         "segments": len(segments),
-        "removed": len(together) - sum(map(len, kept)),
+        "removed": sum(map(len, segments)) - sum(map(len, kept)),
         "bytes": size,
         "rows_from_at": None if first is None else _start(landing, first),
     }

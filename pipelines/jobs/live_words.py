@@ -19,13 +19,14 @@ SPOKEN_PORTS = 5
 SECOND_MS = 1_000
 
 
-def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
+def live_lines(known: KnownRun, live: Facts, now: int, *, heard: bool = True) -> list[tuple[str, str]]:
     """Give labelled lines: readings, backlog, blind spans, heartbeats, end.
 
     Args:
         known: the run.
         live: what `live_of` gave.
         now: wall time, in ticks.
+        heard: whether a process listens to the sources.
     """
     return [
         ("readings", _readings_text(known, live, now)),
@@ -37,7 +38,7 @@ def live_lines(known: KnownRun, live: Facts, now: int) -> list[tuple[str, str]]:
             if live["clock"] == "wall"
         ],
         *[
-            ("source", _state_text(name, each["state"], now))
+            ("source", ("" if heard else "when somebody listened last, ") + _state_text(name, each["state"], now))
             for name, each in live["sources"].items()
             if each["state"] is not None
         ],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.lease import wall_ticks
 from pipelines.engine.readers import log_state
+from pipelines.engine.source_state import read_states
 from pipelines.jobs.buffer_facts import buffers_facts, metrics_text
 from pipelines.jobs.known import open_run
 
@@ -57,4 +58,4 @@ def write_metrics(flow: str, run: str, root: Path, file: Path | None = None) -> 
 
 def _text(flow: str, run: str, root: Path) -> str:
     state = log_state(root)
-    return metrics_text(flow, run, buffers_facts(root, state), state, wall_ticks())
+    return metrics_text(flow, run, buffers_facts(root, state), state, wall_ticks(), read_states(root))

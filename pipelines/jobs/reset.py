@@ -63,6 +63,8 @@ class Plan:
     waiting: range
     """Sequences that are closed and were never published."""
     waiting_rows: int
+    beyond: str = ""
+    """What was asked for, where it lies behind the newest state."""
 
     @property
     def superseded(self) -> tuple[int, ...]:
@@ -152,7 +154,16 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
     waiting = range(way.upto + 1, last + 1)
     read = (load_manifest(landing, number) for number in waiting)
     rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
-    return Plan(way=way, pending=pending, waiting=waiting, waiting_rows=rows)
+    beyond = to if to is not None and _is_beyond(known, state, to) else ""
+    return Plan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
+
+
+def _is_beyond(known: KnownRun, state: LogState, to: str) -> bool:
+    """Say whether a sequence or an instant lies behind all that is published; the number of a commit never does."""
+    tip, sequence = state.tip, SEQUENCE.fullmatch(to.strip())
+    if tip is None or to.strip().isdigit():
+        return False
+    return int(sequence[1]) > tip.upto if sequence else instant_of(known.grid, to.strip(), "to") > tip.span.end
 
 
 def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
@@ -204,6 +215,8 @@ def _lines(known: KnownRun, plan: Plan) -> list[str]:
             "see them no more"
         )
     played = way.upto - way.sequence
+    if plan.beyond:
+        lines.append(f"`{plan.beyond}` lies behind all that is published, so the newest state it is")
     if played:
         sequences = f"{counted(played, 'sequence')} ({numbered(range(way.sequence + 1, way.upto + 1))})"
         lines.append(f"played again: {sequences} with {counted(plan.rows, 'landed row')}")

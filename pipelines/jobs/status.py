@@ -84,7 +84,8 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     ]
     live = facts["live"]
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
-    labelled += live_lines(known, live, facts["now_at"]) if live else []
+    heard = facts["lease"]["standing"] == Standing.HELD.value
+    labelled += live_lines(known, live, facts["now_at"], heard=heard) if live else []
     labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
     labelled += history_line(facts["history"], known.moments) if live else []
     labelled += waits_lines(known, facts["awaited"])

@@ -486,8 +486,10 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         accept_loss=accept_loss,
         keep_landed=settings.keep_landed,
     )
-    for warning in () if flow.buffers == 1 else live.buffering.warnings(root):
-        echo(f"warning: {warning}")
+    if flow.buffers > 1:
+        live.buffering.require_apart(root)
+        for warning in live.buffering.warnings(root):
+            echo(f"warning: {warning}")
     echo(f"{flow.name} live into run `{run}`: Spark starts, which takes some seconds; Ctrl-C stops it cleanly")
     try:
         figures = run_live(live, echo)

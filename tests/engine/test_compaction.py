@@ -19,7 +19,6 @@ from pipelines.engine.compaction import compact, verify_segment
 from pipelines.engine.keeping import Keeper
 from pipelines.engine.landing_errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.manifests import (
-    MANIFEST,
     closed_ids,
     closed_in,
     load_manifest,
@@ -127,8 +126,8 @@ class Killed(BaseException):
 STEPS = ("mkdir", "rename", "unlink", "rmdir", "fsync")
 
 
-def deadly(patch: pytest.MonkeyPatch, after: int) -> list[int]:
-    """Have nothing change on disk any more once so many steps were done; give how many there were."""
+def deadly(patch: pytest.MonkeyPatch, after: int) -> None:
+    """Have nothing change on disk any more once so many steps were done."""
     done = [0]
 
     def step(real: Callable[..., object]) -> Callable[..., object]:
@@ -142,32 +141,33 @@ def deadly(patch: pytest.MonkeyPatch, after: int) -> list[int]:
 
     for name in STEPS:
         patch.setattr(os, name, step(getattr(os, name)))
-    return done
+
+
+def killed_settling(landed: Path, covered: int, after: int, rows: int | None = None) -> bool:
+    """Keep history until a kill after so many steps; say whether there were so many."""
+    with pytest.MonkeyPatch.context() as patch:
+        deadly(patch, after)
+        try:
+            settle(landed, covered, rows)
+        except Killed:
+            return True
+    return False
 
 
 def test_a_kill_at_any_step_changes_nothing_that_is_read(landed: Path, tmp_path: Path) -> None:
-    before, steps = read(landed), 0
-    for after in range(1_000):
+    before, after, killed = read(landed), -1, True
+    while killed:
+        after += 1
         copy = tmp_path / f"killed-{after}"
         shutil.copytree(landed, copy)
-        with pytest.MonkeyPatch.context() as patch:
-            done = deadly(patch, after)
-            try:
-                settle(copy, 10)
-            except Killed:
-                killed = True
-            else:
-                killed = False
+        killed = killed_settling(copy, 10, after)
         assert read(copy) == before
         settle(copy, 10)
         assert read(copy) == before
         assert alone(copy) == [9, 10]
         assert not list(copy.glob("*.draft"))
-        if not killed:
-            steps = done[0]
-            break
         shutil.rmtree(copy)
-    assert steps > 40, "every step of making two segments and removing eight folders"
+    assert after > 40, "every step of making two segments and removing eight folders"
 
 
 def test_who_opened_a_sequence_before_has_an_hour(landed: Path) -> None:
@@ -414,22 +414,17 @@ def test_a_copy_that_is_put_back_is_read_again(longer: Path, tmp_path: Path) -> 
 
 def test_rows_are_said_to_be_gone_before_they_go(longer: Path, tmp_path: Path) -> None:
     settle(longer, 22)
-    for after in range(100):
+    after = -1
+    killed = True
+    while killed:
+        after += 1
         copy = tmp_path / f"killed-{after}"
         shutil.copytree(longer, copy)
-        with pytest.MonkeyPatch.context() as patch:
-            done = deadly(patch, after)
-            try:
-                settle(copy, 22, 0)
-            except Killed:
-                done = [-1]
+        killed = killed_settling(copy, 22, after, rows=0)
         for number in closed_ids(copy):
             if not removed_among(copy, [number]):
                 assert sum(batch.num_rows for batch in read_sequence(copy, number).open("pumps")) == 1
         settle(copy, 22, 0)
         assert kept(copy) == list(range(17, 23))
         shutil.rmtree(copy)
-        if done[0] >= 0:
-            break
-    assert done[0] > 10
-    assert MANIFEST
+    assert after > 10

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine import kafka_topic
+from pipelines.engine.column_errors import ColumnBrokenError
 from pipelines.engine.kafka_errors import OffsetsLostError, TopicMissingError, TopicReplacedError
 from pipelines.engine.kafka_feed import KafkaFeed
 from pipelines.engine.landing import Landing
@@ -17,7 +18,7 @@ from pipelines.engine.live_feed import Loss
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.positions import Position
 from pipelines.engine.source_state import read_state
-from pipelines.flows.model import FeedSpec, Flow, Source, Start
+from pipelines.flows.model import FeedSpec, Flow, Missing, Source, Start
 from tests.engine.folders import lines_of, rows_of
 from tests.engine.sockets import AT, TYPES, until
 
@@ -39,6 +40,7 @@ class Reading:
     form: str = "csv"
     start: Start = Start.EARLIEST
     loss: Loss = Loss.STOP
+    missing: Missing | None = None
     reading: int = 0
     told: list[str] = field(default_factory=list)
 
@@ -54,6 +56,7 @@ class Reading:
             format=self.form,
             types=TYPES,
             start=self.start,
+            missing=self.missing,
         )
         source = Source(name="rows", feed=spec, key=("key",), time="time")
         self.flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=3)
@@ -133,6 +136,23 @@ def test_values_that_are_none_are_told_with_their_bytes(tmp_path: Path, broker: 
     told = [json.loads(row)["problem"] for row in sequence.ledger_rows()["row"].to_pylist()[:2]]
     assert told[0] == "partition 0, offset 1: no value, of the key b'k'"
     assert told[1].startswith("partition 0, offset 2: ")
+
+
+def test_a_stop_at_a_value_that_lacks_a_column_moves_no_offset(
+    tmp_path: Path, broker: Broker, opened: list[Reading]
+) -> None:
+    topic = broker.topic()
+    stand = Reading(tmp_path, broker, topic, "json", missing=Missing.STOP)
+    opened.append(stand)
+    broker.send(topic, {0: [b'{"key": "a", "time": "%s", "v": 1}' % AT.encode(), b'{"key": "a"}']})
+    with pytest.raises(ColumnBrokenError, match="must be there, as timestamp; partition 0, offset 1: it has key"):
+        stand.land()
+    stand.feed.close()
+    stand.reading, stand.missing = 0, Missing.LEDGER
+    stand.open()
+    sequence = stand.land()
+    assert (values_of(sequence), ends_of(sequence)) == ([1], {"0": 2})
+    assert lines_of(sequence) == [("missing_column", "dropped", 2, b'{"key": "a"}')]
 
 
 def test_a_backlog_lands_bit_by_bit_and_says_what_waits(tmp_path: Path, broker: Broker, opened: list[Reading]) -> None:

@@ -192,8 +192,8 @@ MORE = st.dictionaries(st.sampled_from(["w", "x", "kind", ""]), st.one_of(st.non
 def test_what_nobody_declared_moves_no_declared_row(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], more: list[dict[str, Any]]
 ) -> None:
-    landed = []
-    for added in ([{}] * 8, more):
+    landed, nothing = [], list[dict[str, Any]]([{}] * 8)
+    for added in (nothing, more):
         stand = Stand(tmp_path_factory.mktemp("stand"), flow_of("json"))
         stand.put("a.jsonl", objects(*({**extra, **row} for row, extra in zip(rows, added, strict=False))))
         landed.append(stand.land())

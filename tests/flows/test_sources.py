@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.flows.changes import Fate, changes
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Clock, Flow, Placing, Start
+from pipelines.flows.model import Clock, Flow, Missing, Placing, Retyped, Start
 from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
@@ -148,9 +149,42 @@ def test_a_socket_and_a_topic_have_the_real_clock(read: Read) -> None:
 def test_how_a_live_feed_is_read_is_no_part_of_what_a_flow_means(read: Read) -> None:
     marks = {
         read(sources=f"  d: {{feed: {{socket: 'a:1', {LIVE}{more}}}, key: k, time: t}}\n", streams=BEAT).fingerprint()
-        for more in ("", ", max_bytes: 5_000")
+        for more in ("", ", max_bytes: 5_000", ", retyped: stop")
     }
     assert len(marks) == 1
+
+
+OBJECTS = "folder: in, format: json, types: {k: string, t: timestamp}"
+CHOSEN = [
+    ("", None, Retyped.LEDGER, Missing.NULL),
+    (", missing: null", Missing.NULL, Retyped.LEDGER, Missing.NULL),
+    (", missing: 'null'", Missing.NULL, Retyped.LEDGER, Missing.NULL),
+    (", missing: ledger, retyped: stop", Missing.LEDGER, Retyped.STOP, Missing.LEDGER),
+    (", missing: stop, retyped: ledger", Missing.STOP, Retyped.LEDGER, Missing.STOP),
+]
+
+
+@pytest.mark.parametrize(("more", "missing", "retyped", "lacking"), CHOSEN)
+def test_a_live_feed_says_what_becomes_of_other_columns(
+    read: Read, more: str, missing: Missing | None, retyped: Retyped, lacking: Missing
+) -> None:
+    plain, flow = (
+        read(sources=f"  d: {{feed: {{{OBJECTS}{said}}}, key: k, time: t}}\n", streams=BEAT) for said in ("", more)
+    )
+    feed = flow.sources["d"].feed
+    assert (feed.missing, feed.retyped, feed.lacking) == (missing, retyped, lacking)
+    assert Flow.from_definition(flow.definition()) == flow
+    assert flow.fingerprint() == plain.fingerprint()
+    assert [each.fate for each in changes(plain, flow)] == [Fate.KEPT]
+
+
+def test_a_definition_of_before_does_not_say_what_becomes_of_other_columns(read: Read) -> None:
+    flow = read(sources=f"  d: {{feed: {{{OBJECTS}}}, key: k, time: t}}\n", streams=BEAT)
+    told = flow.definition()
+    assert [told["sources"][0]["feed"].pop(name) for name in ("missing", "retyped")] == [None, "ledger"]
+    assert Flow.from_definition(told) == flow
+    files = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
+    assert files.sources["d"].feed.lacking is Missing.LEDGER
 
 
 @pytest.mark.parametrize(
@@ -168,6 +202,12 @@ def test_how_a_live_feed_is_read_is_no_part_of_what_a_flow_means(read: Read) -> 
         (f"kafka: a, {LIVE}", "no `brokers`", None),
         (f"kafka: a, brokers: ['a:1', b], {LIVE}", "`brokers: b`", None),
         (f"kafka: a, brokers: 'a:1', start: latst, {LIVE}", "`start: latst`", "latest"),
+        (f"kafka: a, brokers: 'a:1', {LIVE}, missing: stop", "`missing` under `kafka` of CSV", None),
+        (f"{OBJECTS}, missing: ledgr", "`missing: ledgr`", "ledger"),
+        (f"{OBJECTS}, missing: ~", "nothing under `missing`", None),
+        (f"{OBJECTS}, missing: ", "nothing under `missing`", None),
+        (f"{OBJECTS}, retyped: null", "nothing under `retyped`", None),
+        ("json: x, types: {t: timestamp}, missing: stop", "unknown key `missing`", None),
     ],
 )
 def test_a_wrong_live_feed_is_refused(read: Read, feed: str, told: str, near: str | None) -> None:

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.engine import packed
 from pipelines.engine.columns import TIME, ticks
+from pipelines.engine.compaction import compact
 from pipelines.engine.history import State
 from pipelines.engine.quality import read_quality
 from pipelines.engine.readers import log_state, rows_of
-from pipelines.engine.tables import stream_path
+from pipelines.engine.tables import landed_path, stream_path
 from pipelines.jobs import check
 from pipelines.jobs.backfill import run_backfill
 from pipelines.jobs.check import check_commit, check_flow, check_span
@@ -166,6 +168,21 @@ def test_a_live_run_is_judged_just_the_same(session: SparkSession, parcels_run: 
     streamed(parcels_run, "live", BEGIN, readings)
     root = parcels_run.root("live")
     assert broken(check_span(session, parcels_run.flow, root, BEGIN + 60 * MINUTE, None)) == {}
+
+
+def test_rows_of_some_commits_are_found_in_a_segment(
+    session: SparkSession, parcels_run: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
+    streamed(parcels_run, "packed", BEGIN, readings)
+    monkeypatch.setattr(packed, "TOGETHER", 4)
+    landed = landed_path(parcels_run.root("packed"))
+    assert compact(landed, 1)
+    for number in range(1, 5):
+        shutil.rmtree(landed / f"{number:08}")
+    found = check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN + 60 * MINUTE, None)
+    assert broken(found) == {}
+    assert broken(check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN, None)) == {}
 
 
 def test_a_commit_that_takes_anothers_place(session: SparkSession, here: Trial) -> None:

@@ -16,7 +16,7 @@ from pipelines.engine.refusals import LeaseHeldError, MissingPredecessorError
 from pipelines.engine.tables import ConcurrentAddError
 from pipelines.flows.errors import DefinitionError, FlowError, GridError
 from pipelines.jobs import ending
-from pipelines.jobs.ending import CODES, exit_code_of, java_version
+from pipelines.jobs.ending import CODES, exit_code_of, java_version, named
 from pipelines.jobs.failures import JobError, WrongUse
 from pipelines.operators.merge import MergeFull
 from pipelines.operators.rows import PolicyError
@@ -205,3 +205,15 @@ def test_judging_an_error_imports_nothing_heavy() -> None:
     program = "import sys; import pipelines.jobs.ending; assert not {'numpy', 'pyarrow', 'pyspark'} & set(sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("flow", "run", "told"),
+    [
+        ("flights", "live", "give it up: pulseline abandon flights --run live --commit 3"),
+        ("flights", "main", "give it up: pulseline abandon flights --commit 3"),
+        (None, None, "give it up: pulseline abandon FLOW --commit 3"),
+    ],
+)
+def test_what_to_type_next_names_the_flow_and_the_run(flow: str | None, run: str | None, told: str) -> None:
+    assert named("give it up: pulseline abandon FLOW --commit 3", flow, run) == told

@@ -27,6 +27,7 @@ from pipelines.jobs.replay import Wanted as Replayed
 from pipelines.jobs.replay import replay_flow
 from pipelines.jobs.reset import Wanted, reset_run
 from tests.jobs.streamed import streamed
+from tests.jobs.test_replay import copied, lived_in
 from tests.jobs.test_status_live import HOUR, Stage, hours
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
 
@@ -49,13 +50,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "RECENT", 2)
 
 
-def keep_house(root: Path, flow: str, rows: int | None = None) -> None:
-    """Keep house until nothing is left to do."""
-    before = None
-    while before != (before := sorted(landed_path(root).rglob("*"))):
+def keep_house(root: Path, rows: int | None = None) -> None:
+    """Keep history until nothing is left to do."""
+    landed, tip, before = landed_path(root), log_state(root).tip, None
+    keeper = keeping.Keeper(landed, lambda: None)
+    while before != (before := sorted(landed.rglob("*"))):
         for _ in range(3):
-            with open_driver(root, flow=flow) as driver:
-                driver.keep_house(every=1, keep=dt.timedelta(0), rows=rows)
+            keeper.keep(tip.upto if tip else 0, dt.timedelta(0), rows)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def went_back(wanted: Backfill, target: int) -> None:
 def test_a_reset_to_the_beginning_plays_the_same_out_of_segments(here: Trial) -> None:
     wanted, landed = here.wanted("again"), landed_path(here.root("again"))
     streamed(here, "again", BEGIN, READINGS)
-    keep_house(wanted.root, "parcels")
+    keep_house(wanted.root)
     assert sorted(alone_in(landed)) == [COUNT - 1, COUNT]
 
     went_back(wanted, 0)
@@ -87,7 +88,7 @@ def test_segments_that_close_between_epochs_change_nothing(here: Trial) -> None:
     wanted = here.wanted("between")
     for count in range(3, COUNT + 1, 3):
         streamed(here, "between", BEGIN, READINGS[:count], most=2)
-        keep_house(wanted.root, "parcels")
+        keep_house(wanted.root)
     assert len(segments_in(landed_path(wanted.root))) == (COUNT - 2) // 4
     assert here.hashes("between", WHOLE) == here.hashes("whole", WHOLE)
 
@@ -98,7 +99,7 @@ def test_three_buffers_play_the_same_out_of_segments(here: Trial, monkeypatch: p
     buffered = Trial(flow=replace(here.flow, sources=sources), base=here.base)
     wanted, landed = buffered.wanted("buffered"), landed_path(here.root("buffered"))
     streamed(buffered, "buffered", BEGIN, READINGS[:-2])
-    keep_house(wanted.root, "parcels")
+    keep_house(wanted.root)
     assert len(segments_in(landed)) == 3
     went_back(wanted, 0)
     shutil.rmtree(buffers_of(wanted.root)["a"])
@@ -112,19 +113,36 @@ def test_three_buffers_play_the_same_out_of_segments(here: Trial, monkeypatch: p
 # --- the commands
 
 
+TEN = hours(*range(2, 21, 2))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """Give a house in which the tiny flow ran live over ten readings, two hours apart; tests copy it."""
+    return lived_in(tmp_path_factory.mktemp("recorded"), TEN)
+
+
+@pytest.fixture
+def house(recorded: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Give such a house of a test's own, its history in segments."""
+    house = copied(recorded, tmp_path / "live", monkeypatch)
+    with open_driver(house.root, flow="tiny") as driver:
+        driver.keep_house(every=1, keep=dt.timedelta(0))
+    assert segments_in(landed_path(house.root)) == [range(1, 5)]
+    keep_house(house.root)
+    return house
+
+
 @pytest.fixture
 def stage(house: House) -> Stage:
-    """Give the tiny flow over ten readings, two hours apart, in segments."""
-    made = Stage(house)
-    made.play(hours(*range(2, 21, 2)))
-    keep_house(house.root, "tiny")
-    return made
+    """Give what shows it."""
+    return Stage(house)
 
 
 @pytest.fixture
 def aged(stage: Stage, house: House) -> Stage:
     """Give it where the rows of the first four sequences are gone, which is all but the newest segment."""
-    keep_house(house.root, "tiny", rows=8 * HOUR)
+    keep_house(house.root, rows=8 * HOUR)
     return stage
 
 
@@ -145,15 +163,14 @@ def test_a_state_behind_which_rows_were_removed_is_refused(aged: Stage, house: H
     assert log_state(house.root).tip.upto == 11  # type: ignore[union-attr]
 
 
-def test_a_replay_from_before_is_refused(aged: Stage, house: House) -> None:
-    assert aged
+@pytest.mark.usefixtures("aged")
+def test_a_replay_from_before_is_refused(house: House) -> None:
     with pytest.raises(WrongUse, match=r"rows of sequences 1–4 were removed .* commit 4 or later \(--from 4\)"):
         replay_flow(Replayed(flow="tiny"), house.tell)
     assert replay_flow(Replayed(flow="tiny", start="4"), house.tell) == 0
 
 
-def test_a_replay_reads_segments_and_leaves_them(stage: Stage, house: House) -> None:
-    assert stage
+def test_a_replay_reads_segments_and_leaves_them(house: House) -> None:
     landed = landed_path(house.root)
     before = {path: path.stat().st_mtime_ns for path in landed.rglob("*")}
     assert replay_flow(Replayed(flow="tiny"), house.tell) == 0
@@ -173,18 +190,19 @@ streams:
 """
 
 
-def test_advice_reads_segments_and_what_of_them_is_kept(house: House) -> None:
+def test_advice_reads_segments_and_what_of_them_is_kept(
+    recorded: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = copied(recorded, tmp_path / "advised", monkeypatch)
     file = house.config / "flows" / "tiny.yaml"
     file.write_text(file.read_text().partition("\nstreams:")[0] + DIRECT)
-    Stage(house).play(hours(*range(2, 21, 2)))
     before = advised(house, stream="promised")
-    keep_house(house.root, "tiny")
+    keep_house(house.root)
     assert advised(house, stream="promised") == before
-    part = advised(house, stream="promised", start="2013-01-01T08:00")
-    keep_house(house.root, "tiny", rows=8 * HOUR)
+    keep_house(house.root, rows=8 * HOUR)
     after = advised(house, stream="promised")
-    assert (after["start"], after["events"]) == (part["start"], part["events"])
-    assert after["events"] < before["events"]
+    assert (after["start"], after["end"]) == ("2013-01-01T13:00:00.000000Z", before["end"])
+    assert 0 < after["events"] < before["events"]
 
 
 def test_status_says_how_much_history_there_is(stage: Stage, house: House) -> None:

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow.compute as pc
 import pytest
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pipelines.engine import epochs
 from pipelines.engine.buffers import buffers_of
-from pipelines.engine.commits import open_driver
+from pipelines.engine.commits import Driver, open_driver
 from pipelines.engine.content import ContentHash
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.history import CommitKind, Span, State
@@ -38,7 +38,7 @@ from pipelines.jobs.backfill import Backfill
 from pipelines.jobs.buffering import Buffering, consistent_state
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.readings import land_readings, runner_of, stream_readings
-from pipelines.jobs.reset import Wanted, reset_run
+from pipelines.jobs.reset import Plan, Wanted, reset_run, reset_to
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.status import show_status
 from pipelines.operators.merge import MergeFull
@@ -49,6 +49,8 @@ from tests.jobs.test_status_live import START, Stage, hours
 from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipelines.engine.tables import ActiveFile
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House
@@ -310,6 +312,8 @@ def test_a_state_is_named_by_commit_sequence_or_instant(house: House) -> None:
         told = json.loads(reset(house, to, dry_run=True, as_json=True))
         assert (told["to"], told["commit"]) == (target, None)
     assert json.loads(reset(house, dry_run=True, as_json=True))["to"] == 4
+    for to, is_beyond in {"2013-01-02": True, "sequence:9": True, "sequence:4": False, "4": False}.items():
+        assert (f"`{to}` lies behind all that is published" in reset(house, to, dry_run=True)) == is_beyond
 
 
 def test_what_is_no_state_is_refused_by_name(house: House) -> None:
@@ -385,3 +389,54 @@ def test_what_waits_in_buffers_is_told(house: House) -> None:
         runner_of(wanted, driver).advance(0, 2)
     told = json.loads(reset(house, as_json=True))
     assert (told["to"], told["sequences"], told["waiting"]) == (1, None, {"sequences": 2, "rows": 2})
+
+
+class Died(BaseException):
+    """Stands for a kill: nothing of the process's own comes behind it."""
+
+
+@pytest.mark.parametrize("point", ["begun", "given up", "gone back"])
+def test_a_reset_that_dies_anywhere_has_done_nothing_or_all_and_can_be_done_again(
+    here: Trial, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = here.wanted(f"died {point}")
+    go_on(wanted, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "run_stages", dying(None))
+        with pytest.raises(Died):
+            go_on(wanted, 1)
+    before, pending = log_state(wanted.root).in_order, log_state(wanted.root).pending
+    assert pending is not None
+
+    with monkeypatch.context() as patch:
+        name = "abandon" if point != "gone back" else "reset"
+        patch.setattr(Driver, name, dying(None if point == "begun" else getattr(Driver, name)))
+        with pytest.raises(Died):
+            reset_now(wanted)
+    state = log_state(wanted.root)
+    assert (state.pending is None) == (point != "begun")
+    assert (state.in_order == before) == (point != "gone back"), "readers see all of it or nothing"
+
+    if state.pending is not None or point != "gone back":
+        reset_now(wanted)
+    go_on(wanted, len(READINGS))
+    assert here.hashes(f"died {point}", WHOLE) == here.hashes("whole", WHOLE)
+
+
+def dying(first: Callable[..., object] | None) -> Callable[..., NoReturn]:
+    """Give what dies when it is called, behind what is to be done first where there is anything."""
+
+    def die(*args: object, **kwargs: object) -> NoReturn:
+        if first is not None:
+            first(*args, **kwargs)
+        raise Died
+
+    return die
+
+
+def reset_now(wanted: Backfill) -> None:
+    """Do what `pulseline reset --to 1` does once it has the lease."""
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        state = driver.state()
+        plan = Plan(way=way_back(state, 1), pending=state.pending, waiting=range(1, 1), waiting_rows=0)
+        reset_to(driver, plan)

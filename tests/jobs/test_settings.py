@@ -73,7 +73,10 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
         (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
         (PLAIN + "buffers: false\n", r"must be a mapping of"),
         (PLAIN + "buffer: {}\n", r"has buffer; there are buffers, engine, home, landed, master"),
-        (PLAIN + "landed: {keep: soon}\n", r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'"),
+        (
+            PLAIN + "landed: {keep: soon}\n",
+            r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'",
+        ),
         (PLAIN + "landed: {keep: 30}\n", r"must be a duration .*it is 30"),
         (PLAIN + "landed: {keep: 0d}\n", r"must be a duration .*it is '0d'"),
         (PLAIN + "landed: {keep: -1d}\n", r"must be a duration .*it is '-1d'"),

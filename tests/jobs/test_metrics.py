@@ -1,0 +1,37 @@
+"""Metrics of a run as Prometheus reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from pipelines.engine.source_state import write_state
+from pipelines.jobs.metrics import METRICS, write_metrics
+from tests.jobs.streamed import streamed
+from tests.jobs.trials import BEGIN, MINUTE, PARCELS, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUFFERED = PARCELS.replace("arrival: seen}", "arrival: seen, buffers: 3}")
+
+
+def test_a_run_measures_its_region_its_buffers_and_its_sources(tmp_path: Path) -> None:
+    here = trial(tmp_path, BUFFERED, {"parcels": parcels()})
+    streamed(here, "live", BEGIN, [BEGIN + minutes * MINUTE for minutes in (10, 20, 30)])
+    root = here.root("live")
+    write_state(root, "pumps", state="connected", waiting_bytes=70, max_bytes=100)
+    write_state(root, "topic", state="connected", waiting_rows=7, partitions=2)
+    write_metrics("parcels", "live", root)
+
+    families = text_string_to_metric_families((root / METRICS).read_text())
+    found = {(each.name, *sorted(each.labels.items())): each.value for every in families for each in every.samples}
+    run = (("flow", "parcels"), ("run", "live"))
+    assert found["pulseline_consistent_commit", *run] == 3
+    assert found["pulseline_rows_in_flight", *run] == 0
+    assert [found["pulseline_buffer_speaks", ("buffer", name), *run] for name in "abc"] == [1, 1, 1]
+    assert found["pulseline_source_waiting_bytes", *run, ("source", "pumps")] == 70
+    assert found["pulseline_source_max_bytes", *run, ("source", "pumps")] == 100
+    assert found["pulseline_source_waiting_rows", *run, ("source", "topic")] == 7
+    assert ("pulseline_source_waiting_rows", *run, ("source", "pumps")) not in found
