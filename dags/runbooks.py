@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs" / "dags"
-FILES = ("backfill", "stream", "quality")
+FILES = ("backfill", "stream", "replay", "quality")
 NOTE = "<!-- Made by `python -m dags.runbooks` from the docstring of dags/{name}.py. -->\n\n"
 
 

@@ -15,16 +15,23 @@ if TYPE_CHECKING:
 PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
 """How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""
 
+STATE = r"^( *|[0-9]+|[Ss]equence:[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?(Z|[+-][0-9:]+)?)$"
+"""The number of a commit, `sequence:40`, a date or an instant; what it is of, the task `request` looks up."""
+
 
 def date(title: str, description: str) -> Param:
     """Make a date picker that may stay empty."""
     return Param(None, type=["null", "string"], format="date", title=title, description=description)
 
 
-def run_name(usual: str) -> Param:
+def run_name(usual: str, title: str = "Run", told: str = "Name of the run, which has tables of its own.") -> Param:
     """Make a field for the name of a run, which has tables of its own."""
-    told = "Name of the run, which has tables of its own."
-    return Param(usual, type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title="Run", description=told)
+    return Param(usual, type="string", pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*$", title=title, description=told)
+
+
+def state(title: str, description: str) -> Param:
+    """Make a field for a published state that may stay empty: a commit, a sequence, a date or an instant."""
+    return Param(None, type=["null", "string"], pattern=STATE, title=title, description=description)
 
 
 def backfill_form() -> dict[str, Param]:
@@ -85,6 +92,25 @@ def quality_form() -> dict[str, Param]:
         "run": run_name("main"),
         "start": date("First day", "Empty: all that is published."),
         "end": date("Up to", "The day after the last one."),
+    }
+
+
+def replay_form() -> dict[str, Param]:
+    """Give the form of a replay."""
+    return {
+        "run": run_name("main", told="Name of the run whose recording is played; it is only read."),
+        "from": state(
+            "From", "The number of a commit, sequence:40, or a date or instant in the flow's timezone. Empty: the beginning."
+        ),
+        "to": state("Up to", "As *From*. Empty: all that is published."),
+        "into": run_name("replay", "Into", "Name of the run to play into; one that a replay made is replaced."),
+        "speed": Param(
+            None,
+            type=["null", "number"],
+            minimum=0.001,
+            title="Speed",
+            description="Recorded time per wall-clock time: 3600 plays an hour in a second. Empty: as fast as it goes.",
+        ),
     }
 
 

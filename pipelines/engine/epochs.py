@@ -12,7 +12,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -238,10 +238,7 @@ class EpochRunner:
         sequences, numbers = Sequences(parts), [sequence.id for sequence in parts]
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
-        begins = ([] if tip is None else [(parts[0], tip.span.end)]) + [(part, one.end) for one, part in pairwise(parts)]
-        for part, expected in begins:
-            if part.start != expected:
-                raise SequenceGapError(part.id, part.start, expected)
+        _see_no_gap(parts, span.start if tip is None else tip.span.end)
         if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
         if tip is not None:
@@ -355,6 +352,12 @@ class EpochRunner:
     def _carry_before(self, parent: int) -> ContentHash:
         entry = self.driver.state().commits.get(parent)
         return ContentHash.from_text(entry.carry_hash) if entry and entry.carry_hash else NO_ROWS
+
+
+def _see_no_gap(parts: tuple[Sequence, ...], begin: int) -> None:
+    for part, expected in zip(parts, (begin, *(each.end for each in parts)), strict=False):
+        if part.start != expected:
+            raise SequenceGapError(part.id, part.start, expected)
 
 
 def _manifest_spans(index: Landing, sequence: Sequence) -> dict[str, Spans]:

@@ -21,6 +21,21 @@ class TopicMissingError(LandingError):
         )
 
 
+class ClientRefusedError(LandingError):
+    """The client does not take its properties."""
+
+    def __init__(self, source: str, why: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(source, why)
+        self.source, self.why = source, why
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"the properties under `client` of source `{self.source}` must be those of librdkafka; it says: {self.why}"
+        )
+
+
 class OffsetsLostError(LandingError):
     """A topic does not hold the rows that come next."""
 

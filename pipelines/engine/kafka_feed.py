@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.clock import wall_now
 from pipelines.engine.file_rows import DROPPED, NOTED
+from pipelines.engine.kafka_client import client_properties
 from pipelines.engine.kafka_errors import OffsetsLostError, TopicReplacedError
-from pipelines.engine.kafka_topic import AwayError, Bounds, Taken, Topic
+from pipelines.engine.kafka_topic import SERVERS, SETTINGS, AwayError, Bounds, Taken, Topic
 from pipelines.engine.live_feed import Gathered, Loss, arrived_rows, declared_columns, landed_payload, terms_of
 from pipelines.engine.source_state import write_state
 from pipelines.engine.text_rows import read_texts
@@ -18,7 +20,6 @@ from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from confluent_kafka import Message
 
@@ -38,20 +39,28 @@ class KafkaFeed:
         root: the run's folder.
         tell: told a line when the brokers go away or come back.
         loss: what is done where rows that come next have expired.
+        base: the folder that the path of the client's properties begins in.
 
     Raises:
-        LandingError: its columns are not what the source says of them.
+        LandingError: its columns are not what the source says of them, or its client's properties cannot be used.
     """
 
     def __init__(
-        self, source: Source, root: Path, tell: Callable[[str], None] = lambda _: None, loss: Loss = Loss.STOP
+        self,
+        source: Source,
+        root: Path,
+        tell: Callable[[str], None] = lambda _: None,
+        loss: Loss = Loss.STOP,
+        base: Path = Path(),
     ) -> None:
         """Check the columns; connect to nobody."""
         self.source, self._root, self._tell, self._loss = source, root, tell, loss
         self._columns = declared_columns(source.feed)
         self.schema = landed_payload(source)
         """The payload as it lands."""
-        self._topic = Topic(source.name, source.feed.paths[0], ",".join(source.feed.brokers))
+        file = source.feed.client
+        client = client_properties(source.name, base / file, {*SETTINGS, SERVERS}) if file else {}
+        self._topic = Topic(source.name, source.feed.paths[0], ",".join(source.feed.brokers), client)
         self._heard = MIN_TIME
         self._state = ("silent", "", 0)
 

@@ -11,15 +11,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.engine.kafka_errors import TopicMissingError
+from pipelines.engine.kafka_errors import ClientRefusedError, TopicMissingError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from confluent_kafka import Consumer, KafkaError, Message
 
 SECONDS = 3.0
 """How long brokers may take to answer before they count as away."""
 LOOK_SECONDS = 0.1
 AT_ONCE = 10_000
+SERVERS = "bootstrap.servers"
 SETTINGS: dict[str, str | int | float | bool | None] = {
     "group.id": "pulseline",  # asked for by the client; nothing is ever committed to it
     "enable.auto.commit": False,
@@ -89,17 +92,22 @@ class Topic:
         source: whose it is, for errors.
         name: of the topic.
         brokers: hosts and ports to ask first, with commas between them.
+        client: further properties of the client.
     """
 
     source: str
     name: str
     brokers: str
+    client: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _consumer(self) -> Consumer:
-        from confluent_kafka import Consumer
+        from confluent_kafka import Consumer, KafkaException
 
-        return Consumer({**SETTINGS, "bootstrap.servers": self.brokers})
+        try:
+            return Consumer({**SETTINGS, **self.client, SERVERS: self.brokers})
+        except KafkaException as error:
+            raise ClientRefusedError(self.source, _why(error)) from error
 
     def close(self) -> None:
         """Hang up."""

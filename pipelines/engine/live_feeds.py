@@ -46,7 +46,7 @@ def open_live(  # noqa: PLR0913 - what feeds are made of
         if source.feed.kind == "kafka":
             from pipelines.engine.kafka_feed import KafkaFeed
 
-            return KafkaFeed(source, root, tell, loss)
+            return KafkaFeed(source, root, tell, loss, base)
         return Inbox(source, base, payloads.get(name))
 
     return {name: opened(name, source) for name, source in flow.sources.items()}

@@ -124,7 +124,9 @@ class FeedSpec:
     landing: Placing = Placing.COPY
     """Recorded Parquet: whether its files may stand for the rows that landed. No part of what the flow means."""
     brokers: tuple[str, ...] = ()
-    """Kafka: hosts and ports to ask first. No part of what the flow means, nor are the next two."""
+    """Kafka: hosts and ports to ask first. No part of what the flow means, nor are the next three."""
+    client: str = ""
+    """Kafka: a file of properties of the client, relative to the folder the engine is given; none where empty."""
     start: Start = Start.EARLIEST
     """Kafka: where a run that has landed nothing begins."""
     max_bytes: int = SPOOL_BYTES
@@ -259,7 +261,7 @@ class Flow:
     ends: int | None = field(default=None, compare=False)
     """Up to where, exclusive."""
     region: ReplayPolicy | None = field(default=None, compare=False)
-    """When a stream drains, that is publishes; None: each epoch is as long as Spark makes it. No part of what it means."""
+    """When a stream drains, that is publishes; None: with each epoch. No part of what the flow means."""
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
@@ -336,7 +338,7 @@ class Flow:
         return hashlib.sha256(told.encode()).hexdigest()
 
 
-SILENT = frozenset({"about", "region", "landing", "brokers", "start", "max_bytes", "missing", "retyped"})
+SILENT = frozenset({"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped"})
 
 
 def _silent(value: Definition) -> Definition:

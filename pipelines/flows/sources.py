@@ -46,7 +46,19 @@ FILE_KEYS = {
     "json": ("json", "types", "timezone", "landing"),
     "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "landing"),
     "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "max_bytes"),
-    "kafka": ("kafka", "brokers", "start", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped"),
+    "kafka": (
+        "kafka",
+        "brokers",
+        "client",
+        "start",
+        "format",
+        "types",
+        "delimiter",
+        "nulls",
+        "timezone",
+        "missing",
+        "retyped",
+    ),
 }
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -155,6 +167,7 @@ def _feed(section: Section) -> FeedSpec:
         timezone=timezone(inside, "timezone", None),
         landing=_landing(inside, kinds[0]),
         brokers=read_brokers(inside, kinds[0]),
+        client=inside.text("client", ""),
         start=read_start(inside),
         max_bytes=read_max_bytes(inside),
         missing=read_missing(inside, kinds[0]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 REPLAY_RUN = "replay"
 MARK = "replay.json"
 """What a run has that a replay made: such a run may be replaced by the next."""
+GONE = ".gone"
+"""Beside the runs, where an earlier replay goes in one step before it is removed."""
 SMALL_EPOCH = 50_000
 """Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
 MOST_ROWS, MOST_SEQUENCES = 1_000_000, 512
@@ -66,6 +69,17 @@ class Wanted:
     as_json: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What a replay is made of."""
+
+    recording: Recording
+    flow: Flow
+    """The flow as it is now."""
+    root: Path
+    """Of the run to play into."""
+
+
 def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
     """Play a recording through the flow as it is now, and compare.
 
@@ -77,11 +91,9 @@ def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
         LeaseHeldError: another replay plays into that run.
     """
     settings = read_settings()
-    known = open_run(wanted.flow, wanted.run)
-    flow = load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)})
-    recording = recorded(known, wanted.start, wanted.end)
-    recording.payloads(flow)
-    root = own_root(settings, flow, wanted)
+    found = prepared(settings, wanted)
+    recording, flow, root = found.recording, found.flow, found.root
+    make_room(root, flow)
     tell = (lambda _: None) if wanted.as_json else echo
     tell(_begins(recording, wanted))
     engine = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
@@ -100,24 +112,53 @@ def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
     return Exit.FINE if compared.same else Exit.CHECK_FAILED
 
 
-def own_root(settings: Settings, flow: Flow, wanted: Wanted) -> Path:
-    """Give the root of the run to play into; what an earlier replay left there is removed.
+def prepared(settings: Settings, wanted: Wanted) -> Prepared:
+    """Find what is played through what and into which run, or say why that cannot be; changes nothing.
+
+    Raises:
+        WrongUse: there is nothing to play, or no run to play it into.
+        FlowError: the flow's file makes no sense.
+        CommitError: there is no such state.
+        LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+    """
+    known = open_run(wanted.flow, wanted.run)
+    flow = load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)})
+    recording = recorded(known, wanted.start, wanted.end)
+    recording.payloads(flow)
+    return Prepared(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))
+
+
+def _own_root(settings: Settings, flow: Flow, wanted: Wanted) -> Path:
+    """Give the root of the run to play into.
 
     Raises:
         WrongUse: it is the recorded run, or was not made by a replay.
-        LeaseHeldError: another replay is at work there.
     """
     root = settings.root(flow.name, wanted.into)
     if wanted.into == wanted.run:
         raise WrongUse(f"a replay goes into a run of its own; --into names the recorded run `{wanted.run}`")
-    if root.exists() and not (root / MARK).exists():
+    if root.exists() and not (root / MARK).exists() and any(root.iterdir()):
         raise WrongUse(f"a replay goes into a run of its own; run `{wanted.into}` of {flow.name} is there already")
-    if root.exists():
+    return root
+
+
+def make_room(root: Path, flow: Flow) -> None:
+    """Remove what an earlier replay left; killed anywhere, the next one can do so too.
+
+    Raises:
+        LeaseHeldError: another replay is at work there.
+    """
+    gone = root.parent / GONE / root.name
+    shutil.rmtree(gone, ignore_errors=True)
+    if (root / MARK).exists():
         # Whoever holds the lease is still playing.
         with open_driver(root, flow=flow.name):
             pass
-        shutil.rmtree(root)
-    return root
+        gone.parent.mkdir(exist_ok=True)
+        root.rename(gone)
+        shutil.rmtree(gone)
+    with suppress(OSError):
+        gone.parent.rmdir()
 
 
 def play(  # noqa: PLR0913 - what is played, into what, by whom
@@ -139,8 +180,9 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
         tell: told a line now and then.
     """
     core, shown = CoreEngine(), Progress(recording, tell)
+    # Before anything else is there: a run that was stopped early must still be known as a replay's.
+    _mark(root, recording)
     with open_driver(root, flow=flow.name) as driver:
-        _mark(root, recording)
         if recording.ground is not None:
             before = recording.flow_at(recording.ground.commit)
             fates = {each.stream: each.fate for each in changes(before, flow)} if before else {}
@@ -159,6 +201,7 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
 
 
 def _mark(root: Path, recording: Recording) -> None:
+    root.mkdir(parents=True, exist_ok=True)
     told = {"of": recording.known.run, "start": recording.start, "end": recording.end}
     (root / MARK).write_text(json.dumps(told))
     landed = root / "landed"

@@ -21,7 +21,7 @@ from pipelines.jobs.ending import exit_code_of
 from pipelines.jobs.failures import Exit, WrongUse
 from pipelines.jobs.forms import Form
 from pipelines.jobs.moments import Moments
-from pipelines.jobs.settings import MAIN_RUN, flow_file, read_settings
+from pipelines.jobs.settings import MAIN_RUN, RUN_NAME, flow_file, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,9 +36,13 @@ if TYPE_CHECKING:
 BACKFILL_KEYS = ("start", "end", "engine", "force")
 STREAM_KEYS = ("run", "start", "end", "speed", "for", "until", "after_backfill")
 QUALITY_KEYS = ("run", "start", "end")
+REPLAY_KEYS = ("run", "from", "to", "into", "speed")
 ENGINES = ("core", "batch")
 STOPPED, CAUGHT_UP = "stopped", "caught up"
 LIVE_RUN = "live"
+REPLAY_RUN = "replay"
+SLOWEST = 0.001
+"""The least speed of a replay."""
 OWN_DAYS = ("scheduled", "backfill")
 """Kinds of Airflow's runs whose days are Airflow's."""
 MOST_PAGES = 31
@@ -152,7 +156,52 @@ def quality(asked: Asked) -> Request:
     return {"flow": asked.flow.name, "runs": runs, "commands": {"check": checks, "report": pages}}
 
 
-KINDS: dict[str, Callable[[Asked], Request]] = {"backfill": backfill, "stream": stream, "quality": quality}
+def replay(asked: Asked) -> Request:
+    """Say which part of a recording is played again, and into which run; nothing is changed yet.
+
+    Raises:
+        WrongUse: the form makes no sense, there is nothing to play, or no run to play it into.
+        CommitError: there is no such state.
+        LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+    """
+    form = Form(asked.conf, REPLAY_KEYS)
+    run, into = _run_name(form, "run", MAIN_RUN), _run_name(form, "into", REPLAY_RUN)
+    start, end, speed = form.text("from"), form.text("to"), form.positive("speed")
+    if speed is not None and speed < SLOWEST:
+        raise form.wrong("speed", f"{SLOWEST} or more")
+    words = ["replay", asked.called, "--run", run, "--into", into]
+    words += ["--from", start] if start else []
+    words += ["--to", end] if end else []
+    words += ["--speed", f"{speed:g}"] if speed is not None else []
+    page, status = ([verb, asked.called, "--run", into, "--json"] for verb in ("report", "status"))
+    told = {"flow": asked.flow.name, "run": run, "into": into, **_part(asked, run, into, (start, end))}
+    return told | {"commands": {"replay": [words, status], "report": [page]}}
+
+
+KINDS: dict[str, Callable[[Asked], Request]] = {
+    "backfill": backfill,
+    "stream": stream,
+    "quality": quality,
+    "replay": replay,
+}
+
+
+def _run_name(form: Form, key: str, usual: str) -> str:
+    name = form.text(key) or usual
+    if not RUN_NAME.fullmatch(name):
+        raise form.wrong(key, "a name of letters, digits, `_` and `-`")
+    return name
+
+
+def _part(asked: Asked, run: str, into: str, states: tuple[str | None, str | None]) -> Request:
+    """Find the part of a recording between two states, as the command will."""
+    from pipelines.jobs.replay import Wanted, prepared
+
+    start, end = states
+    wanted = Wanted(flow=asked.called, run=run, into=into, start=start, end=end)
+    found = prepared(asked.settings, wanted).recording
+    first, last = (asked.moments.argument(tick) for tick in (found.start, found.end))
+    return {"start": first, "end": last, "sequences": len(found.numbers)}
 
 
 def _of_form(event: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,8 @@ def test_a_page_that_is_reached_through_a_linked_home_is_found(reports: Path, tm
         ("backfill_", None),
         ("backfill_..", None),
         ("backfill_a/b", None),
-        ("replay_flights", None),
+        ("replay_flights", "flights"),
+        ("reset_flights", None),
     ],
 )
 def test_the_flow_of_a_dag_is_in_its_name(dag_id: str, flow: str | None) -> None:

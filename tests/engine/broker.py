@@ -33,11 +33,14 @@ CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 SETTINGS = """\
 node.id=1
 process.roles=broker,controller
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{guarded},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{guarded}
+inter.broker.listener.name=PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={module} required user_pulseline="{password}";
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={logs}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -46,6 +49,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 """
+PASSWORD = "open sesame"  # noqa: S105 - of a broker that lives as long as a test
 NAMES = count()
 
 
@@ -96,6 +100,8 @@ class Broker:
     jars: Path
     folder: Path
     port: int = field(default_factory=free_port)
+    guarded: int = field(default_factory=free_port)
+    """Port of a listener that asks who one is: `pulseline`, with PASSWORD."""
     controller: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -108,7 +114,14 @@ class Broker:
         """Start it, on the logs that it has; it answers when this returns."""
         settings = self.folder / "server.properties"
         if not settings.exists():
-            text = SETTINGS.format(port=self.port, controller=self.controller, logs=self.folder / "logs")
+            text = SETTINGS.format(
+                port=self.port,
+                guarded=self.guarded,
+                controller=self.controller,
+                logs=self.folder / "logs",
+                module="org.apache.kafka.common.security.plain.PlainLoginModule",
+                password=PASSWORD,
+            )
             settings.write_text(text, encoding="utf-8")
             self._run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(settings)).wait(60)
         self._process = self._run("kafka.Kafka", str(settings))

@@ -11,14 +11,16 @@ import pytest
 
 from pipelines.engine import kafka_topic
 from pipelines.engine.column_errors import ColumnBrokenError
-from pipelines.engine.kafka_errors import OffsetsLostError, TopicMissingError, TopicReplacedError
+from pipelines.engine.kafka_client import ClientFileError
+from pipelines.engine.kafka_errors import ClientRefusedError, OffsetsLostError, TopicMissingError, TopicReplacedError
 from pipelines.engine.kafka_feed import KafkaFeed
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_feed import Loss
 from pipelines.engine.manifests import read_sequence
-from pipelines.engine.positions import Position
+from pipelines.engine.positions import Known, Position
 from pipelines.engine.source_state import read_state
 from pipelines.flows.model import FeedSpec, Flow, Missing, Source, Start
+from tests.engine.broker import PASSWORD
 from tests.engine.folders import lines_of, rows_of
 from tests.engine.sockets import AT, TYPES, until
 
@@ -303,3 +305,68 @@ def test_a_transaction_lands_when_it_is_committed(tmp_path: Path, broker: Broker
         until(lambda later=value + 10: lands(later), "what comes behind it lands")  # type: ignore[misc]
     assert landed == [1, 11, 12]
     assert stand.waiting == {"rows": (0, ())}
+
+
+GUARDED = """\
+# As Kafka's own tools take it.
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism = PLAIN
+sasl.username=pulseline
+sasl.password=${env:PULSELINE_TEST_PASSWORD}
+"""
+
+
+def guarded(base: Path, broker: Broker, topic: str, told: list[str]) -> KafkaFeed:
+    """Open a topic behind the listener that asks who one is."""
+    spec = FeedSpec(
+        kind="kafka",
+        paths=(topic,),
+        brokers=(f"127.0.0.1:{broker.guarded}",),
+        client="kafka.properties",
+        format="csv",
+        types=TYPES,
+    )
+    return KafkaFeed(Source(name="rows", feed=spec, key=("key",), time="time"), base, told.append, base=base)
+
+
+@pytest.mark.parametrize(("password", "rows"), [(PASSWORD, 2), ("guessed", 0)])
+def test_brokers_that_ask_who_one_is_are_told_by_the_clients_properties(
+    tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch, password: str, rows: int
+) -> None:
+    topic, told = broker.topic(), list[str]()
+    broker.send(topic, {0: csv_of(1, 2)})
+    (tmp_path / "kafka.properties").write_text(GUARDED)
+    monkeypatch.setenv("PULSELINE_TEST_PASSWORD", password)
+    feed = guarded(tmp_path, broker, topic, told)
+    try:
+        assert feed.arrive(10, Known()).rows.num_rows == rows
+    finally:
+        feed.close()
+    assert any("away" in line for line in told) == (rows == 0), told
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot: No such file or directory"),
+        ("sasl.username", "has none in line 1"),
+        ("\nbootstrap.servers=elsewhere:9092", "sets `bootstrap.servers` in line 2: take it out"),
+        ("enable.auto.commit=true", "sets `enable.auto.commit` in line 1: take it out"),
+        ("sasl.password=${env:NOBODY_SET_THIS}", "names `NOBODY_SET_THIS` in line 1, which is not set: export it"),
+    ],
+)
+def test_properties_that_cannot_be_used_are_refused_before_anybody_connects(
+    tmp_path: Path, broker: Broker, text: str | None, said: str
+) -> None:
+    if text is not None:
+        (tmp_path / "kafka.properties").write_text(text)
+    with pytest.raises(ClientFileError) as error:
+        guarded(tmp_path, broker, "nothing", [])
+    assert said in str(error.value)
+
+
+def test_a_property_that_the_client_does_not_know_is_told_in_its_words(tmp_path: Path, broker: Broker) -> None:
+    (tmp_path / "kafka.properties").write_text("of.nobody=1\n")
+    feed = guarded(tmp_path, broker, "nothing", [])
+    with pytest.raises(ClientRefusedError, match=r"librdkafka; it says: .*of\.nobody"):
+        feed.arrive(10, Known())

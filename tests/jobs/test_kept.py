@@ -128,7 +128,7 @@ def house(recorded: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> H
     house = copied(recorded, tmp_path / "live", monkeypatch)
     with open_driver(house.root, flow="tiny") as driver:
         driver.keep_house(every=1, keep=dt.timedelta(0))
-    assert segments_in(landed_path(house.root)) == [range(1, 5)]
+    assert segments_in(landed_path(house.root))[0] == range(1, 5), "a driver keeps history too"
     keep_house(house.root)
     return house
 
