@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
 """How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""
 
-STATE = r"^( *|[0-9]+|[Ss]equence:[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?(Z|[+-][0-9:]+)?)$"
+STATE = r"^( *|[0-9]+|[Ss](equence:)?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?(Z|[+-][0-9:]+)?)$"
 """The number of a commit, `sequence:40`, a date or an instant; what it is of, the task `request` looks up."""
 
 
@@ -100,9 +100,9 @@ def replay_form() -> dict[str, Param]:
     return {
         "run": run_name("main", told="Name of the run whose recording is played; it is only read."),
         "from": state(
-            "From", "The number of a commit, sequence:40, or a date or instant in the flow's timezone. Empty: the beginning."
+            "From", "A commit's number, sequence:40, or a date or instant of the flow. Empty: the beginning."
         ),
-        "to": state("Up to", "As *From*. Empty: all that is published."),
+        "to": state("To", "As From. Empty: all that is published."),
         "into": run_name("replay", "Into", "Name of the run to play into; one that a replay made is replaced."),
         "speed": Param(
             None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,7 +9,8 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columns import ticks
 from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.manifests import LEDGER_FILE, close_sequence, file_digest, new_folder, sync_folder
+from pipelines.engine.hashed_file import HashedFile
+from pipelines.engine.manifests import LEDGER_FILE, close_sequence, new_folder, sync_folder
 from pipelines.engine.sequence import NO_FILE, LandedFile, LandedSource, RowGroup, Sequence, spelled_schema
 from pipelines.engine.stamping import LANDED_LEDGER, bucketed, landed_row_schema
 from pipelines.engine.writing import open_writer
@@ -86,9 +86,12 @@ def columns_of(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
 
 
 def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: Spans) -> LandedSource:
-    path = folder / f"{name}.parquet"
-    row_groups = _write_rows(path, flow, name, arrived) if arrived.rows.num_rows else ()
-    known = vars(_known(path, arrived.rows.num_rows, arrived.content))
+    row_groups: tuple[RowGroup, ...] = ()
+    known = vars(_nothing(arrived.content))
+    if arrived.rows.num_rows:
+        with HashedFile(folder / f"{name}.parquet") as file:
+            row_groups = _write_rows(file, flow, name, arrived)
+        known = vars(_known(folder / f"{name}.parquet", file, arrived.rows.num_rows, arrived.content))
     elsewhere = 0 if arrived.referenced is None else arrived.referenced.rows
     return LandedSource(
         **known | {"rows": known["rows"] + elsewhere},
@@ -108,9 +111,9 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: 
     )
 
 
-def _write_rows(path: Path, flow: Flow, name: str, arrived: Arrived) -> tuple[RowGroup, ...]:
+def _write_rows(file: HashedFile, flow: Flow, name: str, arrived: Arrived) -> tuple[RowGroup, ...]:
     groups, landed = [], _with_others(arrived)
-    with open_writer(path, _file_schema(arrived), store_schema=True) as writer:
+    with open_writer(file, _file_schema(arrived), store_schema=True) as writer:
         for bucket, rows in bucketed(landed, flow.sources[name].key, flow.buckets):
             for part in _parts(rows):
                 writer.write_table(part, row_group_size=GROUP_ROWS)
@@ -141,18 +144,20 @@ def _group(bucket: int, rows: pa.Table) -> RowGroup:
 
 
 def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
-    path = folder / LEDGER_FILE
-    if ledger.num_rows:
-        pq.write_table(ledger, path, compression="zstd")
-    return _known(path, ledger.num_rows, content_hash(ledger))
+    path, content = folder / LEDGER_FILE, content_hash(ledger)
+    if not ledger.num_rows:
+        return _nothing(content)
+    with HashedFile(path) as file:
+        pq.write_table(ledger, file, compression="zstd")
+    return _known(path, file, ledger.num_rows, content)
 
 
-def _known(path: Path, rows: int, content: ContentHash | None) -> LandedFile:
-    """Have a file on disk, and give how to know it again; where there are no rows there is none."""
-    if not rows:
-        return LandedFile(file=NO_FILE, rows=0, size=0, sha256="", content=content)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _nothing(content: ContentHash | None) -> LandedFile:
+    """Say what stands for a file where there are no rows, and so no file."""
+    return LandedFile(file=NO_FILE, rows=0, size=0, sha256="", content=content)
+
+
+def _known(path: Path, file: HashedFile, rows: int, content: ContentHash | None) -> LandedFile:
+    """Have the name of a file on disk, and give how to know it again."""
     sync_folder(path.parent)
-    size = path.stat().st_size
-    return LandedFile(file=path.name, rows=rows, size=size, sha256=file_digest(path), content=content)
+    return LandedFile(file=path.name, rows=rows, size=file.size, sha256=file.sha256, content=content)

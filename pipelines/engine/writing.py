@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pipelines.engine.hashed_file import HashedFile
+
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL = 1
 CONSTANT = frozenset({"commit"})
@@ -30,13 +32,15 @@ MANY = 65_536
 """Rows from which on a row group, and a thread, is worth its while."""
 
 
-def open_writer(path: Path, schema: pa.Schema, *, store_schema: bool, statistics: bool = True) -> pq.ParquetWriter:
+def open_writer(
+    path: Path | HashedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
+) -> pq.ParquetWriter:
     """Open a Parquet file for rows in order: whole numbers and times as differences, the rest compressed.
 
     Differences of neighbours are small where rows are in order, and packing them costs less than a compressor does.
 
     Args:
-        path: of the file.
+        path: of the file, or the file, which stays open.
         schema: of its rows.
         store_schema: keep what only Arrow knows of the types, for whoever must get them back exactly.
         statistics: say of each row group between what its values lie; of many small ones that is half of a file.

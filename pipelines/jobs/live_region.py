@@ -81,6 +81,9 @@ class LiveRegion:
     def __enter__(self) -> Self:
         """Take the lease."""
         self._driver = self._held.enter_context(open_driver(self._wanted.root, flow=self._flow.name))
+        # One process for the whole case: a buffer that is silent is not believed for having been started anew.
+        self._buffers: Buffers = settled_buffers(self._wanted)  # type: ignore[assignment]
+        self._landing = Landing(self._wanted.landing, self._buffers)
         self._begin()
         return self
 
@@ -101,7 +104,8 @@ class LiveRegion:
     def take(self, item: int | Punctuation) -> list[Output]:
         """Land an item, give it as the selector does, and have Spark publish where the region drains."""
         number = self._land(item, self._last + 1)
-        return [*self._forwarded(number, number), *self._drained()]
+        forwarded = self._forwarded(number, number)
+        return [*forwarded, *self._drained()] if self.policy.trigger is Trigger.OPERATOR else forwarded
 
     def drain(self, *, completes: bool = True) -> list[Output]:
         """Publish because somebody asks for it; a region that its operator drives does not listen.
@@ -159,9 +163,7 @@ class LiveRegion:
         return self._landing.last_reading() or 0
 
     def _begin(self) -> None:
-        """Begin as a process does that was started anew."""
-        self._buffers: Buffers = settled_buffers(self._wanted)  # type: ignore[assignment]
-        self._landing = Landing(self._wanted.landing, self._buffers)
+        """Begin to run epochs, from where the log stands."""
         self._runner = buffered_runner(self._wanted, self._driver, self._buffers)
         self._runner.published = self._keep
 
@@ -175,6 +177,9 @@ class LiveRegion:
         """Land a reading with an item, or with none; give the number of its sequence."""
         data = not isinstance(item, Punctuation)
         rows = [] if item in (None, Punctuation.FINAL) else [("data" if data else PUNCTUATION, item if data else None)]
+        if self._landing.final is not None and item is None:
+            # The clock goes on behind the end of a stream, and nothing lands any more.
+            return self._landing.last_id
         last = self._last
         fed = [{"who": "one", "at": last, "what": kind, "item": each} for kind, each in rows]
         pq.write_table(pa.Table.from_pylist(fed, schema=FEED), self._base / "items.parquet")

@@ -1,4 +1,4 @@
-"""`dag.test()`: a real day, and a form that makes no sense, task by task and without a scheduler."""
+"""`dag.test()`: a real day, a replay, and a form that makes no sense, task by task and without a scheduler."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tests.dags.conftest import CHECKOUT, PATIENCE
+from pipelines.engine.core import CoreEngine
+from pipelines.flows.grid import intervals
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.backfill import Backfill, run_backfill
+from tests.dags.conftest import CHECKOUT, PATIENCE, TRIPS
 
 if TYPE_CHECKING:
     from tests.dags.conftest import Ground
+
+KINDS = ("backfill", "quality", "replay", "stream")
+FLOWS = ("flights", "trips")
 
 PROGRAM = """\
 import json, sys
@@ -48,7 +55,7 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     bad: dict[str, object] = {"strat": "2013-01-01"}
     found, said = outcome_of(database, ("backfill_flights", day), ("backfill_flights", bad))
     assert found["errors"] == {}
-    assert found["dags"] == [f"{kind}_{flow}" for kind in ("backfill", "quality", "stream") for flow in FLOWS]
+    assert found["dags"] == [f"{kind}_{flow}" for kind in KINDS for flow in FLOWS]
     assert found[json.dumps(day)] == dict.fromkeys(("request", "run", "check", "publish", "report"), "success"), said
     bad_states = found[json.dumps(bad)]
     assert (bad_states["request"], bad_states["run"], bad_states["publish"]) == ("failed", *["upstream_failed"] * 2)
@@ -57,4 +64,25 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     assert (database.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
 
 
-FLOWS = ("flights", "trips")
+def record(ground: Ground, run: str, text: str) -> None:
+    """Run two days of the trips, by a flow of this text."""
+    file, base = ground.folder / f"{run}.yaml", ground.folder / "config" / "flows"
+    file.write_text(text)
+    flow = read_flow(file)
+    wanted = Backfill(flow=flow, root=ground.home / "trips" / run, base=base, engine=CoreEngine())
+    run_backfill(wanted, intervals(flow, "2013-01-01", "2013-01-03"))
+
+
+def test_a_recording_is_replayed_and_is_red_where_rows_differ(database: Ground) -> None:
+    record(database, "as_now", TRIPS)
+    record(database, "as_before", TRIPS.replace("interval: 6h", "interval: 4h"))
+    part: dict[str, object] = {"run": "as_now", "from": "2013-01-02", "to": None, "into": "again", "speed": None}
+    other: dict[str, object] = {"run": "as_before", "into": "other"}
+    found, said = outcome_of(database, *(("replay_trips", conf) for conf in (part, other)))
+    assert found[json.dumps(part)] == dict.fromkeys(("request", "replay", "report"), "success"), said
+    assert found[json.dumps(other)] == {"request": "success", "replay": "failed", "report": "success"}, said
+    assert "same: both runs have the same rows of every table, byte for byte" in said
+    assert "because the flow has changed (interval 4h → 6h)" in said
+    assert "DIFFERENT: see above; to look at the rows: pulseline show trips STREAM --run other" in said
+    pages = database.home / "reports" / "trips"
+    assert sorted(page.parent.name for page in pages.glob("*/index.html")) == ["again", "other"]

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.engine import landing_files
 from pipelines.engine import places as placing
 from pipelines.engine.buffers import Buffers, buffers_of
 from pipelines.engine.copies import close_copy
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
-from pipelines.engine.manifests import MANIFEST, closed_in, numbers_in, read_sequence
+from pipelines.engine.manifests import MANIFEST, closed_in, numbers_in, read_sequence, sync_folder
 from pipelines.engine.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
 from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of
@@ -92,7 +93,11 @@ def truncated(place: Path) -> None:
 
 
 def flipped(place: Path) -> None:
-    file = next(place.glob("*/*.parquet"))
+    flip(next(place.glob("*/*.parquet")))
+
+
+def flip(file: Path) -> None:
+    """Change a bit of a file."""
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
@@ -579,3 +584,19 @@ def test_a_drain_that_covers_only_a_part_leaves_a_rebuilt_buffer_with_the_rest(k
 
     assert kept.values(6) == [3]
     assert kept.values(8) == [4]
+
+
+def test_damage_before_a_sequence_has_closed_is_no_part_of_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(folder: Path) -> None:
+        """Change a bit of what was written, once, before anybody can have looked at it."""
+        monkeypatch.setattr(landing_files, "sync_folder", sync_folder)
+        [file] = folder.glob("*.parquet")
+        flip(file)
+        sync_folder(folder)
+
+    monkeypatch.setattr(landing_files, "sync_folder", damaged)
+    sequence = kept.arrive(3)
+
+    assert kept.values(sequence.id) == [3]
+    assert kept.told[0].startswith(f"buffer a is quarantined: sequence {sequence.id} has a rows.parquet with other")
+    assert kept.buffers.speaking() == ["b", "c"]

@@ -25,6 +25,7 @@ from tests.jobs.conftest import build, live_in
 from tests.jobs.test_status_live import Stage, hours
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.jobs.conftest import House
@@ -205,6 +206,47 @@ def test_what_cannot_be_played_is_refused(live: House) -> None:
     edit(live, "time: planned", "time: went")
     with pytest.raises(WrongUse, match="source trips landed under another declaration"):
         replay(live)
+
+
+def stopped(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands for a function
+    """End as a command ends that somebody stops."""
+    raise KeyboardInterrupt
+
+
+def unmarked(root: Path, _: object) -> None:
+    """Make a folder, and be stopped before it is marked."""
+    root.mkdir()
+    stopped()
+
+
+def leased(root: Path, **_: object) -> None:
+    """Make what a driver makes first, and be stopped before it drives."""
+    root.mkdir(exist_ok=True)
+    (root / "lease.json").touch()
+    stopped()
+
+
+def halved(folder: Path, **_: object) -> None:
+    """Remove the mark of a folder, and be stopped before the rest is."""
+    (folder / MARK).unlink(missing_ok=True)
+    stopped()
+
+
+@pytest.mark.parametrize(
+    ("place", "instead"),
+    [("_mark", unmarked), ("open_driver", leased), ("EpochRunner.play", stopped), ("shutil.rmtree", halved)],
+)
+def test_a_replay_that_was_stopped_anywhere_is_replaced_by_the_next(
+    live: House, place: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place == "shutil.rmtree":
+        replay(live, end="3")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"pipelines.jobs.replay.{place}", instead)
+        with pytest.raises(KeyboardInterrupt):
+            replay(live)
+    assert replay(live)[0] == 0
+    assert sorted(folder.name for folder in (live.home / "tiny").iterdir()) == ["main", "replay"]
 
 
 def test_a_replay_replaces_the_one_before_it_and_leaves_the_recording_alone(live: House) -> None:

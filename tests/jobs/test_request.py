@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pipelines.jobs.replay import REPLAY_RUN
 from pipelines.jobs.request import main
 
 if TYPE_CHECKING:
@@ -212,22 +213,77 @@ def test_quality_by_hand_checks_all_or_a_span(ask: Asking) -> None:
     assert (code, "a name of letters" in told) == (2, True)
 
 
+def replayed(*words: str, run: str = "main", into: str = REPLAY_RUN) -> dict[str, list[list[str]]]:
+    """Give the commands of a replay with further words."""
+    told = ["tiny", "--run", into, "--json"]
+    play = ["replay", "tiny", "--run", run, "--into", into, *words]
+    return {"replay": [play, ["status", *told]], "report": [["report", *told]]}
+
+
+@pytest.mark.usefixtures("ran")
+def test_a_replay_is_told_what_to_play_and_into_which_run(capsys: pytest.CaptureFixture[str]) -> None:
+    ask = Asking(capsys)
+    found = ask.found("replay", {})
+    assert found["commands"] == replayed()
+    assert (found["start"], found["end"], found["sequences"]) == ("2013-01-01", "2013-01-04", 3)
+    conf = {"run": "main", "from": "2013-01-02", "to": "sequence:2", "into": "again", "speed": 3600}
+    found = ask.found("replay", conf)
+    assert found["commands"] == replayed("--from", "2013-01-02", "--to", "sequence:2", "--speed", "3600", into="again")
+    assert (found["start"], found["end"], found["sequences"]) == ("2013-01-02", "2013-01-03", 1)
+
+
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [
+        ({"form": "2"}, "unknown key `form` in the form, expected one of `run`, `from`, `to`, `into`, `speed`"),
+        ({"form": "2"}, "did you mean `from`?"),
+        ({"run": "../main"}, "`run` in the form is `../main`, expected a name of letters"),
+        ({"into": "replay; reboot"}, "`into` in the form is `replay; reboot`, expected a name of letters"),
+        ({"into": "-h"}, "`into` in the form is `-h`, expected a name of letters"),
+        ({"into": "main"}, "--into names the recorded run `main`"),
+        ({"into": "mine"}, "run `mine` of tiny is there already"),
+        ({"run": "nowhere"}, "no run `nowhere` of tiny; there are: main"),
+        ({"from": 2}, "`from` in the form is `2`, expected a text"),
+        ({"from": "$(reboot)"}, "a state must be the number of a commit"),
+        ({"to": "--help"}, "a state must be the number of a commit"),
+        ({"from": "99"}, "commit 99 was never begun"),
+        ({"from": "3"}, "has none behind commit 3 up to commit 3"),
+        ({"speed": "fast"}, "`speed` in the form is `fast`, expected a number above zero"),
+        ({"speed": 0.0001}, "expected 0.001 or more"),
+    ],
+)
+def test_a_replay_that_cannot_be_is_refused(
+    ran: House, capsys: pytest.CaptureFixture[str], conf: dict[str, object], said: str
+) -> None:
+    (ran.home / "tiny" / "mine" / "streams").mkdir(parents=True, exist_ok=True)
+    code, told = Asking(capsys)("replay", conf)
+    assert (code, said in told) == (2, True), told
+    assert not (ran.home / "tiny" / REPLAY_RUN).exists()
+
+
+def test_a_replay_of_nothing_says_how_to_begin(ask: Asking) -> None:
+    code, told = ask("replay", {})
+    assert (code, "nothing is published in run `main` of tiny yet; next: pulseline run tiny" in told) == (2, True)
+
+
 def test_an_unknown_flow_names_the_nearest(ask: Asking) -> None:
     code, told = ask("backfill", {}, flow="tini")
     assert (code, "did you mean `tiny`?" in told) == (2, True)
 
 
+@pytest.mark.parametrize(("kind", "wrong", "hint"), [("backfill", "strat", "start"), ("replay", "form", "from")])
 @pytest.mark.usefixtures("house")
-def test_a_refusal_loads_neither_spark_nor_a_compiler() -> None:
+def test_a_refusal_loads_neither_spark_nor_a_compiler(kind: str, wrong: str, hint: str) -> None:
+    conf = f"--conf={json.dumps({wrong: 1})}"
     run = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "pipelines.jobs.request", "backfill", "tiny", '--conf={"strat": 1}'],
+        [sys.executable, "-X", "importtime", "-m", "pipelines.jobs.request", kind, "tiny", conf],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 2
-    assert "did you mean `start`?" in run.stderr
+    assert f"did you mean `{hint}`?" in run.stderr
     loaded = {line.split("|")[-1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
     assert "pipelines.jobs.forms" in loaded
     assert not loaded & {"pyspark", "numba", "great_expectations", "airflow"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -23,6 +23,9 @@ from pipelines.operators.replay import (
     Trigger,
 )
 from pipelines.operators.rows import PolicyError
+
+if TYPE_CHECKING:
+    from pipelines.jobs.live_region import LiveRegion
 
 OPERATOR, PERIODIC = ReplayPolicy(trigger=Trigger.OPERATOR), ReplayPolicy(trigger=Trigger.PERIODIC)
 
@@ -63,7 +66,7 @@ TRANSCRIPTS = [
 ]  # fmt: skip
 
 
-def did(region: Region, step: str) -> list[Output]:
+def did(region: Region | LiveRegion, step: str) -> list[Output]:
     """Do one step of a transcript."""
     match step:
         case "w" | "f":
@@ -73,6 +76,7 @@ def did(region: Region, step: str) -> list[Output]:
         case "drain" | "fails":
             return region.drain(completes=step == "drain")
         case "accept":
+            assert isinstance(region, Region)
             region.accept_loss()
             return []
         case _ if step.startswith("!"):
@@ -93,7 +97,7 @@ def spelled(output: Output) -> str:
             return f"<{sequence}"
 
 
-def left(region: Region, steps: list[str]) -> list[str]:
+def left(region: Region | LiveRegion, steps: list[str]) -> list[str]:
     """Play steps and spell what left."""
     words: list[str] = []
     for step in steps:
