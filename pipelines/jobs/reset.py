@@ -161,7 +161,7 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
 def _is_beyond(known: KnownRun, state: LogState, to: str) -> bool:
     """Say whether a sequence or an instant lies behind all that is published; the number of a commit never does."""
     tip, sequence = state.tip, SEQUENCE.fullmatch(to.strip())
-    if tip is None or to.strip().isdigit():
+    if tip is None or to.strip().isdecimal():
         return False
     return int(sequence[1]) > tip.upto if sequence else instant_of(known.grid, to.strip(), "to") > tip.span.end
 
@@ -184,7 +184,7 @@ def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
     sequence = SEQUENCE.fullmatch(text)
     if sequence:
         return state_at_sequence(state, int(sequence[1]))
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
     try:
         return state_at(state, instant_of(known.grid, text, "to"))

@@ -258,10 +258,12 @@ def _next(known: KnownRun, facts: Facts) -> str:
     working = facts["lease"]["standing"] == Standing.HELD.value
     if working:
         return known.command("status")
-    if facts["pending"]:
-        return str(facts["pending"]["command"])
-    if facts["stale"]:
-        return str(facts["stale"][0]["command"])
+    if landed_path(known.root).is_symlink():
+        # Made by a replay: nothing goes on from it.
+        return known.command("show", list(known.streams)[-1])
+    for waits in (facts["pending"], *facts["stale"]):
+        if waits:
+            return str(waits["command"])
     if facts["live"]:
         return _next_live(known, facts["live"])
     if not known.state.published:

@@ -259,7 +259,9 @@ def test_a_replay_replaces_the_one_before_it_and_leaves_the_recording_alone(live
     with open_driver(root, flow="tiny"), pytest.raises(LeaseHeldError):
         replay(live)
     show_status("tiny", "replay", as_json=False, tell=live.tell)
-    assert "published" in live.text
+    text = live.text
+    assert "published" in text
+    assert text.endswith("next: pulseline show tiny punctual --run replay"), "nothing goes on from it"
     with pytest.raises(WrongUse, match="run `replay` plays what another run landed, which is only read"):
         live.backfill("2013-01-02", "2013-01-03", run="replay")
 
