@@ -49,7 +49,7 @@ def verdict(facts: ReportFacts) -> Verdict:
     proved += [_holding(facts)] if facts.expectations and not facts.unchecked else []
     head = listed(proved) or "published, parity not checked yet"
     sentence = f"{head[0].upper()}{head[1:]}: {_came(facts)}{_aside(facts)}{_kept(facts)}."
-    if proved:
+    if proved and not _gaps(facts):
         return Verdict(tone=Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
 
@@ -153,4 +153,12 @@ def _aside(facts: ReportFacts) -> str:
 
 
 def _kept(facts: ReportFacts) -> str:
+    gaps = _gaps(facts)
+    if gaps:
+        lost = listed([f"{first} to {last}" if first != last else str(first) for first, last in gaps])
+        return f", and what landed with the sequences {lost} was lost and given up"
     return ", and none was lost" if facts.accounts else ""
+
+
+def _gaps(facts: ReportFacts) -> tuple[tuple[int, int], ...]:
+    return () if facts.region is None else facts.region.gaps

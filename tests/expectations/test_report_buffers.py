@@ -9,6 +9,7 @@ import pytest
 
 from expectations.report import BufferFacts, RegionFacts, render
 from expectations.report.buffers import buffers_view
+from expectations.report.verdict import Tone, verdict
 from expectations.report.words import Clock
 
 if TYPE_CHECKING:
@@ -56,3 +57,10 @@ def test_before_the_first_commit_nothing_is_consistent(empty: ReportFacts, commi
 
     assert view is not None
     assert view.lead.startswith("None is consistent yet; 12 rows")
+
+
+def test_what_was_given_up_stands_in_the_verdict(week: ReportFacts) -> None:
+    whole, lost = verdict(week), verdict(replace(week, region=REGION))
+    assert whole.sentence.endswith(", and none was lost.")
+    assert lost.sentence.endswith(", and what landed with the sequences 5 to 6 was lost and given up.")
+    assert (whole.tone, lost.tone) == (Tone.GOOD, Tone.OPEN)
