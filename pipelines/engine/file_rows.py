@@ -21,9 +21,10 @@ from pipelines.engine.landed_types import (
 from pipelines.engine.landing_errors import ColumnTypeError, FeedUnreadableError
 from pipelines.engine.undeclared import NOTHING, Names, Undeclared
 from pipelines.flows.model import Missing, Retyped
+from pipelines.flows.region import PUNCTUATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pipelines.operators.rows import Longs
 
@@ -38,6 +39,14 @@ class Terms:
     retyped: Retyped = Retyped.LEDGER
     names: Names | None = None
     """Undeclared columns that may land; None where none may."""
+    edge: str = ""
+    """The feed's column in which a row may say that it is a punctuation, which needs no other; empty for none."""
+
+    def lacks(self, came: Mapping[str, object], declared: Collection[str]) -> bool:
+        """Say whether an object lacks a column that matters."""
+        if self.missing is Missing.NULL or set(declared) <= came.keys():
+            return False
+        return not self.edge or came.get(self.edge) != PUNCTUATION
 
     def admit(self, name: str) -> bool:
         """Say whether an undeclared column may land."""

@@ -127,7 +127,7 @@ class _Found:
 
     def _compare(self, numbered: tuple[int, bytes], came: Object) -> None:
         """Hold the fields of an object against the declared ones."""
-        if self._terms.missing is not Missing.NULL and not self._names <= came.keys():
+        if self._terms.lacks(came, self._names):
             self._lack(numbered, came)
             return
         told = []

@@ -47,13 +47,17 @@ def client_properties(source: str, file: Path, own: Collection[str]) -> dict[str
         lines = file.read_text(encoding="utf-8").splitlines()
     except OSError as problem:
         raise ClientFileError(source, str(file), "which can be read", f"cannot: {problem.strerror}") from None
-    found = {}
+    except UnicodeDecodeError:
+        raise ClientFileError(source, str(file), "in UTF-8", "is not") from None
+    found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise ClientFileError(source, str(file), "and nothing else", f"has none in line {number}")
+        if name in found:
+            raise ClientFileError(source, str(file), "each once", f"has `{name}` again in line {number}")
         if name in own:
             required = "without those that the landing sets itself"
             raise ClientFileError(source, str(file), required, f"sets `{name}` in line {number}: take it out")
@@ -66,4 +70,9 @@ def _filled(source: str, file: Path, number: int, value: str) -> str:
     if missing:
         came = f"names `{missing[0]}` in line {number}, which is not set: export it, and start again"
         raise ClientFileError(source, str(file), "whose variables of the environment are set", came)
-    return ENVIRONMENT.sub(lambda match: os.environ[match[1]], value)
+    filled = ENVIRONMENT.sub(lambda match: os.environ[match[1]], value)
+    if "${" in ENVIRONMENT.sub("", value):
+        raise ClientFileError(
+            source, str(file), "in which `${env:NAME}` alone is replaced", f"has others in line {number}"
+        )
+    return filled

@@ -61,6 +61,8 @@ class KafkaFeed:
         file = source.feed.client
         client = client_properties(source.name, base / file, {*SETTINGS, SERVERS}) if file else {}
         self._topic = Topic(source.name, source.feed.paths[0], ",".join(source.feed.brokers), client)
+        if client:
+            self._topic.check()
         self._heard = MIN_TIME
         self._state = ("silent", "", 0)
 

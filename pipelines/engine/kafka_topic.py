@@ -109,6 +109,15 @@ class Topic:
         except KafkaException as error:
             raise ClientRefusedError(self.source, _why(error)) from error
 
+    def check(self) -> None:
+        """See that the client takes its properties; nobody is waited for.
+
+        Raises:
+            ClientRefusedError: it does not.
+        """
+        _ = self._consumer
+        self.close()
+
     def close(self) -> None:
         """Hang up."""
         if "_consumer" in vars(self):

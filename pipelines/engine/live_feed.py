@@ -145,7 +145,8 @@ def terms_of(source: Source) -> Terms:
     feed = source.feed
     # Columns that nobody declared could not be told from those of a first file that says what the columns are.
     names = Names(taken=frozenset(source.rename.values())) if feed.types else None
-    return Terms(feed.lacking, feed.retyped, names)
+    own = {stream: name for name, stream in source.rename.items()}
+    return Terms(feed.lacking, feed.retyped, names, own.get(source.edge or "", source.edge or ""))
 
 
 def declared_columns(spec: FeedSpec) -> pa.Schema:

@@ -22,6 +22,7 @@ from pipelines.engine.tables import (
     NewFile,
     TableLostError,
     carry_path,
+    check_columns,
     create,
     exists,
     ledger_path,
@@ -240,16 +241,31 @@ def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> N
         SchemaChangedError: a table is there with other columns.
         TableLostError: a table is not there, though published commits wrote it.
     """
-    known = payloads(flow, schemas)
-    wanted = {stream_path(root, name): stream_schema(known[name]) for name in flow.tables()}
-    wanted[ledger_path(root)] = LEDGER_SCHEMA
-    for name, parts in carry_schemas(flow, schemas).items():
-        wanted |= {carry_path(root, name, part): schema for part, schema in parts.items()}
+    wanted = _wanted_tables(root, flow, schemas)
     missing = [path for path in wanted if not exists(path)]
     if missing:
         _refuse_lost(root, flow, missing)
     for path, schema in wanted.items():
         create(path, schema)
+
+
+def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+    """See that the tables that are there have the columns that a flow writes; nothing is made.
+
+    Raises:
+        SchemaChangedError: one has others.
+    """
+    for path, schema in _wanted_tables(root, flow, schemas).items():
+        check_columns(path, schema)
+
+
+def _wanted_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[Path, pa.Schema]:
+    known = payloads(flow, schemas)
+    wanted = {stream_path(root, name): stream_schema(known[name]) for name in flow.tables()}
+    wanted[ledger_path(root)] = LEDGER_SCHEMA
+    for name, parts in carry_schemas(flow, schemas).items():
+        wanted |= {carry_path(root, name, part): schema for part, schema in parts.items()}
+    return wanted
 
 
 def _refuse_lost(root: Path, flow: Flow, missing: Sequence[Path]) -> None:

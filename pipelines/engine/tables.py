@@ -59,8 +59,13 @@ class SchemaChangedError(TableError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
+        stands, came = self.stands.split(", "), self.came.split(", ")
+        new, gone = [each for each in came if each not in stands], [each for each in stands if each not in came]
+        told = [f"new: {', '.join(new)}"] if new else []
+        told += [f"gone: {', '.join(gone)}"] if gone else []
+        others = "; ".join(told) or "in another order"
         return (
-            f"{self.table} must keep its columns ({self.stands}); the flow now writes others ({self.came}): "
+            f"{self.table} must keep its columns; the flow now writes others ({others}): "
             "give the changed flow a run of its own (--run NAME), or play into one what this one took in "
             "(pulseline replay FLOW --run RUN --into NAME)"
         )
@@ -211,7 +216,16 @@ def create(path: Path, schema: pa.Schema) -> None:
         except DeltaError:
             if not exists(path):
                 raise
-    stands = schema_of(DeltaTable(str(path)))
+    check_columns(path, schema)
+
+
+def check_columns(path: Path, schema: pa.Schema) -> None:
+    """See that the table at `path`, where there is one, has these columns.
+
+    Raises:
+        SchemaChangedError: it has others.
+    """
+    stands = schema_of(DeltaTable(str(path))) if exists(path) else schema
     if _columns(stands) != _columns(schema):
         raise SchemaChangedError(str(path), _columns(stands), _columns(schema))
 

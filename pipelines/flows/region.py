@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.flows.durations import spell
+from pipelines.flows.errors import nearest
 from pipelines.operators.replay import ReplayPolicy, Trigger
 
 if TYPE_CHECKING:
@@ -27,12 +28,17 @@ def read_region(top: Section) -> ReplayPolicy | None:
         return None
     section = top.inner("region", "`region`")
     section.only(("drain",))
-    if section.optional("drain") == PUNCTUATION:
+    expected = f"`{PUNCTUATION}`, or a duration of at least {spell(SHORTEST)}"
+    if not section.has("drain"):
+        raise section.wrong(None, "no `drain`", f"`drain:` with {expected}")
+    said = section.text("drain")
+    if said == PUNCTUATION:
         return ReplayPolicy(trigger=Trigger.OPERATOR)
+    if nearest(said, [PUNCTUATION]):
+        raise section.wrong("drain", f"`drain: {said}`", expected, PUNCTUATION)
     period = section.ticks("drain")
     if period < SHORTEST:
-        expected = f"`{PUNCTUATION}`, or a duration of at least {spell(SHORTEST)}"
-        raise section.wrong("drain", f"`drain: {spell(period)}`", expected)
+        raise section.wrong("drain", f"`drain: {said}`", expected)
     return ReplayPolicy(trigger=Trigger.PERIODIC, period=period)
 
 

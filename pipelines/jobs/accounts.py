@@ -60,6 +60,8 @@ REASONS = {
     "new_column": "a column that nobody declared; it landed beside the others, and no stream reads it",
     "missing_column": "lacks a declared column; its bytes stand in `raw`",
 }
+NOTES = frozenset({"punctuation", "disconnected", "new_column", "buffers_lost", "offsets_lost"})
+"""Reasons whose lines stand for no row, though they tell something in `row` or `raw`."""
 ACTIONS = {
     "dropped": "stands in the ledger alone",
     "diverted": "kept unchanged in {side}",
@@ -214,7 +216,7 @@ class Accounts:
         if line["action"] == "adjusted" and line["new_time"] is not None:
             was, now = (self._lifetime(line[time], line[end]) for time, end in (EVENT, MADE))
             return f"its lifetime {was} became {now}, and it passed on"
-        if line["row"] is None and line["raw"] is None:
+        if line["reason"] in NOTES or (line["row"] is None and line["raw"] is None):
             return "a note, which stands for no row"
         return ACTIONS.get(line["action"], str(line["action"])).format(side=f"{line['stream']}.diverted")
 

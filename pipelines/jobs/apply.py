@@ -19,6 +19,7 @@ from pipelines.engine.landed_columns import payloads_over
 from pipelines.engine.landing import Landing
 from pipelines.engine.manifests import load_manifest
 from pipelines.engine.plans import carry_format
+from pipelines.engine.stages import check_tables
 from pipelines.engine.tables import landed_path
 from pipelines.flows.changes import Fate
 from pipelines.jobs.failures import WrongUse
@@ -106,6 +107,8 @@ def apply_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     flow = load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)})
     plan = plan_of(known, known.state, flow)
     done = None
+    if plan.needed:
+        check_tables(known.root, flow, _payloads(known.root, flow, plan.ground, settings.feeds_base(flow)))
     if plan.needed and not wanted.dry_run:
         with open_driver(known.root, flow=known.name) as driver:
             plan = plan_of(known, driver.state(), flow)

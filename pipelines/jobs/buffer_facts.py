@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from pipelines.engine.depth import measure
+from pipelines.engine.depth import Measured, measure
 from pipelines.engine.manifests import is_closed, load_manifest
-from pipelines.engine.places import read_record
+from pipelines.engine.places import last_noted, read_record
 from pipelines.engine.tables import landed_path
 from pipelines.jobs.buffering import consistent_state
 from pipelines.jobs.moments import NOTHING, counted, spoken
@@ -68,8 +68,17 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
             }
             for each in found
         },
+        "lost": _lost(landed, found, stands.covered),
         "gaps": [{"first": first, "last": last, "accepted_at": at} for first, last, at, _ in record.gaps],
     }
+
+
+def _lost(landed: Path, found: list[Measured], covered: int) -> tuple[int, int] | None:
+    """Give the sequences that no buffer holds any more and no commit covers; None where one may still be believed."""
+    newest = last_noted(landed)
+    if newest <= covered or any(each.there and each.health.rebuilt for each in found):
+        return None
+    return covered + 1, newest
 
 
 def _in_flight(landed: Path, covered: int) -> int:
@@ -93,10 +102,18 @@ def buffer_lines(facts: Facts | None, moments: Moments, now: int) -> list[tuple[
     region = facts["region"]
     since = "" if region["since_at"] is None else f", {_ago(now, region['since_at'])}"
     state = f"commit {region['commit']} (sequence {region['sequence']}){since}" if region["commit"] else "none yet"
-    lines = [("consistent", f"{state}; {counted(region['rows_in_flight'], 'row')} in flight")]
+    flight = (
+        f"{counted(region['rows_in_flight'], 'row')} in flight" if facts["lost"] is None else "what came since is lost"
+    )
+    lines = [("consistent", f"{state}; {flight}")]
+    if facts["lost"] is not None:
+        first, last = facts["lost"]
+        lost = f"sequences {first} to {last}, unless a buffer's storage comes back: what is left may not be believed"
+        lines.append(("LOST", f"{lost}. Bring one back, or go on without them: pulseline stream FLOW --accept-loss"))
     for name, each in facts["buffers"].items():
         if not each["there"]:
-            lines.append(("buffer", f"{name} is not in {each['place']} any more; the stream rebuilds it"))
+            rebuilt = "" if facts["lost"] else "; the stream rebuilds it"
+            lines.append(("buffer", f"{name} is not in {each['place']} any more{rebuilt}"))
         elif not each["speaks"]:
             waits = f"rebuilt, counts again after commit {each['last_drain']}" if each["rebuilt"] else "not rebuilt yet"
             why = f"{each['why']}, {_ago(now, each['quarantined_at'])}"

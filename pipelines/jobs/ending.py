@@ -57,6 +57,7 @@ CODES = MappingProxyType(
         "pipelines.engine.refusals.SealedIntervalError": Exit.WRONG_USE,
         "pipelines.engine.formats.OldCarryError": Exit.WRONG_USE,
         "pipelines.engine.refusals.CommitError": Exit.RUN_FAILED,
+        "pipelines.engine.tables.SchemaChangedError": Exit.WRONG_USE,
         "pipelines.engine.tables.TableError": Exit.RUN_FAILED,
         "pipelines.engine.clock.ClockJumpError": Exit.RUN_FAILED,
         "pipelines.engine.streaming.QueryFailedError": Exit.RUN_FAILED,

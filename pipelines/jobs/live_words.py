@@ -118,7 +118,8 @@ def _region_text(region: Facts) -> str:
 def _state_text(name: str, state: Facts, now: int) -> str:
     """Say how a socket's or a topic's connection is, as the process that listens said last, and what waits there."""
     why = f" ({state['why']})" if state["why"] else ""
-    said = f"{name}: {state['address']} {state['state']}, since {ago(now, state['since_at'])}{why}"
+    since = f", since {ago(now, state['since_at'])}" if state["since_at"] else ""
+    said = f"{name}: {state['address']} {state['state']}{since}{why}"
     if "waiting_bytes" in state:
         return f"{said}; {state['waiting_bytes']:,} of {state['max_bytes']:,} bytes of the spool wait to be landed"
     waiting = counted(state["waiting_rows"], "row waits", "rows wait")

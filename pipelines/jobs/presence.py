@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 TRIGGERS = 10
 """Readings that may fail to come before the landing counts as stopped."""
+STARTING = 60 * TICKS_PER_SECOND
+"""How long a stream may take until its first reading: Spark starts, and what was left is finished."""
 SHORTEST = 10 * TICKS_PER_SECOND
 """Nor does it count as stopped sooner than this."""
 LATELY = 60 * TICKS_PER_SECOND
@@ -124,10 +126,18 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
         return _unanswered(known, name, last) or _told(
             Presence.DISCONNECTED, last, "no stream runs, so nobody listens", start
         )
-    if now - closed > (allowed := patience(known, live["readings"]["sequence"])):
-        why = f"the landing has stopped: no reading for more than {allowed // TICKS_PER_SECOND} s"
-        return _told(Presence.DISCONNECTED, last, why, known.command("stream", "--take-over"))
-    return _unanswered(known, name, last)
+    return _stalled(known, lease, live, last, now) or _unanswered(known, name, last)
+
+
+def _stalled(known: KnownRun, lease: Facts, live: Facts, last: int, now: int) -> Facts | None:
+    """Say why no reading comes though somebody holds the lease; None where they come."""
+    closed, begun = live["readings"]["closed_at"], lease["since_at"] or 0
+    if closed < begun <= now < begun + STARTING:
+        return _told(Presence.DISCONNECTED, last, "a stream is starting, and has not listened yet")
+    if now - closed <= (allowed := patience(known, live["readings"]["sequence"])):
+        return None
+    why = f"the landing has stopped: no reading for more than {allowed // TICKS_PER_SECOND} s"
+    return _told(Presence.DISCONNECTED, last, why, known.command("stream", "--take-over"))
 
 
 def _never_heard(lease: Facts, start: str) -> Facts:

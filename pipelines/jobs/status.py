@@ -15,6 +15,7 @@ from pipelines.engine.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.lease import Standing, wall_ticks
 from pipelines.jobs.buffer_facts import buffer_lines, buffers_text
 from pipelines.jobs.counts import numbered
+from pipelines.jobs.ending import named
 from pipelines.jobs.kept import history_line
 from pipelines.jobs.known import KnownRun, open_run
 from pipelines.jobs.live_words import (
@@ -90,7 +91,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled += history_line(facts["history"], known.moments) if live else []
     labelled += waits_lines(known, facts["awaited"])
     labelled += promise_lines(known, facts["promises"])
-    lines = [f"{label:<11}{text}" for label, text in labelled]
+    lines = [f"{label:<11}{named(text, known.called, known.run)}" for label, text in labelled]
     tables = [sources_text(known, live), ""] if live else []
     tables += [buffers_text(facts["replay"]), ""] if facts["replay"] else []
     tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []

@@ -265,7 +265,8 @@ def _next(known: KnownRun, facts: Facts) -> str:
         if waits:
             return str(waits["command"])
     if facts["live"]:
-        return _next_live(known, facts["live"])
+        lost = facts["replay"] and facts["replay"]["lost"]
+        return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts['live'])}"
     if not known.state.published:
         return known.first_command()
     from pipelines.flows.grid import cuts_between

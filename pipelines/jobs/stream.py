@@ -120,14 +120,15 @@ class Figures:
         for name, found in newest.items() if isinstance(newest, dict) else ():
             self.newest.setdefault(name, {}).update(found)
 
-    def line(self, reading: int | None, full: str = "") -> str:
+    def line(self, reading: int | None, full: str = "", waiting: int = 0) -> str:
         """Say what the stream does now, in one line.
 
         Args:
             reading: the newest, in ticks.
             full: why the sources wait, where they do.
+            waiting: sequences that have landed and wait until the region drains.
         """
-        if not self.commits and not full:
+        if not self.commits and not full and not waiting:
             return "starting: the first reading, then the first epoch"
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
@@ -138,6 +139,7 @@ class Figures:
         newest = self.newest.get(last, {})
         parts = [
             f"waits: {full}" if full else "",
+            f"{waiting:,} sequences wait until the region drains" if waiting else "",
             f"reading {instant_text(reading)[:19]}Z" if reading is not None else "no reading yet",
             f"{rows / span:,.0f} rows/s",
             f"{len(recent) / span:.1f} commits/s",
@@ -285,7 +287,8 @@ class Session:
 
     def _advance(self, after: int, upto: int) -> None:
         self.runner.advance(after, upto)
-        self.driver.keep_house(every=HOUSE_EVERY, rows=self.live.keep_landed)
+        # A region that drains seldom covers many sequences with a commit, and each is a folder until it is compacted.
+        self.driver.keep_house(every=max(1, HOUSE_EVERY // max(1, upto - after)), rows=self.live.keep_landed)
         if self.buffers is not None:
             self.buffers.cover()
 
@@ -296,6 +299,9 @@ class Session:
         upto, last = self.runner.upto, self.landing.last_id
         waits = self._drains is not None and upto > 0 and self._drains.next(upto, last) == upto
         return self.lander.backlog == 0 and last > 0 and (upto >= last or waits)
+
+    def _waiting(self) -> int:
+        return 0 if self._drains is None else self.landing.last_id - self.runner.upto
 
     def drain_if_full(self) -> None:
         """Publish where the buffers have no room: what the region waits for could not come in any more.
@@ -347,7 +353,8 @@ class Session:
         try:
             self._watch(landing, flow)
         finally:
-            self.tell("stopping: the epoch under way ends, then nothing is left to do")
+            if landing.running and flow.running:
+                self.tell("stopping: the epoch under way ends, then nothing is left to do")
             self.stopping.set()
             landing.stop()
             flow.stop()
@@ -361,7 +368,7 @@ class Session:
             if self._drains is not None:
                 self.drain_if_full()
             if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
-                self.tell(self.figures.line(self.lander.last, self.lander.full))
+                self.tell(self.figures.line(self.lander.last, self.lander.full, self._waiting()))
                 said = now
             if now - measured >= METRICS_EVERY:
                 with suppress(OSError):

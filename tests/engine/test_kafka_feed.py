@@ -352,6 +352,8 @@ def test_brokers_that_ask_who_one_is_are_told_by_the_clients_properties(
         ("sasl.username", "has none in line 1"),
         ("\nbootstrap.servers=elsewhere:9092", "sets `bootstrap.servers` in line 2: take it out"),
         ("enable.auto.commit=true", "sets `enable.auto.commit` in line 1: take it out"),
+        ("sasl.username=a\nsasl.username=b", "has `sasl.username` again in line 2"),
+        ("sasl.password=${file:secret}", "has others in line 1"),
         ("sasl.password=${env:NOBODY_SET_THIS}", "names `NOBODY_SET_THIS` in line 1, which is not set: export it"),
     ],
 )
@@ -365,8 +367,13 @@ def test_properties_that_cannot_be_used_are_refused_before_anybody_connects(
     assert said in str(error.value)
 
 
+def test_properties_that_are_no_text_are_refused(tmp_path: Path, broker: Broker) -> None:
+    (tmp_path / "kafka.properties").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ClientFileError, match=r"in UTF-8; .* is not"):
+        guarded(tmp_path, broker, "nothing", [])
+
+
 def test_a_property_that_the_client_does_not_know_is_told_in_its_words(tmp_path: Path, broker: Broker) -> None:
     (tmp_path / "kafka.properties").write_text("of.nobody=1\n")
-    feed = guarded(tmp_path, broker, "nothing", [])
     with pytest.raises(ClientRefusedError, match=r"librdkafka; it says: .*of\.nobody"):
-        feed.arrive(10, Known())
+        guarded(tmp_path, broker, "nothing", [])

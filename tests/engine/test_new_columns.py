@@ -481,3 +481,14 @@ def test_a_look_at_a_folder_forgets_nothing_of_the_one_before(tmp_path: Path) ->
     found = [inbox.arrive(reading, Known()) for reading in (20, 30)]
     assert [len(each.added) for each in found] == [MOST_NAMES] * 2, "names are counted anew for each sequence"
     assert found[0].ledger["reason"].to_pylist().count("unknown_field") == 1
+
+
+@pytest.mark.parametrize("missing", [Missing.LEDGER, Missing.STOP])
+def test_a_punctuation_lacks_nothing(tmp_path: Path, missing: Missing) -> None:
+    flow = saying(flow_of("json"), missing=missing, types={**TYPES, "e": "string"})
+    stand = Stand(tmp_path, replace(flow, sources={"rows": replace(flow.sources["rows"], edge="e")}))
+    stand.put("a.jsonl", objects({"e": "punctuation"}, {**ALL, "e": "data"}, {"e": "punctuation", "key": "a"}))
+    sequence = stand.land()
+
+    assert (sequence.punctuations, [row["v"] for row in rows_of(sequence)]) == (2, [1])
+    assert [line[:2] for line in lines_of(sequence)] == [("punctuation", "noted")] * 2

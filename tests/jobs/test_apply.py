@@ -174,8 +174,9 @@ def test_new_and_gone_streams_are_told(live: House) -> None:
 def test_other_columns_are_refused_and_leave_nothing_behind(live: House) -> None:
     edit(live, "arrival: went}", "arrival: went, rename: {note: remark}}")
     before = log_state(live.root).next_number
-    with pytest.raises(SchemaChangedError):
-        apply(live)
+    for dry_run in (True, False):
+        with pytest.raises(SchemaChangedError, match=r"writes others \(new: remark string; gone: note string\)"):
+            apply(live, dry_run=dry_run)
     assert log_state(live.root).next_number == before
 
 

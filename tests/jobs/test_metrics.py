@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from pipelines.engine.commits import open_driver
+from pipelines.engine.readers import log_state
 from pipelines.engine.source_state import write_state
+from pipelines.jobs.buffer_facts import buffer_lines, buffers_facts
 from pipelines.jobs.metrics import METRICS, write_metrics
+from pipelines.jobs.moments import Moments
+from pipelines.jobs.readings import land_readings
 from tests.jobs.streamed import streamed
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, parcels, trial
 
@@ -35,3 +40,24 @@ def test_a_run_measures_its_region_its_buffers_and_its_sources(tmp_path: Path) -
     assert found["pulseline_source_max_bytes", *run, ("source", "pumps")] == 100
     assert found["pulseline_source_waiting_rows", *run, ("source", "topic")] == 7
     assert ("pulseline_source_waiting_rows", *run, ("source", "pumps")) not in found
+
+
+def test_what_no_buffer_holds_is_said_to_be_lost_unless_its_storage_comes_back(tmp_path: Path) -> None:
+    here = trial(tmp_path, BUFFERED, {"parcels": parcels()})
+    readings = [BEGIN + minutes * MINUTE for minutes in (10, 20, 30, 40)]
+    streamed(here, "live", BEGIN, readings[:3])
+    wanted, root = here.wanted("live"), here.root("live")
+    with open_driver(root, flow="parcels"):
+        land_readings(wanted, BEGIN, readings)
+    state, moments = log_state(root), Moments("UTC")
+
+    def told() -> dict[str, str]:
+        facts = buffers_facts(root, state)
+        return dict(buffer_lines(facts, moments, 0))
+
+    assert "LOST" not in told()
+    (root / "landing").rename(root / "away")
+    assert told()["LOST"].startswith("sequences 4 to 4, unless a buffer's storage comes back")
+    assert told()["consistent"].endswith("what came since is lost")
+    (root / "away").rename(root / "landing")
+    assert "LOST" not in told()
