@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pipelines.engine.stages import Engine
     from pipelines.engine.tasks import Done, Task
 
+
+# Spark's process lives for minutes here, and many do beside each other: compiling its code well is not worth the while.
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

@@ -79,7 +79,7 @@ SEQUENCES = st.lists(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(drawn=SEQUENCES, many=st.sampled_from([2, 1_000_000]))
 def test_whatever_landed_reads_the_same_out_of_segments(drawn: list[Drawn], many: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -65,9 +65,11 @@ MOST_LOST = 3
 """Steps of a document that are no commit: what begins or ends it in the instant of its neighbour."""
 
 
-@pytest.mark.parametrize(("half", "driven"), [(0, Driven.ONE), *exhaustive([*enumerate(Driven)][1:])])
-def test_transcripts_hold_as_a_stream_with_an_epoch_for_every_step(tmp_path: Path, half: int, driven: Driven) -> None:
-    hold(shared(tmp_path, 2)[half::2], Cut.STEPS, driven)
+@pytest.mark.parametrize(("quarter", "driven"), [(0, Driven.ONE), *exhaustive([*product(range(4), Driven)][1:])])
+def test_transcripts_hold_as_a_stream_with_an_epoch_for_every_step(
+    tmp_path: Path, quarter: int, driven: Driven
+) -> None:
+    hold(shared(tmp_path, 2)[quarter::4], Cut.STEPS, driven)
 
 
 @pytest.mark.exhaustive

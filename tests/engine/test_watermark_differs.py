@@ -112,6 +112,7 @@ def rows_of(case: str) -> list[Row]:
     return [(row["pump"], row["measured"]) for row in rows if row["measured"][:1].isdigit()]
 
 
+@pytest.mark.exhaustive
 def test_a_watermark_waits_for_rows_is_one_for_all_keys_and_believes_every_year(
     counting: Callable[..., Minutes],
 ) -> None:

@@ -54,6 +54,7 @@ def ours(feed: Recorded) -> set[Timer]:
     }
 
 
+@pytest.mark.exhaustive
 def test_the_heartbeat_that_is_compared_with_sends_the_same_timers(
     spark: LentSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def test_three_buffers_change_nothing(here: Trial, restart: Restart) -> None:
     assert read_record(landed_path(here.root(run))).health == {}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))])
 def test_two_may_be_harmed_between_any_two_commits(here: Trial, seed: int) -> None:
     drawn, run = random.Random(seed), f"harmed-{seed}"  # noqa: S311 - to be drawn again
     wanted = here.wanted(run)

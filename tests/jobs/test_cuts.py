@@ -63,7 +63,7 @@ ANY = st.sampled_from(sorted(KINDS)).flatmap(flows)
 
 
 def test_cuts_and_buckets_do_not_matter() -> None:
-    hold(ANY, CORE, 8)
+    hold(ANY, CORE, 4)
 
 
 @pytest.mark.exhaustive

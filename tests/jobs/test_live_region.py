@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tests.operators.test_replay import Transcript
 
 ALWAYS = {
-    "a reset uses an id up",
     "a drain makes a restarted buffer count again",
     "all three lost is told with what is gone",
     "a drain that fails is a reset",

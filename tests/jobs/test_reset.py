@@ -104,7 +104,7 @@ STEPS = st.lists(
 )
 
 
-@examples(4)
+@examples(2)
 @given(steps=STEPS, handed_over=st.booleans(), fold=st.sampled_from([2, 50]))
 def test_resets_at_any_moment_to_any_state_change_nothing_in_the_end(
     here: Trial, *, steps: list[tuple[str, int, int]], handed_over: bool, fold: int

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pipelines.engine.history import Entry
     from tests.conftest import LentSpark
 
-EXAMPLES = int(os.environ.get("PULSELINE_EXAMPLES", "24"))
+EXAMPLES = int(os.environ.get("PULSELINE_EXAMPLES", "12"))
 """Drawn flows in all; the same test with 1,000 is `make parity-flows`."""
 READINGS = [BEGIN + minutes * MINUTE for minutes in (7, 20, 21, 59, 60, 61, 100, 140, 179, 180)]
 
