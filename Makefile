@@ -21,9 +21,9 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-# Beside the others, behind Airflow's: processes that are killed, brokers and sockets, which mostly wait too.
+# Beside the others, behind Airflow's: processes that are killed, brokers, sockets and disks; no Spark of their own.
 BESIDE := tests/dags $(wildcard $(addprefix tests/jobs/test_,drill.py kills.py stream_kills.py relations_kills.py) \
-  $(addprefix tests/engine/test_,buffers.py kafka_feed.py socket_feed.py spool.py))
+  $(addprefix tests/engine/test_,buffers.py compaction.py housekeeping.py kafka_feed.py socket_feed.py spool.py))
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
 

@@ -204,16 +204,18 @@ def test_the_examples_are_valid(name: str) -> None:
 
 
 def test_status_says_how_a_connection_is() -> None:
-    state = {"address": "sensors:1", "state": "waiting", "why": "the other side hung up", "since_at": 0}
-    line = _state_text("lines", state | {"waiting_bytes": 5_000, "max_bytes": 9_000}, 61_000_000)
+    state = {"address": "sensors:1", "state": "waiting", "why": "the other side hung up", "since_at": 1_000_000}
+    line = _state_text("lines", state | {"waiting_bytes": 5_000, "max_bytes": 9_000}, 62_000_000)
     assert line == (
         "lines: sensors:1 waiting, since 1 m 1 s ago (the other side hung up); "
         "5,000 of 9,000 bytes of the spool wait to be landed"
     )
-    topic = {"address": "t of b:1", "state": "connected", "why": "", "since_at": 0, "waiting_rows": 1, "partitions": 3}
+    topic = {"address": "t of b:1", "state": "connected", "why": "", "since_at": 1, "waiting_rows": 1, "partitions": 3}
     assert (
-        _state_text("rows", topic, 1_000_000) == "rows: t of b:1 connected, since 1 s ago; 1 row waits in 3 partitions"
+        _state_text("rows", topic, 1_000_001) == "rows: t of b:1 connected, since 1 s ago; 1 row waits in 3 partitions"
     )
+    silent = {"address": "sensors:1", "state": "silent", "why": "", "since_at": 0, "waiting_bytes": 0, "max_bytes": 9}
+    assert _state_text("lines", silent, 1).startswith("lines: sensors:1 silent; "), "nobody ever listened"
 
 
 def test_a_socket_never_says_what_is_there(tmp_path: Path, spark: LentSpark) -> None:

@@ -59,8 +59,15 @@ def test_intervals_and_buckets_do_not_matter(here: Trial, buckets: int) -> None:
     assert here.run("days", SPANS, buckets=buckets) == here.run("whole", WHOLE)
 
 
-@pytest.mark.parametrize("restart", Restart)
-@pytest.mark.parametrize("flow", [PARCELS + PACED, ALONE])
+@pytest.mark.parametrize(
+    ("flow", "restart"),
+    [
+        (PARCELS + PACED, Restart.NEVER),
+        (ALONE, Restart.EVERY_EPOCH),
+        pytest.param(PARCELS + PACED, Restart.EVERY_EPOCH, marks=pytest.mark.exhaustive),
+        pytest.param(ALONE, Restart.NEVER, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_readings_and_epochs_do_not_matter(tmp_path: Path, restart: Restart, flow: str) -> None:
     here, step = trial(tmp_path, flow, {"parcels": parcels()}), 28 * MINUTE
     final = WHOLE[0][1] - 1
