@@ -143,7 +143,11 @@ def test_spark_plays_a_recorded_feed_live_and_goes_on_after_a_stop(here: Trial, 
     )
     run_live(replace(live, lasts=2.0, until_caught_up=False), lambda _: None)
     first = log_state(here.root("live")).next_number
-    run_live(live, lambda _: None)
+    try:
+        run_live(live, lambda _: None)
+    except QueryFailedError:
+        # Seen once under load: Spark found its own checkpoint in use still. Its message says to start again.
+        run_live(live, lambda _: None)
     assert log_state(here.root("live")).next_number > first
     assert here.hashes("live", WHOLE) == here.hashes("whole", WHOLE)
 
