@@ -21,6 +21,7 @@ from pipelines.engine.epochs import SequencesAheadError
 from pipelines.engine.history import CommitKind
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError, PlanChangedError, StreamedSpanError
+from pipelines.engine.streaming import QueryFailedError
 from pipelines.jobs.failures import JobError
 from pipelines.jobs.readings import land_readings, runner_of, stream_readings
 from pipelines.jobs.stream import Live, run_live
