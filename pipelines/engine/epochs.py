@@ -270,6 +270,10 @@ class EpochRunner:
             except Exception:
                 if not self.doubt(entry.sequences):
                     raise
+                done = self.driver.state().commits.get(entry.commit)
+                if done is not None and done.state is State.PUBLISHED:
+                    # It came behind the publication, while what the commit covers was moved; the next one moves it.
+                    return done
                 sequences = None
 
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
