@@ -159,7 +159,7 @@ class Buffers:
                     # A file of the feed itself, which no buffer holds a copy of.
                     raise
                 except (LandingError, OSError) as problem:
-                    self.quarantine(name, str(problem))
+                    self.quarantine(name, _said(problem))
             raise self.lost()
 
     def doubt(self, numbers: Iterable[int]) -> bool:
@@ -278,8 +278,7 @@ class Buffers:
         # A buffer that is silent collects too: when it counts again it must have what no commit covers by then.
         while missing := [name for name in self._collecting() if not closed_in(self.places[name], number)]:
             problem = self._copied(sequence, missing[0])
-            holder = next(name for name, place in self.places.items() if place == sequence.folder.parent)
-            if problem and self._is_whole(holder, number):
+            if problem and self._is_whole(self._holder(sequence), number):
                 self.quarantine(missing[0], problem)
             elif problem:
                 sequence = self._closed(number, write)
@@ -475,23 +474,43 @@ class Buffers:
     def cover(self) -> int:
         """Move what a published commit covers to history, and free it but for the margin; give how many were moved.
 
-        Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history.
+        Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history. A buffer that
+        proves to be damaged meanwhile is quarantined, and another one gives the sequence.
+
+        Raises:
+            BuffersLostError: nobody can give a sequence that is covered.
+            OSError: history does not take it.
         """
         with self._lock:
             covered = self._consistent().covered
             if covered == self._moved:
                 return 0
-            self._moved, moved = covered, 0
+            moved = 0
             held = sorted({number for name in self.speaking() for number in numbers_in(self.places[name])})
             for number in held:
                 if number <= covered and not closed_in(self.landed, number):
-                    close_copy(self.open(number), self.landed)
+                    self._into_history(number)
                     moved += 1
             for name in self.places:
                 for number in numbers_in(self.places[name]):
                     if number <= covered - self._margin and closed_in(self.landed, number):
                         _free(self.places[name] / f"{number:08}")
+            self._moved = covered
             return moved
+
+    def _into_history(self, number: int) -> None:
+        while True:
+            sequence = self.open(number)
+            try:
+                close_copy(sequence, self.landed)
+            except (OSError, SequenceBrokenError):
+                if self._is_whole(self._holder(sequence), number):
+                    raise
+            else:
+                return
+
+    def _holder(self, sequence: Sequence) -> str:
+        return next(name for name, place in self.places.items() if place == sequence.folder.parent)
 
 
 def _holds(shelf: Path, number: int) -> bool:

@@ -266,15 +266,15 @@ class EpochRunner:
         while True:
             landed = sequences or Sequences(tuple(self._opened(number) for number in entry.sequences))
             try:
-                return self._work(flow, entry, landed)
+                done = self._work(flow, entry, landed)
             except Exception:
                 if not self.doubt(entry.sequences):
                     raise
-                done = self.driver.state().commits.get(entry.commit)
-                if done is not None and done.state is State.PUBLISHED:
-                    # It came behind the publication, while what the commit covers was moved; the next one moves it.
-                    return done
                 sequences = None
+            else:
+                # Not among what is begun again: the commit is published, whatever comes of this.
+                self.published(done)
+                return done
 
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
@@ -327,7 +327,6 @@ class EpochRunner:
         self._since_base = 0 if folded else self._since_base + 1
         self.upto = entry.sequences[-1]
         self._next_due, self._kept = outcome.next_due, entry.commit
-        self.published(done)
         return done
 
     def _blind(self, sequences: Sequences) -> dict[str, Spans]:

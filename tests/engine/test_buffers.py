@@ -457,6 +457,38 @@ def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
     assert {"b", "c"} <= set(kept.buffers.speaking())
 
 
+@pytest.mark.parametrize("fault", IN_HAND)
+def test_a_buffer_that_is_damaged_while_it_becomes_history_costs_nothing(
+    kept: Kept, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def harmed(sequence: Sequence, shelf: Path) -> None:
+        if sequence.id == 2 and sequence.folder.parent.name == "a":
+            IN_HAND[fault](sequence.folder)
+        close_copy(sequence, shelf)
+
+    kept.publish()
+    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+
+    assert kept.buffers.cover() == 4
+    assert kept.buffers.record.of("a").times == 1
+    assert [kept.values(number) for number in (1, 2, 3, 4)] == [[], [1], [], [2]]
+
+
+def test_history_that_takes_nothing_is_told_of_and_tried_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.publish()
+    with monkeypatch.context() as full:
+        full.setattr("pipelines.engine.buffers.close_copy", no_room)
+        with pytest.raises(OSError, match="No space left"):
+            kept.buffers.cover()
+
+    assert {name: kept.buffers.record.of(name).times for name in "abc"} == dict.fromkeys("abc", 0)
+    assert kept.buffers.cover() == 4
+
+
+def no_room(_: Sequence, shelf: Path) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", str(shelf))
+
+
 def test_two_damaged_while_the_third_gets_its_copy_cost_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     def harmed(sequence: Sequence, shelf: Path) -> None:
         if (
