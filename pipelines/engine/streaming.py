@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 CHECKPOINTS = "checkpoints"
+ENDED = "commits"
+"""Where Spark notes the batches of a checkpoint that have ended."""
 FLOW = "flow"
 """Name of the query that runs the flow."""
 STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
@@ -208,10 +210,11 @@ class LiveQuery:
 
 
 def checkpoint(root: Path, name: str, since: int) -> Path:
-    """Give the folder of a query's checkpoint, and remove those of before the reset that it goes on from.
+    """Give the folder of a query's checkpoint, and remove those that must not be met again.
 
     Spark plans what comes behind the newest offset of a checkpoint, so one that a reset has left ahead of the tables
-    must not be met again, whenever the process that did the reset died.
+    goes, whenever the process that did the reset died. Spark refuses one that it began and where no batch has ended,
+    when it finds something in it ("should be empty on batch 0"); there is nothing in it to go on from.
 
     Args:
         root: the run's folder.
@@ -220,7 +223,7 @@ def checkpoint(root: Path, name: str, since: int) -> Path:
     """
     wanted = root / CHECKPOINTS / (f"{name}-{since}" if since else name)
     for other in (root / CHECKPOINTS).glob(f"{name}*"):
-        if other != wanted:
+        if other != wanted or not any((other / ENDED).glob("[0-9]*")):
             shutil.rmtree(other)
     return wanted
 

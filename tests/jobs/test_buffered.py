@@ -16,6 +16,7 @@ import pytest
 from pipelines.engine import stages
 from pipelines.engine.commits import open_driver
 from pipelines.engine.landing_errors import BuffersLostError
+from pipelines.engine.manifests import MANIFEST
 from pipelines.engine.places import read_record
 from pipelines.engine.readers import log_state
 from pipelines.engine.tables import landed_path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.engine.history import Entry
     from pipelines.engine.stages import Engine, Outcome, Work
     from tests.conftest import LentSpark
 
@@ -134,6 +136,28 @@ def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
     record = read_record(landed_path(wanted.root))
     assert record is not None
     assert record.of("a").times == 1
+
+
+def test_what_fails_behind_a_publication_does_not_begin_the_commit_again(here: Trial) -> None:
+    wanted, seen = here.wanted("behind"), list[int]()
+
+    def fails(entry: Entry) -> None:
+        seen.append(entry.commit)
+        # Whoever is asked for a reason has one: a buffer was harmed, and is rebuilt by now.
+        (place(here, "behind", "a") / f"{entry.sequences[0]:08}" / MANIFEST).unlink()
+        raise OSError("behind the publication")
+
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        moves, runner.published = runner.published, fails
+        with pytest.raises(OSError, match="behind the publication"):
+            runner.advance(0, 3)
+        runner.published = moves
+        runner.advance(runner.last_sequence(), last)
+
+    assert len(seen) == 1
+    assert here.hashes("behind", WHOLE) == here.hashes("whole", WHOLE)
 
 
 def test_all_three_harmed_stops_loudly_and_keeps_what_is_published(here: Trial) -> None:
