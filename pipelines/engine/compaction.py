@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.engine.compacted import segment_of, spelled_segment, write_json
 from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.copies import sync_file
+from pipelines.engine.hashed_file import HashedFile
 from pipelines.engine.landing_errors import SequenceBrokenError
-from pipelines.engine.manifests import MANIFEST, check_files, file_digest, load_manifest, stands_alone, sync_folder
+from pipelines.engine.manifests import MANIFEST, check_files, load_manifest, stands_alone, sync_folder
 from pipelines.engine.manifests import verify as verify_bytes
 from pipelines.engine.packed import SEGMENT_FILE, opened, segment_folder, span_of
 from pipelines.engine.sequence import NO_FILE, LandedFile, LandedSource
@@ -43,7 +43,8 @@ File = TypeVar("File", bound=LandedFile)
 class Shared:
     """A file of a segment while it is written."""
 
-    path: Path
+    name: str
+    file: HashedFile
     writer: pq.ParquetWriter
     groups: int = 0
     """Row groups that it has."""
@@ -74,8 +75,9 @@ class Making:
         if key not in self.files:
             count = sum(other == name for other, _ in self.files)
             path = self.folder / (f"{name}.{count + 1}.parquet" if count else f"{name}.parquet")
-            writer = self.open.enter_context(open_writer(path, schema, store_schema=True, statistics=False))
-            self.files[key] = Shared(path, writer)
+            file = self.open.enter_context(HashedFile(path))
+            writer = self.open.enter_context(open_writer(file, schema, store_schema=True, statistics=False))
+            self.files[key] = Shared(path.name, file, writer)
         return self.files[key]
 
     def take(self, sequence: Sequence) -> Sequence:
@@ -96,7 +98,7 @@ class Making:
             first = shared.groups
             for rows in _row_groups(file, landed):
                 shared.add(rows)
-        return replace(landed, file=shared.path.name, first_group=first)
+        return replace(landed, file=shared.name, first_group=first)
 
 
 def _row_groups(file: pq.ParquetFile, landed: LandedFile) -> Iterator[pa.Table]:
@@ -148,16 +150,11 @@ def _write(draft: Path, sequences: list[Sequence]) -> None:
     with ExitStack() as stack:
         making = Making(draft, stack)
         taken = [making.take(sequence) for sequence in sequences]
-    known = {shared.path.name: _known(shared.path) for shared in making.files.values()}
+    known = {shared.name: (shared.file.size, shared.file.sha256) for shared in making.files.values()}
     whole = [_with_files(sequence, known) for sequence in taken]
     closed = [(each.folder / MANIFEST).stat().st_mtime_ns for each in sequences]
     write_json(draft / SEGMENT_FILE, spelled_segment(zip(whole, closed, strict=True)))
     sync_folder(draft)
-
-
-def _known(path: Path) -> tuple[int, str]:
-    sync_file(path)
-    return path.stat().st_size, file_digest(path)
 
 
 def _with_files(sequence: Sequence, known: Mapping[str, tuple[int, str]]) -> Sequence:

@@ -35,7 +35,8 @@ def close_copy(sequence: Sequence, shelf: Path) -> None:
         _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
     draft = folder / f"{MANIFEST}.draft"
     shutil.copyfile(sequence.folder / MANIFEST, draft)
-    sync_file(draft)
+    with draft.open("rb") as written:
+        os.fsync(written.fileno())
     name_once(draft, folder / MANIFEST)
     sync_folder(folder)
     sync_folder(shelf)
@@ -51,9 +52,3 @@ def _copy_file(source: Path, target: Path, sha256: str) -> None:
         os.fsync(written.fileno())
     if digest.hexdigest() != sha256:
         raise SequenceBrokenError(str(source.parent), f"a {source.name} with other bytes than landed")
-
-
-def sync_file(path: Path) -> None:
-    """Have a file's bytes on disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.manifests import load_manifest
+from pipelines.engine.resets import newest_reset
 from pipelines.operators.replay import ReplayPolicy, Trigger
 
 if TYPE_CHECKING:
@@ -27,13 +28,9 @@ class Replayed(NamedTuple):
     """The last sequence that had closed when the region was reset; 0 where it never was."""
 
 
-def replayed_since(state: LogState, reset: int) -> Replayed:
-    """Say what is played again since a reset.
-
-    Args:
-        state: the log.
-        reset: number of the newest reset, 0 for none.
-    """
+def replayed_since(state: LogState) -> Replayed:
+    """Say what is played again since the newest reset."""
+    reset = newest_reset(state)
     landed = state.commits[reset].detail.get("landed", 0) if reset else 0
     return Replayed(landed if isinstance(landed, int) else 0)
 

@@ -24,7 +24,7 @@ from pipelines.flows.model import Missing, Retyped
 from pipelines.flows.region import PUNCTUATION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipelines.operators.rows import Longs
 
@@ -42,9 +42,9 @@ class Terms:
     edge: str = ""
     """The feed's column in which a row may say that it is a punctuation, which needs no other; empty for none."""
 
-    def lacks(self, came: Mapping[str, object], declared: Collection[str]) -> bool:
+    def lacks(self, came: Mapping[str, object], declared: frozenset[str]) -> bool:
         """Say whether an object lacks a column that matters."""
-        if self.missing is Missing.NULL or set(declared) <= came.keys():
+        if self.missing is Missing.NULL or declared <= came.keys():
             return False
         return not self.edge or came.get(self.edge) != PUNCTUATION
 

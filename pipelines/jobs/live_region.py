@@ -18,18 +18,16 @@ import pyarrow.parquet as pq
 from pipelines.engine.buffers import NAMES, buffers_of
 from pipelines.engine.columns import TIME
 from pipelines.engine.commits import open_driver
-from pipelines.engine.drains import replayed_since, spelled
 from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import BuffersLostError as NoBufferError
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.readers import read_stream
 from pipelines.engine.recording import open_recordings
-from pipelines.engine.resets import newest_reset, newest_state
-from pipelines.engine.streaming import Gate, flow_query
+from pipelines.engine.resets import newest_state
 from pipelines.flows.reading import read_flow
 from pipelines.flows.region import PUNCTUATION
 from pipelines.jobs.backfill import Backfill
-from pipelines.jobs.readings import buffered_runner, cover, settled_buffers
+from pipelines.jobs.readings import buffered_runner, cover, drain, settled_buffers
 from pipelines.operators.replay import BuffersLostError, Drained, Forwarded, Punctuation, Reset, Trigger
 
 if TYPE_CHECKING:
@@ -192,20 +190,7 @@ class LiveRegion:
 
     def _drained(self) -> list[Output]:
         """Run a query over what is closed, until nothing is left that it would take."""
-        since = newest_reset(self._driver.state())
-        query = flow_query(
-            self._spark.session(),
-            self._wanted.root,
-            self._wanted.landing,
-            self._runner.last_sequence(),
-            MOST,
-            self._runner.advance,
-            Gate(),
-            since,
-            spelled(self.policy, replayed_since(self._driver.state(), since)),
-        )
-        query.start(None)
-        query.wait()
+        drain(self._spark.session(), self._runner, MOST)
         return self._told()
 
     def _told(self) -> list[Output]:

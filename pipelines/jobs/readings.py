@@ -18,6 +18,8 @@ from pipelines.jobs.stream import open_feeds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyspark.sql import SparkSession
+
     from pipelines.engine.batch import SparkEngine
     from pipelines.engine.buffers import Buffers
     from pipelines.engine.commits import Driver
@@ -108,17 +110,28 @@ def stream_readings(wanted: Backfill, start: int, readings: Sequence[int], final
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         land_readings(wanted, start, readings, final)
         runner = runner_of(wanted, driver)
-        since = newest_reset(driver.state())
-        query = flow_query(
-            spark.session(),
-            wanted.root,
-            wanted.landing,
-            runner.last_sequence(),
-            1,
-            runner.advance,
-            Gate(),
-            since,
-            spelled(wanted.flow.region, replayed_since(driver.state(), since)),
-        )
-        query.start(None)
-        query.wait()
+        drain(spark.session(), runner, 1)
+
+
+def drain(spark: SparkSession, runner: EpochRunner, most: int) -> None:
+    """Run the flow's query over what is closed, until nothing is left that it would take.
+
+    Args:
+        spark: the session.
+        runner: runs the epochs.
+        most: sequences in one epoch at most, where every epoch is a drain.
+    """
+    state = runner.driver.state()
+    query = flow_query(
+        spark,
+        runner.root,
+        runner.landing,
+        runner.last_sequence(),
+        most,
+        runner.advance,
+        Gate(),
+        newest_reset(state),
+        spelled(runner.flow.region, replayed_since(state)),
+    )
+    query.start(None)
+    query.wait()

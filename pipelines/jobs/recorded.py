@@ -121,7 +121,7 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
     if not state.published:
         raise WrongUse(known.nothing_yet())
     first = _place(known, BEGINNING if start is None else _from(known, start))
-    last = _place(known, newest_state(state) if end is None else asked_state(known, state, end))
+    last = _place(known, newest_state(state) if end is None else asked_state(known, state, end).commit)
     rows = state.in_order
     entries = tuple(row for row in rows[first + 1 : last + 1] if row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH})
     if not entries:
@@ -140,7 +140,7 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
 def _from(known: KnownRun, start: str) -> int:
     """Give the state that somebody names; before the first one there is only the beginning."""
     try:
-        return asked_state(known, known.state, start)
+        return asked_state(known, known.state, start).commit
     except BeforeStatesError:
         return BEGINNING
 

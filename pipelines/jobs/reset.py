@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.engine.commits import open_driver
 from pipelines.engine.history import CommitKind
@@ -141,7 +141,8 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
             f"commit {pending.commit} must be finished or given up first; it is an interval of a backfill at "
             f"{pending.state}: see {known.command('status')}, or {abandon}"
         )
-    way = way_back(state, asked_state(known, state, to))
+    asked = asked_state(known, state, to)
+    way = way_back(state, asked.commit)
     landing = landed_path(known.root)
     last = last_closed(landing, way.upto)
     missing = [number for number in range(way.sequence + 1, last + 1) if not is_closed(landing, number)]
@@ -154,20 +155,20 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
     waiting = range(way.upto + 1, last + 1)
     read = (load_manifest(landing, number) for number in waiting)
     rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
-    beyond = to if to is not None and _is_beyond(known, state, to) else ""
+    beyond = (to or "") if asked.beyond else ""
     return Plan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
 
 
-def _is_beyond(known: KnownRun, state: LogState, to: str) -> bool:
-    """Say whether a sequence or an instant lies behind all that is published; the number of a commit never does."""
-    tip, sequence = state.tip, SEQUENCE.fullmatch(to.strip())
-    if tip is None or to.strip().isdecimal():
-        return False
-    return int(sequence[1]) > tip.upto if sequence else instant_of(known.grid, to.strip(), "to") > tip.span.end
+class Asked(NamedTuple):
+    """The state that somebody means."""
+
+    commit: int
+    beyond: bool = False
+    """Whether what was asked for lies behind all that is published; the newest state stands for it then."""
 
 
-def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
-    """Give the number of the state that somebody means.
+def asked_state(known: KnownRun, state: LogState, to: str | None) -> Asked:
+    """Find the state that somebody means.
 
     Args:
         known: the run, for its timezone.
@@ -179,15 +180,17 @@ def asked_state(known: KnownRun, state: LogState, to: str | None) -> int:
         CommitError: no state covers so little.
     """
     if to is None:
-        return newest_state(state)
-    text = to.strip()
+        return Asked(newest_state(state))
+    text, tip = to.strip(), state.tip
     sequence = SEQUENCE.fullmatch(text)
     if sequence:
-        return state_at_sequence(state, int(sequence[1]))
+        number = int(sequence[1])
+        return Asked(state_at_sequence(state, number), tip is not None and number > tip.upto)
     if text.isdecimal():
-        return int(text)
+        return Asked(int(text))
     try:
-        return state_at(state, instant_of(known.grid, text, "to"))
+        tick = instant_of(known.grid, text, "to")
+        return Asked(state_at(state, tick), tip is not None and tick > tip.span.end)
     except GridError as error:
         raise WrongUse(
             f"a state must be the number of a commit, such as 41 (0 is the beginning), `sequence:40`, or a date or "

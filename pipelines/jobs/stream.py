@@ -187,7 +187,7 @@ class Session:
         if self.landing.final is not None and self.runner.last_sequence() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
-        self._replayed = replayed_since(driver.state(), newest_reset(driver.state()))
+        self._replayed = replayed_since(driver.state())
         self._drains = Drains(live.flow.region, self.landing.path, self._replayed) if live.flow.region else None
         self.start = self._first_reading()
         loss = Loss.ACCEPT if live.accept_loss else Loss.STOP

@@ -28,13 +28,13 @@ from pipelines.jobs.replay import replay_flow
 from pipelines.jobs.reset import Wanted, reset_run
 from tests.jobs.streamed import streamed
 from tests.jobs.test_replay import copied, lived_in
+from tests.jobs.test_reset import go_back
 from tests.jobs.test_status_live import HOUR, Stage, hours
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.jobs.backfill import Backfill
     from tests.jobs.conftest import House
 
 READINGS = [BEGIN + minutes * MINUTE for minutes in range(10, 181, 10)]
@@ -67,18 +67,13 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return made
 
 
-def went_back(wanted: Backfill, target: int) -> None:
-    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        driver.reset(driver.next_number(), target)
-
-
 def test_a_reset_to_the_beginning_plays_the_same_out_of_segments(here: Trial) -> None:
     wanted, landed = here.wanted("again"), landed_path(here.root("again"))
     streamed(here, "again", BEGIN, READINGS)
     keep_house(wanted.root)
     assert sorted(alone_in(landed)) == [COUNT - 1, COUNT]
 
-    went_back(wanted, 0)
+    go_back(wanted, 0)
     streamed(here, "again", BEGIN, READINGS, most=[1, 3, 7])
 
     assert here.hashes("again", WHOLE) == here.hashes("whole", WHOLE)
@@ -101,7 +96,7 @@ def test_three_buffers_play_the_same_out_of_segments(here: Trial, monkeypatch: p
     streamed(buffered, "buffered", BEGIN, READINGS[:-2])
     keep_house(wanted.root)
     assert len(segments_in(landed)) == 3
-    went_back(wanted, 0)
+    go_back(wanted, 0)
     shutil.rmtree(buffers_of(wanted.root)["a"])
 
     streamed(buffered, "buffered", BEGIN, READINGS, most=5)
