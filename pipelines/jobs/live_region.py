@@ -75,6 +75,8 @@ class LiveRegion:
         self._held = ExitStack()
         self._covered: list[Any] = []
         self._untold: list[Output] = []
+        self._since = 0
+        """The end of the last consistent state or reset, in ticks."""
 
     def __enter__(self) -> Self:
         """Take the lease."""
@@ -123,20 +125,25 @@ class LiveRegion:
         return self._told()
 
     def listen(self, now: int) -> list[Output]:
-        """Have the clock's readings land, up to one at `now`; each may drain."""
+        """Have the clock read whenever a period is over, and at `now`; each reading may drain."""
         out: list[Output] = []
-        period = self.policy.period or now + 1
-        for reading in [*range(self._last + period, now, period), now]:
-            if reading > self._last:
-                self._land(None, reading)
-                out += self._drained()
-        return out
+        while self.policy.period is not None and (due := self._since + self.policy.period) < now:
+            drained = self._read(max(due, self._last + 1))
+            out += drained
+            if not drained:
+                break
+        return out + (self._read(now) if now > self._last else [])
+
+    def _read(self, now: int) -> list[Output]:
+        self._land(None, now)
+        return self._drained()
 
     def reset(self, now: int | None = None) -> list[Output]:
         """Go back to the newest published commit, in the log, and give again what came since."""
         if now is not None and now > self._last:
             self._land(None, now)
         state, last = self._driver.state(), self._landing.last_id
+        self._since = self._last
         done = self._driver.reset(self._driver.next_number(), newest_state(state), detail={"landed": last}, beginning=0)
         self._begin()
         return [Reset(done.parent), *self._forwarded(self._runner.last_sequence() + 1, last)]
@@ -167,6 +174,7 @@ class LiveRegion:
 
     def _keep(self, entry: Entry) -> None:
         self._untold.append(Drained(entry.commit))
+        self._since = entry.span.end
         for number in entry.sequences:
             self._covered += _items(self._buffers.open(number))
         cover(self._buffers)

@@ -79,6 +79,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled = [
         ("published", _published_text(known, facts)),
         *([("broken", facts["broken"])] if facts["broken"] else []),
+        *([("stopped", stopped)] if (stopped := _stopped_text(facts)) else []),
         ("pending", _pending_text(known, facts)),
         ("stale", _stale_text(known, facts)),
         ("lease", _lease_text(facts["lease"], facts["now_at"])),
@@ -138,6 +139,13 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
     left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
     way_out = "" if written else f"; where that fails again: {pending['abandon']}, then run the flow as it is"
     return f"{told} since {since}: {left}; the next run finishes it first{way_out}"
+
+
+def _stopped_text(facts: Facts) -> str:
+    stopped = facts["stopped"]
+    if stopped is None or facts["lease"]["standing"] == Standing.HELD.value:
+        return ""
+    return f"the stream stopped by itself {_ago(facts['now_at'], stopped['since_at'])}: {stopped['why']}"
 
 
 def _stale_text(known: KnownRun, facts: Facts) -> str:

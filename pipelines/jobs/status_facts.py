@@ -19,6 +19,7 @@ from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
 from pipelines.jobs.promised import promises
+from pipelines.jobs.stopped import read_stop
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "streams": {name: _stream(known, name) for name in known.tables},
         "ledger": _ledger(known),
         "lease": lease_of(known, now),
+        "stopped": read_stop(known.root),
         "pending": _pending(known),
         "broken": _broken(known),
         "stale": _stale(known),

@@ -92,6 +92,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
     assert set(json.loads(ran.text)) == expected | {
         "lease",
         "pending",
+        "stopped",
         "stale",
         "live",
         "replay",

@@ -17,13 +17,16 @@ from pipelines.engine.epochs import EpochRunner
 from pipelines.engine.landing import Landing
 from pipelines.engine.live_landing import LiveLanding
 from pipelines.engine.manifests import MANIFEST
+from pipelines.engine.refusals import LeaseLostError
 from pipelines.engine.tables import landed_path
 from pipelines.jobs import live_facts
+from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.known import open_run
 from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_closed, live_of
 from pipelines.jobs.live_words import milliseconds
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.status import show_status
+from pipelines.jobs.stopped import noted_stop
 from pipelines.jobs.stream import open_feeds
 
 if TYPE_CHECKING:
@@ -265,3 +268,28 @@ def test_quantiles_of_heartbeats_weigh_commits_by_their_timers() -> None:
     found = heartbeats([epoch(1, lateness=slow), epoch(2, lateness=quick), epoch(3, lateness={"timers": 0})])
     assert found == {"epochs": 2, "timers": 100, "p50_ms": 1.0, "p99_ms": 2.0, "max_ms": 70.0}
     assert heartbeats([epoch(1, lateness={"timers": 0}), epoch(2, None)]) is None
+
+
+def test_a_stream_that_stopped_by_itself_says_why_until_another_starts(house: House) -> None:
+    stage, root = Stage(house), read_settings().root("tiny")
+    stage.play(hours(6))
+    with pytest.raises(WrongUse), noted_stop(root):
+        raise WrongUse("column `fare` of trips.json must be there")
+
+    assert stage.facts()["stopped"]["why"] == "column `fare` of trips.json must be there"
+    text = stage.text()
+    assert "stopped    the stream stopped by itself 2" in text
+    assert " ago): column `fare` of trips.json must be there\n" in text
+    with open_driver(root, flow="tiny"):
+        assert "stopped by itself" not in stage.text(), "somebody is at it"
+    with noted_stop(root):
+        assert stage.facts()["stopped"] is None
+
+
+def test_who_was_overtaken_notes_nothing(house: House) -> None:
+    stage, root = Stage(house), read_settings().root("tiny")
+    stage.play(hours(6))
+    with pytest.raises(LeaseLostError), noted_stop(root):
+        raise LeaseLostError("tiny", 1, 2, "another", 0)
+
+    assert stage.facts()["stopped"] is None
