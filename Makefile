@@ -10,7 +10,9 @@ STAMP := .venv/.set-up
 NEEDS_MB := 4000
 
 # What the caller's shell exports must not reach into the environment: other interpreters, other Sparks, other options.
+# Without bytecode each process would compile all that it imports, which takes seconds.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONWARNINGS VIRTUAL_ENV CONDA_PREFIX PYTEST_ADDOPTS
+unexport PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_MASTER PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS
 unexport NUMBA_DISABLE_JIT NUMBA_BOUNDSCHECK COVERAGE_PROCESS_START AIRFLOW_HOME AIRFLOW__CORE__DAGS_FOLDER
 unexport UV_PROJECT_ENVIRONMENT UV_CONSTRAINT UV_OVERRIDE PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
@@ -22,7 +24,7 @@ LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
 # Beside the others, behind Airflow's: processes that are killed, brokers, sockets and disks; no Spark of their own.
-BESIDE := tests/dags $(wildcard $(addprefix tests/jobs/test_,drill.py kills.py stream_kills.py relations_kills.py) \
+BESIDE := tests/dags $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py drill.py) \
   $(addprefix tests/engine/test_,buffers.py compaction.py housekeeping.py kafka_feed.py socket_feed.py spool.py))
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from pipelines.engine.batch import SparkEngine
-from tests.engine.broker import Broker, broker_jars
+from tests.engine.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +60,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if isinstance(jars, str):
         pytest.skip(f"the jars of a broker of Kafka cannot be had: {jars}")
     made = Broker(jars, tmp_path_factory.mktemp("kafka"))
-    made.start()
+    try:
+        made.start()
+    except BrokerEndedError:
+        # A port that was free may be taken before the broker listens to it.
+        made = Broker(jars, tmp_path_factory.mktemp("kafka"))
+        made.start()
     yield made
     made.stop()
 

@@ -88,6 +88,10 @@ def free_port() -> int:
         return port
 
 
+class BrokerEndedError(RuntimeError):
+    """A broker ended before it answered."""
+
+
 @dataclass
 class Broker:
     """One broker that is its own controller.
@@ -138,7 +142,8 @@ class Broker:
         end = time.monotonic() + 60
         while True:
             assert self._process is not None
-            assert self._process.poll() is None, (self.folder / "broker.log").read_text()[-2_000:]
+            if self._process.poll() is not None:
+                raise BrokerEndedError((self.folder / "broker.log").read_text()[-2_000:])
             try:
                 self._admin.list_topics(timeout=1)
             except KafkaException:

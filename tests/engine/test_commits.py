@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,11 +21,11 @@ from pipelines.engine.history import CarryLine, CommitKind, Entry, LogState, Spa
 from pipelines.engine.log import from_table, to_table
 from pipelines.engine.readers import read_carry, read_stream
 from pipelines.engine.tables import NewFile, create, stream_path
+from tests.forked import ended
 
 if TYPE_CHECKING:
     import random
-
-PROGRAM = Path(__file__).with_name("driver_process.py")
+    from pathlib import Path
 
 
 class Model:
@@ -433,11 +429,9 @@ def test_files_are_added_under_a_pending_intent_and_once_a_table(tmp_path: Path)
         assert not again.add_files(1, table, files)
 
 
-def run(root: Path, end: int, die_at: str = "") -> int:
+def run(root: Path, end: int, die_at: str = "") -> int | None:
     """Backfill in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
-    command = [sys.executable, str(PROGRAM), str(root), "run", "0", str(end), *([die_at] if die_at else [])]
-    return subprocess.run(command, env=environment, check=False, timeout=120).returncode
+    return ended("tests.engine.driver_process", str(root), "run", "0", str(end), *([die_at] if die_at else []))[0]
 
 
 def content(root: Path) -> tuple[list[int], list[int], int, list[str | None]]:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import signal
-import subprocess
-import sys
 import uuid
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,11 +24,12 @@ from pipelines.engine.history import CarryLine, LogState
 from pipelines.engine.lease import Claim
 from pipelines.engine.sweep import sweep
 from pipelines.engine.tables import NewFile, active_files, carry_path, create, stream_path
+from tests.forked import ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-PROGRAM = Path(__file__).with_name("housekeeping_process.py")
 AT_ONCE = dt.timedelta(0)
 STREAM = pa.schema(
     [
@@ -493,11 +490,9 @@ def test_a_compaction_from_before_a_later_driver_is_refused(tmp_path: Path) -> N
         stopped.commit([], "f/streams/s/house", 1)
 
 
-def process(root: Path, *arguments: str) -> int:
+def process(root: Path, *arguments: str) -> int | None:
     """Run epochs with housekeeping in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
-    command = [sys.executable, str(PROGRAM), str(root), *arguments]
-    return subprocess.run(command, env=environment, check=False, timeout=120).returncode
+    return ended("tests.engine.housekeeping_process", str(root), *arguments)[0]
 
 
 @pytest.mark.parametrize("point", ["merged", "compacted", "swept", "log", "vacuumed", "checkpointed"])

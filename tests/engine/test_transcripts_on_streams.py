@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,17 +13,18 @@ from pipelines.engine.readers import log_state
 from tests.engine.killed_transcript import PER_OPERATOR, chosen
 from tests.engine.shared_transcripts import assert_told, shared
 from tests.engine.streamed_transcripts import Cut, Driven, Live, longest
+from tests.forked import ended
 from tests.jobs.test_kills import assert_nothing_twice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from _pytest.mark.structures import ParameterSet
 
     from tests.conftest import LentSpark
     from tests.engine.shared_transcripts import Shared, Told
 
-CHECKOUT = Path(__file__).parents[2]
 TIMED = ("heartbeat", "metronome", "merge", "advance_time")
 RELATING = ("import", "union", "join", "window")
 PASSING = ("filter", "project", "shift_time", "alter_duration")
@@ -98,15 +95,8 @@ def test_transcripts_hold_as_a_query_on_spark(tmp_path: Path, spark: LentSpark, 
 
 def killed(folder: Path, kind: str, rank: int, point: str, skip: int) -> None:
     """Run documents in a process that dies at a point."""
-    died = subprocess.run(
-        [sys.executable, "-m", "tests.engine.killed_transcript", str(folder), kind, str(rank), point, str(skip)],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    code, said = ended("tests.engine.killed_transcript", str(folder), kind, str(rank), point, str(skip))
+    assert code == -signal.SIGKILL, said
 
 
 @pytest.mark.parametrize(("kind", "rank"), [*KILLED, *exhaustive(KILLED_TOO)])

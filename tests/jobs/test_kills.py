@@ -19,6 +19,7 @@ from pipelines.engine.history import State
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError
 from pipelines.engine.tables import data_tables, landed_path
+from tests.forked import ended
 from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -61,9 +62,8 @@ def child(here: Trial, run: str, *words: str) -> subprocess.Popen[str]:
 
 def killed(here: Trial, run: str, point: str, skip: int, engine: str = "core") -> None:
     """Run a backfill that dies at a point."""
-    process = child(here, run, point, str(skip), engine)
-    _, said = process.communicate()
-    assert process.returncode == -signal.SIGKILL, said
+    code, said = ended("tests.jobs.killed_backfill", str(here.base), run, point, str(skip), engine)
+    assert code == -signal.SIGKILL, said
 
 
 def pending(here: Trial, run: str) -> State | None:

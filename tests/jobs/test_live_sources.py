@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +20,7 @@ from pipelines.jobs.flows import show_flow, validate_flow
 from pipelines.jobs.live_words import _state_text
 from pipelines.jobs.stream import Live, run_live
 from tests.engine.sockets import AT, Sender
+from tests.forked import ended
 from tests.jobs.killed_live import live
 from tests.jobs.test_kills import assert_nothing_twice
 
@@ -102,16 +101,8 @@ def published(root: Path) -> list[int]:
 
 def killed(base: Path, point: str, skip: int) -> None:
     """Run the flow of a folder in a process that dies at a point."""
-    died = subprocess.run(
-        [sys.executable, "-m", "tests.jobs.killed_live", str(base), "main", point, str(skip)],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    code, said = ended("tests.jobs.killed_live", str(base), "main", point, str(skip))
+    assert code == -signal.SIGKILL, said
 
 
 def spooled(root: Path) -> set[int]:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from pipelines.engine.history import State
 from pipelines.engine.readers import log_state
+from tests.forked import ended
 from tests.jobs.killed_stream import READINGS
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.test_kills import assert_nothing_twice
 from tests.jobs.trials import BEGIN, PARCELS, WHOLE, Trial, parcels, trial
 
-CHECKOUT = Path(__file__).parents[2]
 POINTS = {
     "landing": (4, None),
     "intent": (3, State.INTENT),
@@ -40,15 +36,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 
 def killed(here: Trial, run: str, point: str, skip: int) -> None:
     """Run a stream that dies at a point."""
-    died = subprocess.run(
-        [sys.executable, "-m", "tests.jobs.killed_stream", str(here.base), run, point, str(skip)],
-        cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    code, said = ended("tests.jobs.killed_stream", str(here.base), run, point, str(skip))
+    assert code == -signal.SIGKILL, said
 
 
 @pytest.mark.parametrize("point", POINTS)
