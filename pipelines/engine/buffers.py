@@ -65,6 +65,8 @@ NAMES = ("a", "b", "c")
 REBUILD_EVERY = 5.0
 """Seconds between two attempts to rebuild a buffer whose storage does not take it."""
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+MOST_AWAY = 3
+"""Times between two commits that storage may be gone when it is read and whole when it is looked at."""
 GONE = "its folder has been removed or emptied"
 
 
@@ -98,6 +100,8 @@ class Buffers:
         self._lock = threading.RLock()
         self._tried = dict.fromkeys(self.places, float("-inf"))
         self._sizes: dict[int, int] = {}
+        self._away = 0
+        """How often a reading failed and all was whole when it was looked at, since the last commit."""
         self._moved = self._history = 0
         """The last sequence that was covered when `cover` last looked, and the last one of history without a gap."""
         self._newest: int | None = None
@@ -162,13 +166,25 @@ class Buffers:
                     self.quarantine(name, _said(problem))
             raise self.lost()
 
-    def doubt(self, numbers: Iterable[int]) -> bool:
-        """Look again at sequences whose reading failed; say whether a buffer was quarantined for one."""
+    def doubt(self, numbers: Iterable[int], problem: Exception) -> bool:
+        """Look again at sequences whose reading failed; say whether to read them again.
+
+        That is so where a buffer was quarantined for one, and where the failure names a buffer in which all is whole
+        now: storage that was away for a moment. The latter a few times at most, until a commit is published.
+
+        Args:
+            numbers: of the sequences.
+            problem: what their reading raised.
+        """
         before = self.record
         with suppress(BuffersLostError):
             for number in numbers:
                 self.open(number)
-        return self.record != before
+        return self.record != before or self._was_away(problem)
+
+    def _was_away(self, problem: Exception) -> bool:
+        self._away += 1
+        return self._away <= MOST_AWAY and any(str(place) in str(problem) for place in self.places.values())
 
     def lost(self) -> BuffersLostError:
         """Say what is lost where no buffer may speak."""
@@ -495,7 +511,7 @@ class Buffers:
                 for number in numbers_in(self.places[name]):
                     if number <= covered - self._margin and closed_in(self.landed, number):
                         _free(self.places[name] / f"{number:08}")
-            self._moved = covered
+            self._moved, self._away = covered, 0
             return moved
 
     def _into_history(self, number: int) -> None:
@@ -503,8 +519,8 @@ class Buffers:
             sequence = self.open(number)
             try:
                 close_copy(sequence, self.landed)
-            except (OSError, SequenceBrokenError):
-                if self._is_whole(self._holder(sequence), number):
+            except (OSError, SequenceBrokenError) as problem:
+                if self._is_whole(self._holder(sequence), number) and not self._was_away(problem):
                     raise
             else:
                 return

@@ -106,7 +106,7 @@ class PendingIntervalError(CommitError):
         )
 
 
-def nothing_else(_: Many[int]) -> bool:
+def nothing_else(_: Many[int], __: Exception) -> bool:
     """Say that what a landing holds is to be had nowhere else."""
     return False
 
@@ -157,8 +157,8 @@ class EpochRunner:
     published: Callable[[Entry], None] = lambda _: None
     open: Callable[[int], Sequence] | None = None
     """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
-    doubt: Callable[[Many[int]], bool] = nothing_else
-    """Asked when the reading of sequences failed: says whether they are to be had from elsewhere now."""
+    doubt: Callable[[Many[int], Exception], bool] = nothing_else
+    """Asked when the reading of sequences failed: says whether they are to be had now, from there or elsewhere."""
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
     _next_due: int = field(default=UNKNOWN_DUE, init=False)
@@ -267,8 +267,8 @@ class EpochRunner:
             landed = sequences or Sequences(tuple(self._opened(number) for number in entry.sequences))
             try:
                 done = self._work(flow, entry, landed)
-            except Exception:
-                if not self.doubt(entry.sequences):
+            except Exception as problem:
+                if not self.doubt(entry.sequences, problem):
                     raise
                 sequences = None
             else:

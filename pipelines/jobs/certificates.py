@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import reduce
+from itertools import zip_longest
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def _told(made: Certificate) -> report.Certificate:
     return report.Certificate(
         ways=tuple(
             report.Way(engine=way.name, buckets=way.buckets, cut=way.cut, seconds=seconds)
-            for way, seconds in zip(made.ways, made.seconds, strict=True)
+            for way, seconds in zip_longest(made.ways, made.seconds)
         ),
         rows=tuple(
             report.CertificateRow(stream=table, hashes=tuple(hashes[table].text for hashes in made.hashes))

@@ -18,6 +18,7 @@ from pipelines.engine.commits import open_driver
 from pipelines.engine.core import CoreEngine
 from pipelines.engine.epochs import EpochRunner
 from pipelines.flows.changes import changes
+from pipelines.jobs.certificates import keep_certificate
 from pipelines.jobs.comparing import compare, facts_of, lines_of
 from pipelines.jobs.engines import engine_named
 from pipelines.jobs.failures import Exit, WrongUse
@@ -105,6 +106,7 @@ def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
     seconds = time.perf_counter() - begun
     tell(f"played in {seconds:.1f} s; both runs are compared")
     compared = compare(recording, flow, root)
+    keep_certificate(root, compared.certificate)
     facts = {"run": wanted.run, "into": wanted.into, "seconds": round(seconds, 3)}
     show = f"pulseline show {wanted.flow} STREAM --run {wanted.into}"
     for line in [json.dumps(facts | facts_of(compared))] if wanted.as_json else lines_of(compared, show):

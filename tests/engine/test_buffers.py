@@ -474,6 +474,30 @@ def test_a_buffer_that_is_damaged_while_it_becomes_history_costs_nothing(
     assert [kept.values(number) for number in (1, 2, 3, 4)] == [[], [1], [], [2]]
 
 
+def test_storage_that_is_away_for_a_moment_while_it_becomes_history_is_read_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone: list[int] = []
+
+    def away(sequence: Sequence, shelf: Path) -> None:
+        if sequence.id == 2 and not gone:
+            gone.append(1)
+            place = sequence.folder.parent
+            place.rename(place.with_name("aside"))
+            try:
+                close_copy(sequence, shelf)
+            finally:
+                place.with_name("aside").rename(place)
+        close_copy(sequence, shelf)
+
+    kept.publish()
+    monkeypatch.setattr("pipelines.engine.buffers.close_copy", away)
+
+    assert kept.buffers.cover() == 4
+    assert gone
+    assert kept.buffers.record.of("a").times == 0
+
+
 def test_history_that_takes_nothing_is_told_of_and_tried_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.publish()
     with monkeypatch.context() as full:

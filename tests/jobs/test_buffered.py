@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine import stages
+from pipelines.engine.buffers import MOST_AWAY
 from pipelines.engine.commits import open_driver
 from pipelines.engine.landing_errors import BuffersLostError
 from pipelines.engine.manifests import MANIFEST
@@ -136,6 +137,39 @@ def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
     record = read_record(landed_path(wanted.root))
     assert record is not None
     assert record.of("a").times == 1
+
+
+@pytest.mark.parametrize("times", [1, 3, 4])
+def test_storage_that_is_away_for_a_moment_while_tasks_read_is_read_again(
+    here: Trial, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = f"away-{times}"
+    wanted, gone = here.wanted(run), list[int]()
+    run_stages, a = stages.run_stages, place(here, run, "a")
+
+    def while_they_read(work: Work, engine: Engine) -> Outcome:
+        if len(gone) == times:
+            return run_stages(work, engine)
+        gone.append(1)
+        a.rename(a.with_name("aside"))
+        try:
+            return run_stages(work, engine)
+        finally:
+            a.with_name("aside").rename(a)
+
+    monkeypatch.setattr("pipelines.engine.epochs.run_stages", while_they_read)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        if times > MOST_AWAY:
+            with pytest.raises(FileNotFoundError, match=str(a)):
+                runner.advance(0, last)
+            return
+        runner.advance(0, last)
+
+    assert len(gone) == times
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    assert read_record(landed_path(wanted.root)).of("a").times == 0  # type: ignore[union-attr]
 
 
 def test_what_fails_behind_a_publication_does_not_begin_the_commit_again(here: Trial) -> None:

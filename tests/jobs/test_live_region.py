@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pipelines.jobs.live_region import LiveRegion
+from pipelines.jobs.replay_cases import replayed
+from pipelines.operators.replay import Region
 from tests.operators.test_replay import TRANSCRIPTS, left
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from pipelines.operators.replay import ReplayPolicy
     from tests.conftest import LentSpark
     from tests.operators.test_replay import Transcript
 
@@ -41,3 +47,50 @@ def test_transcript(transcript: Transcript, tmp_path: Path, spark: LentSpark) ->
 
 def test_what_is_played_on_the_core_alone_has_its_reason_and_is_there() -> None:
     assert CORE_ALONE.keys() | ALWAYS <= {each.name for each in TRANSCRIPTS}
+
+
+DRAWN = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 25))]
+
+
+@pytest.mark.parametrize("seed", DRAWN)
+def test_drawn_items_and_faults_leave_the_same_as_on_the_core(seed: int, tmp_path: Path, spark: LentSpark) -> None:
+    case = drawn(seed)
+    assert replayed(case, lambda policy: LiveRegion(policy, tmp_path, spark)) == replayed(case, on_core)
+
+
+@contextmanager
+def on_core(policy: ReplayPolicy) -> Iterator[Region]:
+    """Give a region of the core, as a case's region is given."""
+    yield Region(policy)
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """Draw a case in which some buffer can always speak; under a clock each item says when it comes."""
+    dice = random.Random(seed)  # noqa: S311 - to be drawn again
+    trigger = ("operatorDriven", "periodic", "clock")[seed % 3]
+    config: dict[str, Any] = {"trigger": trigger} if trigger != "clock" else {"trigger": "periodic", "period_ms": 250}
+    words = ["tuple"] * 6 + ["window"] * 3 + ["reset", "fail", "fail"] + ["drain"] * 2 * (trigger == "periodic")
+    items, now, silent = [], 0, set[int]()
+    for number in range(dice.randint(4, 10)):
+        item: dict[str, Any]
+        match dice.choice(words):
+            case "tuple":
+                item = {"tuple": number}
+            case "window":
+                item = {"punct": "window"}
+            case "reset":
+                item = {"reset": True}
+            case "drain":
+                item = {"drain": True, "drain_fails": dice.random() < 0.25}
+            case _:
+                # What was silent may have begun to count again, so this draws fewer faults than it could.
+                lost = dice.sample(range(3), dice.randint(1, 2))
+                if len(silent | set(lost)) == len(range(3)):
+                    continue
+                silent |= set(lost)
+                item = {"fail": lost}
+        if trigger == "clock":
+            now += dice.choice([0, 10, 100, 250, 400, 1300])
+            item["at"] = now
+        items.append(item)
+    return {"id": str(seed), "operator": "replay", "config": config, "input": items}

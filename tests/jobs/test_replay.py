@@ -18,6 +18,7 @@ from pipelines.engine.refusals import LeaseHeldError, NoStateError
 from pipelines.jobs.differing import spread
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.replay import MARK, Wanted, replay_flow
+from pipelines.jobs.report import report_flow
 from pipelines.jobs.reset import Wanted as Reset
 from pipelines.jobs.reset import reset_run
 from pipelines.jobs.status import show_status
@@ -144,6 +145,25 @@ def test_another_setting_is_named_with_the_first_rows_that_differ(live: House) -
     same = {name: each["same"] for name, each in found["tables"].items()}
     assert (same["beating"], same["ordered"], same["punctual"], "carry" in same) == (True, True, False, False)
     assert found["streams"]["punctual"] == {"fate": "changed", "why": ["delay 1h → 3h"]}
+
+
+def test_the_page_of_a_replay_says_whether_both_runs_are_the_same(live: House) -> None:
+    replay(live)
+    assert verdict(live) == "All 2 ways of computing it give the same bytes"
+    replay(live, start="3")
+    assert verdict(live) == "All 2 ways of computing it give the same bytes"
+    edit(live, "delay: 1h", "delay: 3h")
+    replay(live)
+    assert verdict(live).startswith(
+        "Not the same bytes: replayed, epoch by epoch (2 buckets) gives another punctual than recorded, as it was (2 "
+    )
+
+
+def verdict(house: House) -> str:
+    """Make the page of the replay, and give what it says first."""
+    report_flow("tiny", None, "replay", as_json=True, echo=house.tell)
+    said: str = json.loads(house.text)["sentence"]
+    return said.partition(": published")[0].partition(": 1")[0]
 
 
 def test_what_follows_a_changed_stream_is_told_apart_from_it(live: House) -> None:
