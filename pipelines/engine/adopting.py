@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pipelines.engine.history import LogState
     from pipelines.flows.model import Flow
 
+HELD = "held"
+"""The part of a carry with rows that came in and did not leave yet; commits count them by that name."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
@@ -77,13 +80,16 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
     parent = tip.commit if tip else START_OF_RUN
     plan, span = plan_of(flow, UPGRADES.current), Span(ground.end, ground.end)
     driver.intent(number, span, parent, [], plan, flow.fingerprint(), kind=CommitKind.ADOPT)
-    carry = NO_ROWS
+    carry, held = NO_ROWS, dict[str, object]()
     for path, rows in _carried(driver.root, flow, ground, streams, schemas, number):
         carry += content_hash(rows, leave_out=NOT_HASHED)
+        stream, _, part = path.name.rpartition(".")
+        if part == HELD:
+            held[stream] = {HELD: rows.num_rows}
         if rows.num_rows:
             driver.add_files(number, path, [_write(path, number, rows)])
     found = {**detail, "sequence": ground.sequence, "kept": sorted(streams)}
-    return driver.written_and_published(number, {}, {}, carry.text, {}, detail=found)
+    return driver.written_and_published(number, held, {}, carry.text, {}, detail=found)
 
 
 def _carried(  # noqa: PLR0913 - what is taken over, from where to where

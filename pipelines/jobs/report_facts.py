@@ -259,7 +259,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
 
 def _account(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
-    before = counted(about.before, stream.name).get("held", 0) if about.before else 0
+    before = _held_before(stream, about)
     unaccounted = f"{stream.name} late_cti dropped" if stream.operator == "union" else ""
     rows_in = main = side = dropped = 0
     held = before
@@ -278,6 +278,14 @@ def _account(stream: Stream, about: Reported) -> report.Account:
     return report.Account(
         stream=stream.name, rows_in=rows_in, main=main, side=side, dropped=dropped, held=held - before
     )
+
+
+def _held_before(stream: Stream, about: Reported) -> int:
+    if about.before is not None:
+        return counted(about.before, stream.name).get("held", 0)
+    first = next(iter(about.published), None)
+    # A run may begin with the carry of another one.
+    return counted(first, stream.name).get("held", 0) if first and first.kind is CommitKind.ADOPT else 0
 
 
 def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | None:

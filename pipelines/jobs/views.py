@@ -18,6 +18,7 @@ from expectations.laws import laws_of
 from expectations.views import View, Views
 from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.compacted import pieces_of
+from pipelines.engine.entries import CommitKind
 from pipelines.engine.manifests import read_sequence
 from pipelines.engine.packed import opened
 from pipelines.engine.readers import read_carry, rows_of
@@ -138,6 +139,9 @@ def _held(root: Path, flow: Flow, stream: str, judged: Judged, state: LogState) 
         if ground != ended:
             more.update(_held_at(root, flow, stream, ended, state))
             more.subtract(_held_at(root, flow, stream, ground, state))
+        if entry.kind is CommitKind.ADOPT and not ground:
+            # A run that begins with the carry of another one: what that held came in there.
+            more.subtract(Counter(data=counted(entry, stream).get("held", 0)))
         ended = entry.commit
     more.update(_held_at(root, flow, stream, ended, state))
     return more
