@@ -23,9 +23,11 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-# Beside the others, behind Airflow's: processes that are killed, brokers, sockets and disks; no Spark of their own.
-BESIDE := tests/dags $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py drill.py) \
-  $(addprefix tests/engine/test_,buffers.py compaction.py housekeeping.py kafka_feed.py socket_feed.py spool.py))
+# Beside the others, behind Airflow's: the demo, processes of their own, brokers, sockets and disks.
+BESIDE := tests/dags tests/end_to_end \
+  $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py two_streams.py drill.py) \
+  $(addprefix tests/engine/test_,buffers.py commits.py compaction.py housekeeping.py kafka_feed.py landing.py lease.py \
+  socket_feed.py spool.py))
 
 .PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
 
