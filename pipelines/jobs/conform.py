@@ -111,6 +111,8 @@ def _regions(cases: list[tuple[int, Case]], engine: str) -> Iterator[tuple[int, 
                 yield number, replayed(case, partial(_region, Path(folder), spark))
         except NotBuilt as error:
             yield number, {"unsupported": str(error)}
+        except Exception as error:  # noqa: BLE001 - of one case; the others are to be answered
+            yield number, {"failed": f"{type(error).__name__}: {error}"}
     if spark is not None:
         spark.close()
 

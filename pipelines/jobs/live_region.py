@@ -156,7 +156,8 @@ class LiveRegion:
         """
         places = buffers_of(self._wanted.root)
         for place in buffers:
-            shutil.rmtree(places[NAMES[place]])
+            # One that was lost before may not have been made anew yet.
+            shutil.rmtree(places[NAMES[place]], ignore_errors=True)
         try:
             return self.reset(now)
         except NoBufferError as lost:
