@@ -487,11 +487,24 @@ class Buffers:
 
     # ---- bounds
 
-    def cover(self) -> int:
-        """Move what a published commit covers to history, and free it but for the margin; give how many were moved.
+    def secure(self, numbers: Iterable[int]) -> None:
+        """Have sequences in history that a commit is about to cover: what is published depends on no buffer.
 
-        Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history. A buffer that
-        proves to be damaged meanwhile is quarantined, and another one gives the sequence.
+        A buffer that proves to be damaged meanwhile is quarantined, and another one gives the sequence.
+
+        Raises:
+            BuffersLostError: nobody can give a sequence.
+            OSError: history does not take it.
+        """
+        with self._lock:
+            for number in numbers:
+                if not closed_in(self.landed, number):
+                    self._into_history(number)
+
+    def cover(self) -> int:
+        """Free what a published commit covers but for the margin; give how many were moved to history only now.
+
+        Killed anywhere, nothing is lost: a sequence leaves the buffers when it is closed in history.
 
         Raises:
             BuffersLostError: nobody can give a sequence that is covered.

@@ -154,6 +154,8 @@ class EpochRunner:
     engine: Callable[[int], Engine]
     now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
     blind: Callable[[Sequence], Mapping[str, Spans]] | None = None
+    secure: Callable[[Many[int]], None] = lambda _: None
+    """Given the sequences of an epoch before it is published: has them where what is published has to be."""
     published: Callable[[Entry], None] = lambda _: None
     open: Callable[[int], Sequence] | None = None
     """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
@@ -278,6 +280,7 @@ class EpochRunner:
 
     def _idle(self, span: Span, numbers: Many[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
+        self.secure(numbers)
         entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
         self.upto = numbers[-1]
         self.published(entry)
@@ -316,6 +319,7 @@ class EpochRunner:
             "tasks_ms": round((worked - begun) * 1000),
             "tables_ms": round((time.perf_counter() - worked) * 1000),
         }
+        self.secure(entry.sequences)
         done = self.driver.written_and_published(
             entry.commit,
             commit_counts(sequences.parts, outcome),

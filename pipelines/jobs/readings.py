@@ -76,6 +76,7 @@ def buffered_runner(
         engine=lambda _: core,
         open=buffers.open if buffers else None,
         doubt=buffers.doubt if buffers else nothing_else,
+        secure=buffers.secure if buffers else lambda _: None,
         published=lambda _: cover(buffers),
     )
     runner.finish_pending()

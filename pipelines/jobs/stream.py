@@ -178,6 +178,7 @@ class Session:
             published=self.figures.add,
             open=self.buffers.open if self.buffers else None,
             doubt=self.buffers.doubt if self.buffers else nothing_else,
+            secure=self.buffers.secure if self.buffers else lambda _: None,
         )
         self._core, self._gate = CoreEngine(), Gate()
         pending = self.runner.finish_pending()

@@ -172,6 +172,21 @@ def test_storage_that_is_away_for_a_moment_while_tasks_read_is_read_again(
     assert read_record(landed_path(wanted.root)).of("a").times == 0  # type: ignore[union-attr]
 
 
+def test_what_is_published_depends_on_no_buffer(here: Trial) -> None:
+    wanted = here.wanted("published")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        land_readings(wanted, BEGIN, READINGS[:4])
+        runner = runner_of(wanted, driver)
+        # Killed behind the publication, before anything else is done.
+        runner.published = lambda _: None
+        runner.advance(0, 4)
+    for name in "abc":
+        shutil.rmtree(place(here, "published", name))
+    streamed(here, "published", BEGIN, READINGS)
+
+    assert here.hashes("published", WHOLE) == here.hashes("whole", WHOLE)
+
+
 def test_what_fails_behind_a_publication_does_not_begin_the_commit_again(here: Trial) -> None:
     wanted, seen = here.wanted("behind"), list[int]()
 
