@@ -71,8 +71,9 @@ def compare(recording: Recording, flow: Flow, root: Path) -> Compared:
         flow: that the second was made by.
         root: of the second.
     """
-    older = recording.flow_at(recording.entries[-1].commit) or flow
-    changed = changes(older, flow)
+    flows_then = recording.flows()
+    older = flows_then[-1] if flows_then else flow
+    changed = _changed(flows_then, flow)
     unchanged = all(each.fate is Fate.KEPT for each in changed)
     tables = (*(name for name in flow.tables() if name in older.tables()), LEDGER, *([CARRY] if unchanged else []))
     start, end = recording.start, recording.end
@@ -95,6 +96,16 @@ def compare(recording: Recording, flow: Flow, root: Path) -> Compared:
         if found.table != LEDGER:
             compared.spreads[found.table] = _spread(roots, flows, found.table, start, end)
     return compared
+
+
+def _changed(then: Sequence[Flow], flow: Flow) -> tuple[Change, ...]:
+    """Say what became of each stream since the first flow under which it was another."""
+    found: dict[str, Change] = {}
+    for older in reversed(then):
+        # A change between two flows of the recording counts, also where it was taken back later.
+        found |= {each.stream: each for each in changes(older, flow) if each.fate is not Fate.KEPT}
+    newest = changes(then[-1], flow) if then else ()
+    return tuple(found.get(each.stream, each) for each in newest)
 
 
 def _hash(root: Path, flow: Flow, table: str, start: int, end: int) -> ContentHash:

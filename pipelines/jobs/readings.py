@@ -16,7 +16,7 @@ from pipelines.jobs.buffering import Buffering, open_buffers
 from pipelines.jobs.stream import open_feeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -89,11 +89,19 @@ def cover(buffers: Buffers | None) -> None:
         buffers.cover()
 
 
-def settled_buffers(wanted: Backfill) -> Buffers | None:
-    """Give the buffers of a run whose flow has three, settled; in folders of the run."""
+def settled_buffers(
+    wanted: Backfill, buffering: Buffering | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Buffers | None:
+    """Give the buffers of a run whose flow has three, settled.
+
+    Args:
+        wanted: flow and root; whoever calls holds the lease.
+        buffering: how they are to stand; in folders of the run unless given.
+        tell: told of what goes wrong with them.
+    """
     if wanted.flow.buffers == 1:
         return None
-    buffers = open_buffers(wanted.root, Buffering(), lambda _: None)
+    buffers = open_buffers(wanted.root, buffering or Buffering(), tell)
     buffers.settle()
     return buffers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pipelines.engine.adopting import Ground
@@ -97,6 +98,11 @@ class Recording:
                     "put that back, or run or stream the flow into a run of its own"
                 )
         return payloads_over(flow, (last, first))
+
+    def flows(self) -> list[Flow]:
+        """Give the flows that the recording was made by, one after the other."""
+        made = groupby((row for row in self.entries if row.plan), key=lambda row: row.fingerprint)
+        return [Flow.from_definition(definition_of(next(rows))) for _, rows in made]
 
     def flow_at(self, commit: int) -> Flow | None:
         """Give the flow that the carry at a commit was made by; None where there is none."""

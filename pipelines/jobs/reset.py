@@ -129,7 +129,7 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
         WrongUse: the run never streamed, its backfill waits for something, or what is to be played again is not there.
         CommitError: there is no such state, or an interval lies behind it.
     """
-    if all(row.kind is CommitKind.INTERVAL for row in state.commits.values()):
+    if not any(row.kind is CommitKind.EPOCH for row in state.commits.values()):
         raise WrongUse(
             f"a reset takes a stream back; run `{known.run}` of {known.name} never streamed: to replace intervals, run "
             "them again (pulseline run)"

@@ -1,6 +1,6 @@
 """Why a stream stopped by itself: the process that ends notes it in the run's folder, for `pulseline status` to tell.
 
-Nothing is decided by it. A process that was killed notes nothing, and the next start forgets what was noted.
+Nothing is decided by it. A process that was killed notes nothing, and the next one forgets what was noted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.clock import wall_now
 from pipelines.engine.refusals import LeaseLostError
+from pipelines.jobs.failures import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,20 +23,24 @@ FILE = "stopped.json"
 
 @contextmanager
 def noted_stop(root: Path) -> Iterator[None]:
-    """Note why a stream of a run stops, unless it was asked to, or another one goes on in its place.
+    """Note why a stream of a run stops, unless it was asked to, never began, or another one goes on in its place.
 
     Args:
         root: the run's folder.
     """
-    with suppress(OSError):
-        (root / FILE).unlink(missing_ok=True)
     try:
         yield
-    except LeaseLostError:
+    except (LeaseLostError, WrongUse):
         raise
     except Exception as error:
         _note(root, str(error) or type(error).__name__)
         raise
+
+
+def forget_stop(root: Path) -> None:
+    """Forget why the stream before stopped, for another one begins, or it has ended."""
+    with suppress(OSError):
+        (root / FILE).unlink(missing_ok=True)
 
 
 def _note(root: Path, why: str) -> None:

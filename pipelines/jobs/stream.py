@@ -50,7 +50,7 @@ from pipelines.jobs.metrics import EVERY as METRICS_EVERY
 from pipelines.jobs.metrics import write_metrics
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.stopped import noted_stop
+from pipelines.jobs.stopped import forget_stop, noted_stop
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -428,6 +428,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
     require_own_landing(live.root, "stream")
     with open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver, noted_stop(live.root):
         session = Session(live, driver, tell)
+        forget_stop(live.root)
         # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
         live.spark.session()
         with _signals(session.asked):

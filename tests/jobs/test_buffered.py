@@ -21,6 +21,7 @@ from pipelines.engine.manifests import MANIFEST
 from pipelines.engine.places import read_record
 from pipelines.engine.readers import log_state
 from pipelines.engine.tables import landed_path
+from pipelines.jobs.finish import end_stream
 from pipelines.jobs.readings import land_readings, runner_of
 from pipelines.jobs.stream import Live, run_live
 from tests.engine.test_buffers import FAULTS
@@ -256,3 +257,21 @@ def test_on_spark_a_loss_is_accepted_told_in_the_ledger_and_the_stream_goes_on(h
     streams = ("beating", "ordered", "punctual")
     got, whole = here.hashes("spark", WHOLE), here.hashes("whole", WHOLE)
     assert [got[name] for name in streams] == [whole[name] for name in streams], "a recorded feed can send again"
+
+
+def test_a_stream_ends_with_all_that_its_buffers_hold(here: Trial, tmp_path: Path) -> None:
+    plain = trial(tmp_path, PARCELS, {"parcels": parcels()})
+    for each in (here, plain):
+        wanted = each.wanted("ended")
+        with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+            land_readings(wanted, BEGIN, READINGS[:9])
+            runner_of(wanted, driver).advance(0, 4)
+        if each is here:
+            FAULTS["flipped"](place(here, "ended", "a"))
+            FAULTS["emptied"](place(here, "ended", "b"))
+        end_stream(wanted.flow, wanted.root, wanted.base)
+
+    state = log_state(here.root("ended"))
+    assert [number for row in state.published for number in row.sequences] == list(range(1, 11))
+    span = [(BEGIN, state.published[-1].span.end)]
+    assert here.hashes("ended", span) == plain.hashes("ended", span)

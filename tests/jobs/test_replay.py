@@ -16,6 +16,8 @@ from pipelines.engine.commits import open_driver
 from pipelines.engine.history import CommitKind
 from pipelines.engine.readers import log_state
 from pipelines.engine.refusals import LeaseHeldError, NoStateError
+from pipelines.jobs.apply import Wanted as Apply
+from pipelines.jobs.apply import apply_flow
 from pipelines.jobs.check import check_span
 from pipelines.jobs.differing import spread
 from pipelines.jobs.failures import WrongUse
@@ -177,6 +179,19 @@ def verdict(house: House) -> str:
     report_flow("tiny", None, "replay", as_json=True, echo=house.tell)
     said: str = json.loads(house.text)["sentence"]
     return said
+
+
+def test_a_change_within_the_recording_is_the_cause(live: House) -> None:
+    edit(live, "delay: 1h", "delay: 3h")
+    apply_flow(Apply(flow="tiny"), live.tell)
+    Stage(live).play(hours(28, 30))
+    code, text = replay(live)
+    assert code == 1
+    assert "because the flow has changed (delay 1h → 3h)" in text
+    assert "please report it" not in text
+    found = told(live)
+    assert (found["tables"]["punctual"]["same"], "carry" in found["tables"]) == (False, False)
+    assert told(live, start="8")["same"], "behind the change"
 
 
 def test_what_follows_a_changed_stream_is_told_apart_from_it(live: House) -> None:

@@ -26,7 +26,7 @@ from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_cl
 from pipelines.jobs.live_words import milliseconds
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.status import show_status
-from pipelines.jobs.stopped import noted_stop
+from pipelines.jobs.stopped import forget_stop, noted_stop
 from pipelines.jobs.stream import open_feeds
 
 if TYPE_CHECKING:
@@ -273,8 +273,10 @@ def test_quantiles_of_heartbeats_weigh_commits_by_their_timers() -> None:
 def test_a_stream_that_stopped_by_itself_says_why_until_another_starts(house: House) -> None:
     stage, root = Stage(house), read_settings().root("tiny")
     stage.play(hours(6))
+    with pytest.raises(OSError, match="fare"), noted_stop(root):
+        raise OSError("column `fare` of trips.json must be there")
     with pytest.raises(WrongUse), noted_stop(root):
-        raise WrongUse("column `fare` of trips.json must be there")
+        raise WrongUse("nothing began that could have stopped")
 
     assert stage.facts()["stopped"]["why"] == "column `fare` of trips.json must be there"
     text = stage.text()
@@ -282,8 +284,8 @@ def test_a_stream_that_stopped_by_itself_says_why_until_another_starts(house: Ho
     assert " ago): column `fare` of trips.json must be there\n" in text
     with open_driver(root, flow="tiny"):
         assert "stopped by itself" not in stage.text(), "somebody is at it"
-    with noted_stop(root):
-        assert stage.facts()["stopped"] is None
+    forget_stop(root)
+    assert stage.facts()["stopped"] is None
 
 
 def test_who_was_overtaken_notes_nothing(house: House) -> None:
