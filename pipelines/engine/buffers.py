@@ -378,8 +378,14 @@ class Buffers:
             if known.rebuilt and known.restarted is not None and known.speaks(commit):
                 self._keep(name, replace(known, restarted=None))
                 self._tell(f"buffer {name} counts again, since commit {commit}")
-                for aside in self.places[name].parent.glob(f"{self.places[name].name}.quarantined-*"):
-                    shutil.rmtree(aside, ignore_errors=True)
+                self._forget_aside(name)
+
+    def _forget_aside(self, name: str) -> None:
+        for aside in self.places[name].parent.glob(f"{self.places[name].name}.quarantined-*"):
+            shutil.rmtree(aside, ignore_errors=True)
+            with suppress(OSError):
+                # A file that stood in the buffer's place.
+                aside.unlink(missing_ok=True)
 
     def _rebuild(self, name: str) -> None:
         """Fill a buffer from one that may speak; where its storage does not take it, it stays as it is until later."""
@@ -407,6 +413,8 @@ class Buffers:
             self._tell(f"buffer {name} cannot be rebuilt yet: {_said(problem)}")
             return
         self._keep(name, replace(self.record.of(name), rebuilt=True, restarted=None if whole else commit))
+        if whole:
+            self._forget_aside(name)
         when = "at once, for nothing is uncovered" if whole else f"when a commit after {commit} is published"
         self._tell(f"buffer {name} is rebuilt, and counts again {when}")
 

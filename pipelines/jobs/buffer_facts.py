@@ -13,6 +13,7 @@ from pipelines.engine.manifests import is_closed, load_manifest
 from pipelines.engine.places import last_noted, read_record
 from pipelines.engine.tables import landed_path
 from pipelines.jobs.buffering import consistent_state
+from pipelines.jobs.known import is_replayed
 from pipelines.jobs.moments import NOTHING, counted, spoken
 from pipelines.jobs.printing import table_text
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -31,7 +32,7 @@ LOOKED = 1_000
 
 
 def buffers_facts(root: Path, state: LogState) -> Facts | None:
-    """Say what the buffers of a run hold and how they are; None where it has none.
+    """Say what the buffers of a run hold and how they are; None where it has none, or a replay made it.
 
     Args:
         root: the run's folder.
@@ -41,7 +42,7 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
         RecordBrokenError: the record of the buffers cannot be read.
     """
     landed = landed_path(root)
-    record = read_record(landed)
+    record = None if is_replayed(root) else read_record(landed)
     if record is None:
         return None
     stands = consistent_state(state)

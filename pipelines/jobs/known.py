@@ -166,13 +166,18 @@ def open_run(called: str, run: str) -> KnownRun:
     return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
 
 
+def is_replayed(root: Path) -> bool:
+    """Say whether a run was made by a replay: what it plays belongs to another run, and nothing goes on from it."""
+    return landed_path(root).is_symlink()
+
+
 def require_own_landing(root: Path, verb: str) -> None:
     """See that a run has a landing of its own before anything lands in it.
 
     Raises:
         WrongUse: the run was made by a replay, and what it plays belongs to another one.
     """
-    if landed_path(root).is_symlink():
+    if is_replayed(root):
         raise WrongUse(
             f"pulseline {verb} lands rows, and run `{root.name}` plays what another run landed, which is only read: "
             "--run NAME for a run of its own"

@@ -20,6 +20,7 @@ from pipelines.engine.source_state import read_state
 from pipelines.engine.tables import landed_path
 from pipelines.flows.model import LIVE_KINDS
 from pipelines.jobs.counts import counted
+from pipelines.jobs.known import is_replayed
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ NANOS_PER_TICK = 1_000
 
 
 def live_of(known: KnownRun, now: int) -> Facts | None:
-    """Say where a live run stands; None where nothing ever ran live.
+    """Say where a live run stands; None where nothing ever ran live, or a replay made it.
 
     Args:
         known: the run.
         now: wall time, in ticks.
     """
+    if is_replayed(known.root):
+        return None
     epochs = [row for row in known.state.published if row.kind is CommitKind.EPOCH]
     tail = Tail(known, epochs)
     newest = tail.newest

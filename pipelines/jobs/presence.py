@@ -21,6 +21,7 @@ from pipelines.engine.columns import canonical_json, ticks
 from pipelines.engine.lease import Standing
 from pipelines.engine.readers import carry_files, taken_up
 from pipelines.engine.tables import landed_path
+from pipelines.jobs.known import is_replayed
 from pipelines.jobs.live_facts import clock_of, closed_at, is_played, source_folders
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
 
@@ -96,6 +97,8 @@ def presence_of(
 
 
 def _source(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: int) -> Facts:
+    if is_replayed(known.root):
+        return _told(Presence.RECORDED, None, "a replay played what another run landed")
     found = _unheard(known, name, lease, live, now)
     if live is None:
         return found or _told(Presence.RECORDED, None, "its rows are read from the recording, a day at a time")

@@ -23,7 +23,7 @@ from pipelines.jobs.counts import counted as rows_in
 from pipelines.jobs.counts import numbered
 from pipelines.jobs.failures import WrongUse
 from pipelines.jobs.kept import require_kept
-from pipelines.jobs.known import open_run
+from pipelines.jobs.known import is_replayed, open_run
 from pipelines.jobs.live_facts import READING, last_closed
 from pipelines.jobs.moments import counted
 
@@ -129,6 +129,11 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
         WrongUse: the run never streamed, its backfill waits for something, or what is to be played again is not there.
         CommitError: there is no such state, or an interval lies behind it.
     """
+    if is_replayed(known.root):
+        raise WrongUse(
+            f"run `{known.run}` plays what another run landed, and nothing goes on from it: replay again, with --from "
+            "and --to for a part"
+        )
     if not any(row.kind is CommitKind.EPOCH for row in state.commits.values()):
         raise WrongUse(
             f"a reset takes a stream back; run `{known.run}` of {known.name} never streamed: to replace intervals, run "

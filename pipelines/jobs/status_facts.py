@@ -15,6 +15,7 @@ from pipelines.jobs.buffer_facts import buffers_facts
 from pipelines.jobs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.gate import blocking
 from pipelines.jobs.kept import history_of
+from pipelines.jobs.known import is_replayed
 from pipelines.jobs.live_facts import epochs_folded, is_played, live_of
 from pipelines.jobs.paging import newest_row
 from pipelines.jobs.presence import presence_of
@@ -59,7 +60,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "stale": _stale(known),
         "live": live_of(known, now),
         "replay": buffers_facts(known.root, known.state),
-        "history": history_of(landed_path(known.root)),
+        "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
@@ -260,7 +261,7 @@ def _next(known: KnownRun, facts: Facts) -> str:
     working = facts["lease"]["standing"] == Standing.HELD.value
     if working:
         return known.command("status")
-    if landed_path(known.root).is_symlink():
+    if is_replayed(known.root):
         # Made by a replay: nothing goes on from it.
         return known.command("show", list(known.streams)[-1])
     for waits in (facts["pending"], *facts["stale"]):

@@ -476,6 +476,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
     for warning in flow.warnings:
         echo(f"warning: {warning}")
     root = settings.root(flow.name, run)
+    require_own_landing(root, "stream")
     first, last = played_range(flow, root, start, end)
     spark = engine_named("batch", settings.master, settings.spark_log)
     live = Live(

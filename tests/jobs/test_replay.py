@@ -174,6 +174,16 @@ def test_a_part_that_is_replayed_keeps_what_its_flow_promises(live: House, spark
     assert any(each.expectation == ACCOUNT_HOLDS for each in found)
 
 
+def test_a_replay_is_no_live_run(live: House) -> None:
+    replay(live, start="2", end="5")
+    show_status("tiny", "replay", as_json=True, tell=live.tell)
+    facts = json.loads(live.text)
+    assert (facts["live"], facts["replay"], facts["history"]) == (None, None, None)
+    assert {(each["state"], each["do"]) for each in facts["sources"].values()} == {("recorded", None)}
+    with pytest.raises(WrongUse, match="plays what another run landed, and nothing goes on from it"):
+        reset_run(Reset(flow="tiny", run="replay"), live.tell)
+
+
 def verdict(house: House) -> str:
     """Make the page of the replay, and give what it says first."""
     report_flow("tiny", None, "replay", as_json=True, echo=house.tell)
