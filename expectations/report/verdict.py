@@ -156,7 +156,8 @@ def _kept(facts: ReportFacts) -> str:
     gaps = _gaps(facts)
     if gaps:
         lost = listed([f"{first} to {last}" if first != last else str(first) for first, last in gaps])
-        return f", and what landed with the sequences {lost} was lost and given up"
+        one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
+        return f", and what landed with {'sequence' if one else 'the sequences'} {lost} was lost and given up"
     return ", and none was lost" if facts.accounts else ""
 
 

@@ -22,9 +22,10 @@ from pipelines.engine.entries import LEDGER
 from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.tasks import carry_key, carry_parts
 from pipelines.flows.grid import intervals
+from pipelines.flows.model import Clock
 from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.engines import engine_named
-from pipelines.jobs.failures import Exit, JobError
+from pipelines.jobs.failures import Exit, JobError, WrongUse
 from pipelines.jobs.given_up import GivenUp, given_up
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
@@ -282,6 +283,11 @@ def print_certificate(  # noqa: PLR0913 - the options of the command
 
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
+    if flow.clock is Clock.WALL:
+        raise WrongUse(
+            f"a certificate needs a feed that can be read again and again; what comes in live cannot: pulseline replay "
+            f"{name} plays what a run took in and compares"
+        )
     spark = engine_named("batch", settings.master, settings.spark_log)
     trial = Trial(settings=settings, flow=flow, spans=intervals(flow, start, end), spark=spark)
     try:

@@ -273,7 +273,8 @@ def _begins(recording: Recording, wanted: Wanted) -> str:
     known = recording.known
     pace = "as fast as it goes" if wanted.speed is None else f"at {wanted.speed:g} times its time"
     carry = f"from the carry of commit {recording.ground.commit}" if recording.ground else "from the beginning"
+    played = counted(len(recording.numbers), "sequence is", "sequences are")
     return (
         f"run `{known.run}` of {known.name}, {known.moments.span(recording.start, recording.end)}: "
-        f"{counted(len(recording.numbers), 'sequence')} are played into run `{wanted.into}` {carry}, {pace}"
+        f"{played} played into run `{wanted.into}` {carry}, {pace}"
     )

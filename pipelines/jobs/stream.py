@@ -48,6 +48,7 @@ from pipelines.jobs.in_use import require_in_use
 from pipelines.jobs.known import require_own_landing
 from pipelines.jobs.metrics import EVERY as METRICS_EVERY
 from pipelines.jobs.metrics import write_metrics
+from pipelines.jobs.moments import counted as number_of
 from pipelines.jobs.parameters import parameters_of
 from pipelines.jobs.settings import load_flow, read_settings
 from pipelines.jobs.stopped import forget_stop, noted_stop
@@ -224,7 +225,9 @@ class Session:
             return buffers
         lost = buffers.accept_loss()
         forget_checkpoints(live.root)
-        self.tell(f"sequences {lost[0]} to {lost[1]} are given up; the ledger keeps it" if lost else "nothing is lost")
+        self.tell(
+            f"sequences {lost[0]} to {lost[1]} are given up; the ledger will say so" if lost else "nothing is lost"
+        )
         return buffers
 
     def _first_reading(self) -> int:
@@ -506,7 +509,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         figures = run_live(live, echo)
     finally:
         spark.close()
-    echo(f"published {figures.commits:,} commits, {figures.rows:,} rows")
+    echo(f"published {number_of(figures.commits, 'commit')}, {number_of(figures.rows, 'row')}")
     echo(f"next: pulseline status {name} --run {run}, or pulseline show {name} {list(flow.streams)[-1]} --run {run}")
 
 
