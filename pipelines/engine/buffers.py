@@ -505,9 +505,12 @@ class Buffers:
             OSError: history does not take it.
         """
         with self._lock:
-            for number in numbers:
-                if not closed_in(self.landed, number):
-                    self._into_history(number)
+            missing = [number for number in numbers if not closed_in(self.landed, number)]
+            if missing:
+                # One that was overtaken has no business in history.
+                self._held()
+            for number in missing:
+                self._into_history(number)
 
     def cover(self) -> int:
         """Free what a published commit covers but for the margin; give how many were moved to history only now.

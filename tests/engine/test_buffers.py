@@ -18,6 +18,7 @@ from pipelines.engine.landing import Landing
 from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
 from pipelines.engine.manifests import MANIFEST, closed_in, numbers_in, read_sequence, sync_folder
 from pipelines.engine.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.engine.refusals import LeaseLostError
 from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of
 
@@ -496,6 +497,21 @@ def test_storage_that_is_away_for_a_moment_while_it_becomes_history_is_read_agai
     assert kept.buffers.cover() == 4
     assert gone
     assert kept.buffers.record.of("a").times == 0
+
+
+def test_who_was_overtaken_puts_nothing_into_history(kept: Kept) -> None:
+    def overtaken() -> None:
+        raise LeaseLostError("f", 1, 2, "another", 0)
+
+    landing = kept.base / "landing"
+    woken = Buffers(landing, buffers_of(kept.base / "run"), lambda: Drained(0, 0, 0), held=overtaken)
+    with pytest.raises(LeaseLostError):
+        woken.secure([1, 2])
+    assert numbers_in(landing) == []
+
+    kept.buffers.secure([1, 2])
+    assert numbers_in(landing) == [1, 2]
+    woken.secure([1, 2])
 
 
 def test_history_that_takes_nothing_is_told_of_and_tried_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
