@@ -177,7 +177,10 @@ class NoStateError(CommitError):
 
     def __str__(self) -> str:
         """Say it in one sentence."""
-        return f"a run goes back to a commit that readers see; commit {self.commit} {self.came}: choose one of status"
+        return (
+            f"a run goes back to a commit that readers see; commit {self.commit} {self.came}: choose one that "
+            "`pulseline status FLOW` shows"
+        )
 
 
 class BeforeStatesError(CommitError):
