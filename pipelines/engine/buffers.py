@@ -539,15 +539,16 @@ class Buffers:
             return moved
 
     def _into_history(self, number: int) -> None:
-        while True:
-            sequence = self.open(number)
+        # Bytes are hashed as they are copied, so nothing is read for it beforehand.
+        while names := self.speaking():
             try:
-                close_copy(sequence, self.landed)
-            except (OSError, SequenceBrokenError) as problem:
-                if self._is_whole(self._holder(sequence), number) and not self._was_away(problem):
+                close_copy(load_from(self.places[names[0]], number), self.landed)
+            except (OSError, LandingError) as problem:
+                if self._is_whole(names[0], number) and not self._was_away(problem):
                     raise
             else:
                 return
+        raise self.lost()
 
     def _holder(self, sequence: Sequence) -> str:
         return next(name for name, place in self.places.items() if place == sequence.folder.parent)
