@@ -37,11 +37,11 @@ def ended(module: str, *words: str, timeout: float = 120) -> tuple[int | None, s
         process = context.Process(target=_run, args=(said, module, words))
         process.start()
         process.join(timeout)
-        if process.exitcode is None:
+        code = process.exitcode
+        if code is None:
             process.kill()
             process.join()
-            return None, said.read_text(errors="replace")
-        return process.exitcode, said.read_text(errors="replace") if said.exists() else ""
+        return code, said.read_text(errors="replace") if said.exists() else ""
 
 
 def _run(said: Path, module: str, words: tuple[str, ...]) -> None:

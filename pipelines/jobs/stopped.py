@@ -46,7 +46,7 @@ def forget_stop(root: Path) -> None:
 def _note(root: Path, why: str) -> None:
     draft = root / f"{FILE}.{os.getpid()}.draft"
     with suppress(OSError):
-        draft.write_text(json.dumps({"at": wall_now(), "why": why}), encoding="utf-8")
+        draft.write_text(json.dumps({"since_at": wall_now(), "why": why}), encoding="utf-8")
         draft.replace(root / FILE)
 
 
@@ -54,6 +54,6 @@ def read_stop(root: Path) -> dict[str, Any] | None:
     """Give what was noted: `since_at` (ticks) and `why`; None where nothing was, or it cannot be read."""
     try:
         noted = json.loads((root / FILE).read_text(encoding="utf-8"))
-        return {"since_at": int(noted["at"]), "why": str(noted["why"])}
+        return {"since_at": int(noted["since_at"]), "why": str(noted["why"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None

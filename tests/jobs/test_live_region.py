@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +14,8 @@ from pipelines.operators.replay import Region
 from tests.operators.test_replay import TRANSCRIPTS, left
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from pipelines.operators.replay import ReplayPolicy
     from tests.conftest import LentSpark
     from tests.operators.test_replay import Transcript
 
@@ -55,13 +53,9 @@ DRAWN = [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range
 @pytest.mark.parametrize("seed", DRAWN)
 def test_drawn_items_and_faults_leave_the_same_as_on_the_core(seed: int, tmp_path: Path, spark: LentSpark) -> None:
     case = drawn(seed)
-    assert replayed(case, lambda policy: LiveRegion(policy, tmp_path, spark)) == replayed(case, on_core)
-
-
-@contextmanager
-def on_core(policy: ReplayPolicy) -> Iterator[Region]:
-    """Give a region of the core, as a case's region is given."""
-    yield Region(policy)
+    assert replayed(case, lambda policy: LiveRegion(policy, tmp_path, spark)) == replayed(
+        case, lambda policy: nullcontext(Region(policy))
+    )
 
 
 def drawn(seed: int) -> dict[str, Any]:
