@@ -1,4 +1,5 @@
-# `make help` lists the targets. A fresh machine needs Python 3.11 and Java 17; everything else goes into .venv.
+# `make help` lists the targets. A fresh machine needs Python 3.11, and Java 17 for what starts Spark; everything else
+# goes into .venv.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -25,24 +26,29 @@ REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard te
 TESTS := $(FAST) $(REST) $(LAST)
 # Beside the others, behind Airflow's: the demo, processes of their own, brokers, sockets and disks.
 BESIDE := tests/dags tests/end_to_end \
-  $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py two_streams.py drill.py) \
+  $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py two_streams.py) \
   $(addprefix tests/engine/test_,buffers.py commits.py compaction.py housekeeping.py kafka_feed.py landing.py lease.py \
   socket_feed.py spool.py))
+DRILLS := $(wildcard tests/jobs/test_drill*.py tests/jobs/test_syncs_left_out.py)
+APART := $(BESIDE) $(DRILLS)
 
-.PHONY: help machine setup demo up down test lint types contracts check check-all parity-flows bench diagrams pictures clean
+.PHONY: help machine java setup demo up down test drill lint types contracts check check-all parity-flows bench diagrams docs pictures clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-# Looks for Java 17 and enough disk; Python is looked for when .venv is made.
+# Looks for enough disk; Python is looked for when .venv is made.
 machine:
 	@fail() { echo "setup: $$1" >&2; exit 1; }; \
+	[ -e $(STAMP) ] || { free=$$(df -Pm . | awk 'NR == 2 { print $$4 }'); \
+	[ "$$free" -ge $(NEEDS_MB) ] || fail "the disk is too full: the environment and the demo need $(NEEDS_MB) MB here and $$free MB are free; make room and run make again."; }
+
+java: ## look for Java 17, which only what starts Spark needs
+	@fail() { echo "java: $$1" >&2; exit 1; }; \
 	java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
 	found=$$("$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/Java \2/p' | head -n 1) || found=; \
 	[ "$$found" = "Java 17" ] || fail "Spark needs Java 17, and '$$java' is $${found:-missing}: \
-	install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set JAVA_HOME to it, then run make again."; \
-	[ -e $(STAMP) ] || { free=$$(df -Pm . | awk 'NR == 2 { print $$4 }'); \
-	[ "$$free" -ge $(NEEDS_MB) ] || fail "the disk is too full: the environment and the demo need $(NEEDS_MB) MB here and $$free MB are free; make room and run make again."; }
+	install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set JAVA_HOME to it, then run make again."
 
 setup: $(STAMP) ## make .venv and install the tested set of versions into it (again only when that set changes)
 
@@ -62,23 +68,27 @@ $(STAMP): pyproject.toml constraints.txt | machine
 	  *) echo "$$said" | tail -n 20 >&2; fail "installing failed for the reason above: mend it, or start anew with make clean, then run make again.";; esac; }; \
 	touch $@
 
-demo: setup ## run the flights flow and end with a summary and the path of a page to open
+demo: java setup ## run the flights flow and end with a summary and the path of a page to open
 	@$(BIN)/pulseline demo
 
-up: setup ## start Airflow on this machine, with a database of its own; ends with its address and password
+up: java setup ## start Airflow on this machine, with a database of its own; ends with its address and password
 	@$(BIN)/python -m dags.local up
 
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
 # Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
-test: setup ## run every test, fast tiers first, Airflow's beside them; pytest's closing line comes last
+test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
 	@said=$$(mktemp -d); code=0; \
-	$(BIN)/python -m tests.beside --durations=15 $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
+	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest --durations=30 $(patsubst %.py,--ignore=%.py,$(filter %.py,$(BESIDE))) $(filter-out $(BESIDE),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
+	  $(filter-out $(APART),$(TESTS)) | tee "$$said/rest" || code=$$?; \
 	wait $$beside || code=$$?; \
 	cat "$$said/beside"; tail -n 1 "$$said/rest"; exit $$code
+
+drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
+	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -90,25 +100,30 @@ types: setup ## mypy, strict, over the tests too
 contracts: setup ## import-linter: who may import whom
 	@$(BIN)/lint-imports
 
-check: lint types contracts test ## everything CI runs
+check: lint types contracts test drill ## everything CI runs
 
-check-all: lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
+check-all: java lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
 	@$(BIN)/python -m pytest -m "" $(TESTS)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
 
-parity-flows: setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
+parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
 
-bench: setup ## what streams and operators cost, each figure beside what it is compared with (40 minutes, a quiet machine)
+bench: java setup ## what streams and operators cost, each figure beside what it is compared with (40 minutes, a quiet machine)
 	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \
 	$(BIN)/pulseline bench punctuate || code=$$?; $(BIN)/pulseline bench cti || code=$$?; exit $$code
 
 diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages
 	@$(BIN)/python -m docs.diagrams
 
-pictures: setup ## take the pictures of the docs anew (needs chromium)
+docs: setup ## make the reference from the code, and build the documentation site into build/site; a broken link fails it
+	@$(BIN)/python -m docs.site
+	@$(BIN)/zensical build --strict --clean
+	@$(BIN)/python -m docs.site check build/site
+
+pictures: java setup ## take the pictures of the docs anew (needs chromium)
 	@bash docs/pictures.sh
 
 clean: ## remove the environment and every cache; the tables of runs (.pulseline) stay
-	@rm -rf .venv build *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache metastore_db spark-warehouse derby.log
+	@rm -rf .venv build .cache *.egg-info .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache metastore_db spark-warehouse derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

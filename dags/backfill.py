@@ -43,7 +43,7 @@ from airflow.sdk import DAG, TriggerRule
 
 from dags.process import JobOperator, RequestOperator
 from dags.wiring import PATIENT, backfill_form, days_of, published
-from pipelines.jobs.offered import recorded_flows
+from pipelines.jobs.environment.offered import recorded_flows
 
 COMMIT = "{{ ti.xcom_pull(task_ids='run')['commits'][-1]['commit'] }}"
 

@@ -121,7 +121,7 @@ class RequestOperator(JobOperator):
     final: tuple[int, ...] = (1, 2, 3)
 
     def __init__(self, *, kind: str, flow: str, **kwargs: Any) -> None:  # noqa: ANN401 - Airflow's own
-        super().__init__(module="pipelines.jobs.request", max_active_tis_per_dag=1, **kwargs)
+        super().__init__(module="pipelines.jobs.commands.request", max_active_tis_per_dag=1, **kwargs)
         self.kind, self.flow = kind, flow
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
 from dags.wiring import PATIENT, published, quality_form
-from pipelines.jobs.offered import offered_flows
+from pipelines.jobs.environment.offered import offered_flows
 
 for flow in offered_flows():
     with DAG(

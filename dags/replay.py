@@ -27,12 +27,12 @@ Options that a message names are fields of the form: `--from` is *From*, `--into
 
 * `replay`, *DIFFERENT*: both runs were played to their ends, and do not have the same rows. Above it the log names for
   each table that differs the first such row of both, how many others there are, and the cause:
-  * *the flow has changed (delay 2h → 1h)*: this is what the change does. Where it is meant,
-    `pulseline apply FLOW --run RUN` takes it into use; else put the old setting back.
-  * *an operator has another version than when this was recorded*: CHANGELOG.md says what has changed. The rows that
-    are published stay; `pulseline reset FLOW --run RUN --to COMMIT` and a new stream replace them, or for days a
-    backfill with *Run again what is published*.
-  * *nothing in the flow or in the operators' versions explains it*: a defect. Keep both runs, and report both rows.
+    * *the flow has changed (delay 2h → 1h)*: this is what the change does. Where it is meant,
+      `pulseline apply FLOW --run RUN` takes it into use; else put the old setting back.
+    * *an operator has another version than when this was recorded*: CHANGELOG.md says what has changed. The rows that
+      are published stay; `pulseline reset FLOW --run RUN --to COMMIT` and a new stream replace them, or for days a
+      backfill with *Run again what is published*.
+    * *nothing in the flow or in the operators' versions explains it*: a defect. Keep both runs, and report both rows.
 * `request`, *run ... is there already*: that run was made by a stream or a backfill, which a replay never replaces.
   Choose another name for *Into*.
 * `request`, *what is to be played again must still be kept*: rows of the recording were removed, as `landed: keep` of
@@ -49,7 +49,7 @@ from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
 from dags.wiring import PATIENT, replay_form
-from pipelines.jobs.offered import offered_flows
+from pipelines.jobs.environment.offered import offered_flows
 
 for flow in offered_flows():
     with DAG(

@@ -10,7 +10,7 @@ from airflow.sdk import Asset, Param
 from dags.days import RecordedDays
 
 if TYPE_CHECKING:
-    from pipelines.jobs.offered import Offered
+    from pipelines.jobs.environment.offered import Offered
 
 PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
 """How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""

@@ -21,17 +21,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from docs.measure import MILLION, seconds, stream_rows, told
-from pipelines.engine.batch import SETTINGS, SparkEngine
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.tasks import run_task
-from pipelines.engine.writing import COMPRESSION, COMPRESSION_LEVEL, open_writer
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.engine.files.writing import COMPRESSION, COMPRESSION_LEVEL, open_writer
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.spark import SETTINGS, SparkEngine
+from pipelines.engine.tasks.task import run_task
 from pipelines.jobs.bench.generated import record
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipelines.engine.tasks import Done, Task
+    from pipelines.engine.tasks.task import Done, Task
 
 BLOCK = 262_144
 SHARES = {

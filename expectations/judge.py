@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from expectations.account import account_frame, accounts, count_rows
-from expectations.laws import JUDGED, account_holds, laws_of, quoted
+from expectations.laws import ACCOUNT_HOLDS, JUDGED, account_laws, laws_of, quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class Outcome:
     looked_at: int
     """Rows that it is about."""
     unexpected: int
-    """Rows that break it; of an account, rows that are missing or too many."""
+    """Rows that break it; of an account, rows that are missing or too many, or that a merge holds."""
     rows: tuple[dict[str, Any], ...] = ()
     """The first rows that break it, as `offenders` gives them; of an account, its figures."""
 
@@ -80,13 +80,13 @@ def _accounts(spark: SparkSession, flow: Flow, drawn: tuple[Account, ...], check
     from expectations.suites import account_suite
 
     broken = checkpoints.run(account_suite(flow), account_frame(spark, drawn))
-    return [_account(account_holds(each.stream), each, broken) for each in drawn]
+    return [_account(law, each, broken) for each in drawn for law in account_laws(flow, each.stream)]
 
 
 def _account(law: Law, drawn: Account, broken: Any) -> Outcome:  # noqa: ANN401 - counts by law and table
     figures = {name: getattr(drawn, name) for name in ("rows_in", "main", "side", "dropped", "held", "missing")}
-    held = not broken[law.name, law.table]
-    return _outcome(law, drawn.rows_in, 0 if held else abs(drawn.missing), () if held else (figures,))
+    held, wrong = not broken[law.name, law.table], abs(drawn.missing) if law.name == ACCOUNT_HOLDS else drawn.held
+    return _outcome(law, drawn.rows_in, 0 if held else wrong, () if held else (figures,))
 
 
 def _outcome(law: Law, looked_at: int, unexpected: int, rows: tuple[dict[str, Any], ...]) -> Outcome:

@@ -20,7 +20,13 @@ BLOCKING, WARNING = "blocking", "warning"
 JUDGED = "__judged"
 """True on rows that are judged, false on timers and promises taken along from before them."""
 GOVERNED = "__governed"
-ACCOUNT_HOLDS = "account_holds"
+ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
+OF_ACCOUNTS = frozenset({ACCOUNT_HOLDS, FEW_HELD})
+"""Laws of the account of an operator; all others are of the rows of a table."""
+HELD_PERCENT = 20
+"""How many of a hundred rows that came into a merge may stay held in it, on balance, before that is worth a warning."""
+HELD_LEAST = 100
+"""Fewer held rows than these are no sign of anything: an interval of few rows ends while some wait."""
 GOVERNING = "STRUCT(`event_time`, `arrival`, `place`, `commit`)"
 
 
@@ -150,6 +156,27 @@ def account_holds(stream: str) -> Law:
         governed=("data", "start", "end", "timer", "cti"),
         broken="`missing` <> 0",
     )
+
+
+def few_held(stream: str) -> Law:
+    """Give the law of a merge that lets rows go: what it holds does not grow by a large share of what comes in."""
+    return Law(
+        name=FEW_HELD,
+        table=stream,
+        sentence=f"Of the rows that came into {stream} at most {HELD_PERCENT} % stayed held in it, or fewer than "
+        f"{HELD_LEAST} did.",
+        remedy="Rows wait for a port that is silent, or in one that a row far ahead leads: `pulseline status` says "
+        "which, since when, and what lets them go.",
+        severity=WARNING,
+        governed=("data", "start", "end", "timer", "cti"),
+        broken=f"`held` >= {HELD_LEAST} AND `held` * 100 > `rows_in` * {HELD_PERCENT}",
+    )
+
+
+def account_laws(flow: Flow, stream: str) -> tuple[Law, ...]:
+    """Name what must hold of the account of an operator that passes rows on."""
+    merges = flow.streams[stream].operator == "merge"
+    return (account_holds(stream), *([few_held(stream)] if merges else []))
 
 
 def _timeline(scope: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PROMISING = frozenset({"advance_time", "union", "join", "window"})
 """Operators that answer for the CTIs that they send."""
-PASSING = frozenset({"filter", "project", "shift_time", "alter_duration"})
+PASSING = frozenset({"filter", "project", "shift_time", "alter_duration", "deduplicate"})
 """Operators that keep the promises of what they read."""
 PORT = "port"
 """The column that a merge of streams adds."""

@@ -14,7 +14,7 @@ from great_expectations.core.result_format import ResultFormat
 from great_expectations.expectations.core.unexpected_rows_expectation import UnexpectedRowsExpectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
-from expectations.laws import ACCOUNT_HOLDS, BLOCKING, Law, account_holds, laws_of
+from expectations.laws import ACCOUNT_HOLDS, BLOCKING, FEW_HELD, OF_ACCOUNTS, Law, account_laws, laws_of
 
 if TYPE_CHECKING:
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
@@ -57,18 +57,23 @@ class ExpectAccountToHold(LawExpectation):
     """Every row that came into an operator left, was set aside, is in the ledger as dropped, or is held."""
 
 
+class ExpectFewRowsHeld(LawExpectation):
+    """Of the rows that came into a merge, no large share was added to those that it holds."""
+
+
 CLASSES: dict[str, type[LawExpectation]] = {
     "timers_increase": ExpectTimersToIncrease,
     "no_event_behind_cti": ExpectNoEventBehindCti,
     "ctis_increase": ExpectCtisToIncrease,
     ACCOUNT_HOLDS: ExpectAccountToHold,
+    FEW_HELD: ExpectFewRowsHeld,
 }
 
 
 def expectation_of(law: Law) -> LawExpectation:
     """Make the expectation of a law; sentence, query and remedy stand on the instance, or GX would not store them."""
     return CLASSES[law.name](
-        unexpected_rows_query=_account_query(law) if law.name == ACCOUNT_HOLDS else law.query(),
+        unexpected_rows_query=_account_query(law) if law.name in OF_ACCOUNTS else law.query(),
         scope=list(law.scope),
         description=law.sentence,
         severity=FailureSeverity.CRITICAL if law.severity == BLOCKING else FailureSeverity.WARNING,
@@ -79,7 +84,7 @@ def expectation_of(law: Law) -> LawExpectation:
 
 
 def _account_query(law: Law) -> str:
-    return f"SELECT * FROM {{batch}} WHERE `stream` = '{law.table}' AND {law.broken}"  # noqa: S608 - a stream's name is a word
+    return f"SELECT * FROM {{batch}} WHERE `stream` = '{law.table}' AND ({law.broken})"  # noqa: S608 - a stream's name is a word
 
 
 def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
@@ -89,9 +94,8 @@ def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
 
 def account_suite(flow: Flow) -> gx.ExpectationSuite:
     """Make the suite of the accounts of a flow's operators."""
-    return suite_of(
-        f"{flow.name}.account", tuple(account_holds(name) for name, made in flow.streams.items() if made.accountable)
-    )
+    accountable = [name for name, made in flow.streams.items() if made.accountable]
+    return suite_of(f"{flow.name}.account", tuple(law for name in accountable for law in account_laws(flow, name)))
 
 
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:

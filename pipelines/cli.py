@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
+from pipelines.jobs.drill.disk import DiskKind
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -88,7 +90,34 @@ Param = Annotated[
     list[str] | None,
     typer.Option("--param", help="`name=value` for a parameter of the flow, before what its file says; repeatable."),
 ]
+Seeds = Annotated[int, typer.Option(min=1, help="How many, from 1 on.")]
+OneSeed = Annotated[list[int] | None, typer.Option("--seed", help="This one only; may be given again.")]
+Keep = Annotated[Path | None, typer.Option(help="Keep the runs in this folder, which must be empty.")]
+AtOnce = Annotated[int, typer.Option(min=1, help="Seeds that run at the same time; each mostly waits.")]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="With --format csv: every byte as it is, for programs that open no formulas.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object a line instead of words.")]
+
+
+def tell(text: str) -> None:
+    """Print a text in which nothing steers the terminal, whatever a row says."""
+    from pipelines.jobs.text.visible import visible
+
+    typer.echo(visible(text))
+
+
+def _printed(format: Format, *, raw: bool) -> tuple[str, Callable[[str], None]]:  # noqa: A002 - the option's name
+    """Give the shape in which rows are printed, and who prints it.
+
+    Raises:
+        WrongUse: only comma-separated values can be raw.
+    """
+    from pipelines.jobs.environment.errors import WrongUse
+
+    if raw and format is not Format.CSV:
+        raise WrongUse(f"--raw goes with --format csv, it came with --format {format.value}: name csv, or leave it out")
+    return ("raw", typer.echo) if raw else (format.value, tell)
 
 
 def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -96,13 +125,16 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        from pipelines.jobs.ending import exit_code_of, named
+        from pipelines.jobs.environment.access import kept
+        from pipelines.jobs.environment.exits import exit_code_of, named
+        from pipelines.jobs.text.visible import visible
 
         try:
-            code = command(*args, **kwargs) or 0
+            with kept():
+                code = command(*args, **kwargs) or 0
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that catches
             code, line = exit_code_of(error)
-            typer.echo(named(line, kwargs.get("flow"), kwargs.get("run")), err=True)
+            typer.echo(visible(named(line, kwargs.get("flow"), kwargs.get("run"))), err=True)
         raise typer.Exit(code)
 
     return run
@@ -112,36 +144,36 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 @guarded
 def demo() -> int:
     """Run the flights of a week on Spark, prove the result, and make a page of it."""
-    from pipelines.jobs.demo import run_demo
+    from pipelines.jobs.commands.demo import run_demo
 
-    return run_demo(typer.echo)
+    return run_demo(tell)
 
 
 @flows_app.command("list")
 @guarded
 def flows_list() -> None:
     """List the flows, a line each."""
-    from pipelines.jobs.flows import list_flows
+    from pipelines.jobs.commands.flows import list_flows
 
-    list_flows(typer.echo)
+    list_flows(tell)
 
 
 @flows_app.command("show", epilog="Example: `pulseline flows show flights`")
 @guarded
 def flows_show(flow: FlowName, param: Param = None) -> None:
     """Show a flow: its sources, its streams and the stages that run them."""
-    from pipelines.jobs.flows import show_flow
+    from pipelines.jobs.commands.flows import show_flow
 
-    show_flow(flow, typer.echo, param or ())
+    show_flow(flow, tell, param or ())
 
 
 @flows_app.command("validate", epilog="Example: `pulseline flows validate my_flow.yaml`")
 @guarded
 def flows_validate(flow: FlowName, param: Param = None) -> None:
     """Read a flow, open its feeds, and say what is wrong with either."""
-    from pipelines.jobs.flows import validate_flow
+    from pipelines.jobs.commands.flows import validate_flow
 
-    validate_flow(flow, typer.echo, param or ())
+    validate_flow(flow, tell, param or ())
 
 
 @app.command(
@@ -168,7 +200,7 @@ def run(
 
     An interval whose blocking expectations fail is not published: what was published before stays.
     """
-    from pipelines.jobs.run import Wanted, run_flow
+    from pipelines.jobs.commands.run import Wanted, run_flow
 
     wanted = Wanted(
         flow=flow,
@@ -183,7 +215,7 @@ def run(
         as_json=as_json,
         params=param or (),
     )
-    run_flow(wanted, typer.echo)
+    run_flow(wanted, tell)
 
 
 @app.command(epilog="Examples: `pulseline check flights`, `pulseline check flights --commit 8`")
@@ -197,9 +229,9 @@ def check(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Judge published rows, or one commit before it is published, by the flow's expectations."""
-    from pipelines.jobs.check import check_flow
+    from pipelines.jobs.commands.check import check_flow
 
-    return check_flow(flow, start, end, commit, run, as_json, typer.echo)
+    return check_flow(flow, start, end, commit, run, as_json, tell)
 
 
 @app.command(epilog="Example: `pulseline publish flights --commit 8`")
@@ -211,9 +243,36 @@ def publish(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Publish a checked commit, or reject it where a blocking expectation failed."""
-    from pipelines.jobs.publish import publish_commit
+    from pipelines.jobs.commands.publish import publish_commit
 
-    publish_commit(flow, commit, run, as_json, typer.echo)
+    publish_commit(flow, commit, run, as_json, tell)
+
+
+@app.command(epilog="Examples: `pulseline doctor flights`, `pulseline doctor flights --repair`")
+@guarded
+def doctor(
+    flow: FlowName,
+    run: Run = "main",
+    repair: Annotated[bool, typer.Option("--repair", help="Do what can be done; else look only.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Say what stands, and what is torn, unsettled, strange or missing, and have it again where it can be had."""
+    from pipelines.jobs.commands.doctor import examine
+
+    return examine(flow, run, repair, as_json, tell)
+
+
+@app.command(epilog="Examples: `pulseline upgrade flights --dry-run`, `pulseline upgrade flights`")
+@guarded
+def upgrade(
+    flow: FlowName,
+    run: Annotated[str | None, typer.Option(help="Name of one run; all runs of the flow unless given.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,  # noqa: FBT002
+) -> None:
+    """Take over what an older version wrote: once, for each run of a flow. Rows, numbers and hashes stay the same."""
+    from pipelines.jobs.commands.upgrade import upgrade_flow
+
+    upgrade_flow(flow, run, dry_run, tell)
 
 
 @app.command(epilog="Example: `pulseline abandon flights --commit 8`")
@@ -225,9 +284,9 @@ def abandon(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Give up a commit that was begun and cannot be finished; the next run uses the flow as it is now."""
-    from pipelines.jobs.abandon import abandon_commit
+    from pipelines.jobs.commands.abandon import abandon_commit
 
-    abandon_commit(flow, commit, run, as_json, typer.echo)
+    abandon_commit(flow, commit, run, as_json, tell)
 
 
 @app.command(
@@ -250,10 +309,10 @@ def reset(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Take a stream back to a published commit; whoever streams next plays the same sequences again from there."""
-    from pipelines.jobs.reset import Wanted, reset_run
+    from pipelines.jobs.commands.reset import Wanted, reset_run
 
     wanted = Wanted(flow=flow, to=to, run=run, dry_run=dry_run, take_over=take_over, as_json=as_json)
-    reset_run(wanted, typer.echo)
+    reset_run(wanted, tell)
 
 
 @app.command(
@@ -290,7 +349,7 @@ def replay(
 
     The exit code is 0 where both have the same rows, 1 where not.
     """
-    from pipelines.jobs.replay import Wanted, replay_flow
+    from pipelines.jobs.commands.replay import Wanted, replay_flow
 
     wanted = Wanted(
         flow=flow,
@@ -303,7 +362,7 @@ def replay(
         params=param or (),
         as_json=as_json,
     )
-    return replay_flow(wanted, typer.echo)
+    return replay_flow(wanted, tell)
 
 
 @app.command(
@@ -318,9 +377,9 @@ def apply(
     param: Param = None,
 ) -> None:
     """Take a changed flow into use behind the newest commit of a run, and say what is kept, reset and stale."""
-    from pipelines.jobs.apply import Wanted, apply_flow
+    from pipelines.jobs.commands.apply import Wanted, apply_flow
 
-    apply_flow(Wanted(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), typer.echo)
+    apply_flow(Wanted(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), tell)
 
 
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
@@ -332,9 +391,9 @@ def report(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Make the page of a run, or of one of its intervals, from the tables alone; print its path."""
-    from pipelines.jobs.report import report_flow
+    from pipelines.jobs.commands.report import report_flow
 
-    report_flow(flow, interval, run, as_json, typer.echo)
+    report_flow(flow, interval, run, as_json, tell)
 
 
 @app.command(
@@ -360,7 +419,7 @@ def stream(
     param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
-    from pipelines.jobs.stream import stream_flow
+    from pipelines.jobs.commands.stream import stream_flow
 
     stream_flow(
         flow,
@@ -376,8 +435,17 @@ def stream(
         take_over,
         accept_loss,
         param or (),
-        typer.echo,
+        tell,
     )
+
+
+@app.command("adopt-buffers", epilog="Example: `pulseline adopt-buffers flights --run live`")
+@guarded
+def adopt_buffers(flow: FlowName, run: Run = "main") -> None:
+    """Take buffers over that are marked as another run's: after a home was moved, copied or restored without its id."""
+    from pipelines.jobs.commands.adopt_buffers import adopt_buffers as adopted
+
+    adopted(flow, run, typer.echo)
 
 
 @app.command(epilog="Examples: `pulseline metrics flights --run live`, `pulseline metrics flights --to f.prom`")
@@ -388,33 +456,126 @@ def metrics(
     to: Annotated[str | None, typer.Option(help="A file, written in one step; printed unless given.")] = None,
 ) -> None:
     """Give what a run and its buffers measure in Prometheus' text format; a stream keeps it in its run's folder."""
-    from pipelines.jobs.metrics import show_metrics
+    from pipelines.jobs.commands.metrics import show_metrics
 
-    show_metrics(flow, run, to, typer.echo)
+    show_metrics(flow, run, to, tell)
 
 
 @app.command(epilog="Example: `pulseline finish flights --run live`")
 @guarded
 def finish(flow: FlowName, run: Run = "main", param: Param = None) -> None:
     """Say that a stream has ended: land the final punctuation and publish what happens at an end."""
-    from pipelines.jobs.finish import finish_flow
+    from pipelines.jobs.commands.finish import finish_flow
 
-    finish_flow(flow, run, param or (), typer.echo)
+    finish_flow(flow, run, param or (), tell)
 
 
 @drill_app.command("replay", epilog="Examples: `pulseline drill replay --seeds 10`, `pulseline drill replay --seed 17`")
 @guarded
 def drill_replay(
-    seeds: Annotated[int, typer.Option(min=1, help="How many, from 1 on.")] = 10,
-    seed: Annotated[list[int] | None, typer.Option(help="This one only; may be given again.")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Keep the runs in this folder, which must be empty.")] = None,
-    at_once: Annotated[int, typer.Option(min=1, help="Seeds that run at the same time; each mostly waits.")] = 2,
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Kill and stop a stream's process and destroy its buffers at random, and hold the rows against a calm run's."""
-    from pipelines.jobs.drill import drill_replay as drill
+    from pipelines.jobs.drill.replay import drill_replay as drill
 
-    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, typer.echo)
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell)
+
+
+@drill_app.command("power", epilog="Examples: `pulseline drill power --seeds 10`, `pulseline drill power --seed 17`")
+@guarded
+def drill_power(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    as_json: AsJson = False,  # noqa: FBT002
+    disk: Annotated[DiskKind, typer.Option(help="A real ext4, as root; or a model that keeps less.")] = DiskKind.EXT4,
+) -> int:
+    """Cut the power of a disk under every loop that writes: what was told as published must be there."""
+    from pipelines.jobs.drill.power import drill_power as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell, disk)
+
+
+@drill_app.command("neighbours", epilog="Example: `pulseline drill neighbours --seeds 10`")
+@guarded
+def drill_neighbours(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Have others optimize, vacuum, clone, look at and take over a run: readers see whole settled states alone."""
+    from pipelines.jobs.drill.neighbours import drill_neighbours as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell)
+
+
+@drill_app.command("errno", epilog="Examples: `pulseline drill errno --seeds 10`, `pulseline drill errno --seed 17`")
+@guarded
+def drill_errno(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Have one call of the file system fail under every loop that writes; typed again, all is well. Needs cc."""
+    from pipelines.jobs.drill.failing import drill_errno as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell)
+
+
+@drill_app.command("clock", epilog="Examples: `pulseline drill clock --seeds 10`, `pulseline drill clock --seed 17`")
+@guarded
+def drill_clock(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Have the wall clock step and leap and drivers sleep: the same rows, each once, and no lease lost. Needs cc."""
+    from pipelines.jobs.drill.stepped import drill_clock as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell)
+
+
+@drill_app.command("live", epilog="Example: `pulseline drill live --seeds 10 --brokers localhost:9092`")
+@guarded
+def drill_live(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    brokers: Annotated[str, typer.Option(help="Of Kafka, host:port: topics too, each removed again.")] = "",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Send drawn feeds to live runs that are killed, stopped and started again: each row once, as and when it came."""
+    from pipelines.jobs.drill.live import drill_live as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, brokers, as_json, tell)
+
+
+@drill_app.command("input", epilog="Examples: `pulseline drill input --seeds 10`, `pulseline drill input --long`")
+@guarded
+def drill_input(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    long: Annotated[bool, typer.Option("--long", help="Go on until 1,000,000 inputs were tried.")] = False,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Try rows, files, flows, expressions and requests that are wrong: the ledger or one sentence, and no row lost."""
+    from pipelines.jobs.drill.input import drill_input as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, long, as_json, tell)
 
 
 @bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
@@ -427,7 +588,7 @@ def bench_stream(
     """Measure the live stream: cost of a commit, early and late in a run, and how late timers are in silence."""
     from pipelines.jobs.bench.stream import bench_stream as measure
 
-    return measure(as_json, commits, seconds, typer.echo)
+    return measure(as_json, commits, seconds, tell)
 
 
 @bench_app.command("replay", epilog="Example: `pulseline bench replay --rows 1000000`")
@@ -439,7 +600,7 @@ def bench_replay(
     """Measure three buffers beside a plain Parquet write, replay beside a backfill, a reset, and memory (4 minutes)."""
     from pipelines.jobs.bench.replay import bench_replay as measure
 
-    return measure(rows, as_json, typer.echo)
+    return measure(rows, as_json, tell)
 
 
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
@@ -455,7 +616,7 @@ def bench_heartbeat(
     from pipelines.jobs.bench.heartbeat import bench_heartbeat as measure
 
     parts = tuple(each.value for each in part or BenchPart)
-    return measure(rows, keys, grow, parts, as_json, typer.echo)
+    return measure(rows, keys, grow, parts, as_json, tell)
 
 
 @bench_app.command("punctuate", epilog="Example: `pulseline bench punctuate --rows 1000000 --part compiled`")
@@ -469,7 +630,7 @@ def bench_punctuate(
     from pipelines.jobs.bench.punctuate import bench_punctuate as measure
 
     parts = tuple(each.value for each in part or PunctuatePart)
-    return measure(rows, parts, as_json, typer.echo)
+    return measure(rows, parts, as_json, tell)
 
 
 @bench_app.command("cti", epilog="Example: `pulseline bench cti --rows 1000000 --part operators`")
@@ -484,16 +645,16 @@ def bench_cti(
     from pipelines.jobs.bench.cti import bench_cti as measure
 
     parts = tuple(each.value for each in part or CtiPart)
-    return measure(rows, keys, parts, as_json, typer.echo)
+    return measure(rows, keys, parts, as_json, tell)
 
 
 @app.command(epilog="Example: `pulseline parity flights --start 2013-01-01 --end 2013-02-01`")
 @guarded
 def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False, param: Param = None) -> int:  # noqa: FBT002
     """Prove that engines, cuts and buckets do not matter: content hashes of every stream, side by side."""
-    from pipelines.jobs.parity import print_certificate
+    from pipelines.jobs.proofs.parity import print_certificate
 
-    return print_certificate(flow, start, end, as_json, param or (), typer.echo)
+    return print_certificate(flow, start, end, as_json, param or (), tell)
 
 
 @app.command(epilog="Example: `pulseline show flights punctual --key JFK --kind timer --limit 5`")
@@ -506,11 +667,13 @@ def show(
     limit: Annotated[int, typer.Option(help="At most so many rows, the first in stream order; 0: all.")] = 20,
     format: Annotated[Format, typer.Option(help="How rows are printed.")] = Format.TABLE,  # noqa: A002
     run: Run = "main",
+    raw: Raw = False,  # noqa: FBT002
 ) -> None:
     """Print the published rows of a stream, in stream order."""
-    from pipelines.jobs.show import show_stream
+    from pipelines.jobs.commands.show import show_stream
 
-    show_stream(flow, stream, key, kind, limit, format.value, run, typer.echo)
+    shape, teller = _printed(format, raw=raw)
+    show_stream(flow, stream, key, kind, limit, shape, run, teller)
 
 
 @app.command(
@@ -533,12 +696,14 @@ def ledger(
     explain: Annotated[bool, typer.Option("--explain", help="Tell each line at length, with what caused it.")] = False,  # noqa: FBT002
     format: Annotated[Format, typer.Option(help="How lines are printed.")] = Format.TABLE,  # noqa: A002
     run: Run = "main",
+    raw: Raw = False,  # noqa: FBT002
 ) -> None:
     """Count what the ledger holds, and say in words what happened to each row."""
-    from pipelines.jobs.ledger import Asked, show_ledger
+    from pipelines.jobs.commands.ledger import Asked, show_ledger
 
     asked = Asked(reason=reason, stream=stream, action=action, source=source, key=key, start=start, end=end)
-    show_ledger(flow, asked, limit, format.value, run, typer.echo, explain=explain)
+    shape, teller = _printed(format, raw=raw)
+    show_ledger(flow, asked, limit, shape, run, teller, explain=explain)
 
 
 @app.command(
@@ -562,8 +727,8 @@ def advise(
     param: Param = None,
 ) -> None:
     """Say what each `delay` would have cost and bought: late events and waits, exactly, from what a run took in."""
-    from pipelines.jobs.advise import Wanted
-    from pipelines.jobs.advise import advise as give
+    from pipelines.jobs.commands.advise import Wanted
+    from pipelines.jobs.commands.advise import advise as give
 
     wanted = Wanted(
         flow=flow,
@@ -576,16 +741,34 @@ def advise(
         as_json=as_json,
         params=param or (),
     )
-    give(wanted, typer.echo)
+    give(wanted, tell)
+
+
+@app.command(
+    epilog="Examples: `pulseline tables flights`, `pulseline tables flights punctual`, one instant over all tables: "
+    "`pulseline tables flights --commit 7`"
+)
+@guarded
+def tables(
+    flow: FlowName,
+    stream: Annotated[str | None, typer.Argument(help="Name of a stream, or `ledger`; all unless given.")] = None,
+    commit: Annotated[int | None, typer.Option(help="The tables as they were when this commit was settled.")] = None,
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Say where the tables lie, which version holds what, and how pandas, DuckDB and Spark read them."""
+    from pipelines.jobs.commands.tables import Asked, tell_tables
+
+    tell_tables(Asked(flow=flow, run=run, stream=stream, commit=commit, as_json=as_json), tell)
 
 
 @app.command(epilog="Example: `pulseline status flights`")
 @guarded
 def status(flow: FlowName, run: Run = "main", as_json: AsJson = False) -> None:  # noqa: FBT002
     """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream."""
-    from pipelines.jobs.status import show_status
+    from pipelines.jobs.commands.status import show_status
 
-    show_status(flow, run, as_json, typer.echo)
+    show_status(flow, run, as_json, tell)
 
 
 @app.command(hidden=False, epilog="Example: `pulseline conform --engine core cases/heartbeat.json`")
@@ -595,7 +778,7 @@ def conform(
     engine: Annotated[ConformEngine, typer.Option(help="Who runs the cases.")] = ConformEngine.CORE,
 ) -> None:
     """Run the cases of a file and print what came out, one JSON object a line."""
-    from pipelines.jobs.conform import conform_file
+    from pipelines.jobs.commands.conform import conform_file
 
     conform_file(file, engine.value, sys.stdout)
 

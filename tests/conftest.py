@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from pipelines.engine.batch import SparkEngine
+from pipelines.engine.tasks.spark import SparkEngine
 from tests.engine.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.stages import Engine
-    from pipelines.engine.tasks import Done, Task
+    from pipelines.engine.tasks.stages import Engine
+    from pipelines.engine.tasks.task import Done, Task
 
 
 # Spark's process lives for minutes here, and many do beside each other: compiling its code well is not worth the while.
@@ -73,7 +73,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def lent(spark: LentSpark, monkeypatch: pytest.MonkeyPatch) -> LentSpark:
     """Let jobs that start Spark themselves find the shared one."""
-    from pipelines.jobs import conform, demo, engines, parity
+    from pipelines.jobs.commands import conform, demo
+    from pipelines.jobs.environment import engines
+    from pipelines.jobs.proofs import parity
 
     def found(name: str, master: str = "local[2]", log: Path | None = None) -> Engine:
         return spark if name == "batch" else engines.engine_named(name, master, log)
@@ -82,3 +84,14 @@ def lent(spark: LentSpark, monkeypatch: pytest.MonkeyPatch) -> LentSpark:
         monkeypatch.setattr(job, "engine_named", found)
     monkeypatch.setattr(demo, "SparkEngine", lambda *_: spark)
     return spark
+
+
+@pytest.fixture
+def preloading(tmp_path: Path) -> None:
+    """See that the drill's library can be made here; tests over it are skipped elsewhere."""
+    from pipelines.jobs.drill.preloaded import NotHereError, made
+
+    try:
+        made(tmp_path)
+    except NotHereError as why:
+        pytest.skip(str(why))

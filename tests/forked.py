@@ -15,7 +15,9 @@ PRELOADED = [
     "tests.engine.killed_transcript",
     "tests.jobs.killed_live",
     "tests.jobs.killed_stream",
-    "pipelines.jobs.drilled",
+    "tests.jobs.planned_live",
+    "pipelines.jobs.drill.drilled",
+    "pipelines.jobs.drill.power",
 ]
 
 

@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "pipelines" / "operators"
 RELATIONS = ("shift_time", "alter_duration", "union", "join", "window")
-MODULES = ("heartbeat", "metronome", "merge", "advance_time", "scan", *RELATIONS, "meeting", "passing")
-SUITE = ("tests/operators/test_transcripts.py", "tests/operators/test_laws.py", "tests/operators/test_relations.py")
+MODULES = ("heartbeat", "metronome", "merge", "advance_time", "scan", *RELATIONS, "meeting", "passing", "deduplicate")
+SUITE = (
+    "tests/operators/test_transcripts.py",
+    "tests/operators/test_laws.py",
+    "tests/operators/test_relations.py",
+    "tests/operators/test_deduplicate.py",
+)
 JUDGED_BY = {
     "scan": (),
     "meeting": ("-k", "union or join or window"),

@@ -50,13 +50,14 @@ FOLDER = Path(__file__).parent / "transcripts"
 UNITS = {"tick": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 CHOICES: dict[tuple[str, str], type[IntEnum]] = {
     ("merge", "at_end"): merge.AtEnd,
+    ("merge", "ahead"): merge.Ahead,
     ("advance_time", "at_end"): advance_time.AtEnd,
     ("advance_time", "late"): advance_time.Late,
     ("advance_time", "late_end"): advance_time.LateEnd,
     ("advance_time", "shape"): Shape,
     ("window", "shape"): Shape,
 }
-SPANS = {"interval", "slack", "max_ahead", "expire", "duration", "delay", "shift", "size", "hop"}
+SPANS = {"interval", "slack", "max_ahead", "expire", "duration", "delay", "shift", "size", "hop", "within"}
 DOCUMENT = {"name", "operator", "unit", "policy", "blind", "steps", "refused", "warns", "stops", "fails"}
 
 

@@ -34,7 +34,7 @@ class Given(NamedTuple):
     event: str
     """Id of the event that an edge belongs to; empty on all else."""
     on: str | None = ""
-    """What a join matches the row by, and windows group it by."""
+    """What a join matches the row by, windows group it by, and makes it the same as another."""
     value: Value = None
     """What windows measure."""
 
@@ -60,7 +60,7 @@ class Left(NamedTuple):
     cti_at: int = NULL
     cti_place: int = NULL
     other: str | None = None
-    """The right row of a join's result."""
+    """The right row of a join's result; of a duplicate the row that stands."""
     on: str | None = ""
     """The group of a window's row."""
     values: tuple[Value, ...] = ()

@@ -18,7 +18,7 @@ ROW |= {"on", "value", "holds"}
 LEAVES = {"id", "key", "at", "time", "end", "due", "timer", "cti", "with", "window", "on", "values"}
 RELEASING = {"merge", "union", "join", "window"}
 """Operators whose rows leave because of the last row of a step."""
-ENTRY = {"id", "key", "at", "reason", "action", "cti"}
+ENTRY = {"id", "key", "at", "reason", "action", "cti", "of"}
 
 
 def ticks(value: object, unit: int) -> int:
@@ -185,6 +185,8 @@ class Reader:
             return Left(LEDGER, item.get("key", "k"), Kind.TIMER, None, at, NULL, NULL, NULL, NULL, reason, action)
         row = self._row(item["id"])
         entry = Left(LEDGER, row.key, row.kind, row.id, row.at, row.place, row.time, row.end, NULL, reason, action)
+        if "of" in item:
+            entry = entry._replace(other=self._row(item["of"]).id)
         if action == "adjusted":
             moved = next((left for left in leaving if left.id == row.id), None)
             if moved is None:

@@ -10,15 +10,19 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict
 
 import psutil
 
 from dags.local.database import stop_database
 from dags.local.doorway import Doorway
 from dags.local.keeper import GRACE
-from dags.local.place import CHECKOUT, Keeper, Place, members
+from dags.local.place import CHECKOUT, Keeper, Place
+from dags.local.processes import Known, left_of
+from dags.local.servant import ACCOUNT, DatabaseError, furnish
 from dags.local.settings import ADMIN
-from pipelines.jobs.settings import read_settings
+from pipelines.jobs.environment.access import kept
+from pipelines.jobs.environment.settings import read_settings
 
 FIRST_PORT = 8080
 LAST_PORT = 65_535
@@ -37,6 +41,7 @@ def up(place: Place) -> None:
 
     Raises:
         NotUpError: it did not get ready, or the chosen port is taken.
+        DatabaseError: PostgreSQL cannot run for this user.
     """
     with place.locked():
         running = place.kept()
@@ -46,6 +51,9 @@ def up(place: Place) -> None:
             return
         begun = time.monotonic()
         clear(place, running)
+        lodging = furnish(place.database)
+        if lodging.account is not None:
+            print(f"You are root, and PostgreSQL refuses to be: it runs as {ACCOUNT}, with its data in {lodging.own}.")
         print("Airflow starts with a database of its own, which takes about half a minute.", flush=True)
         keeper = _spawn(place, _free_port())
         _await_ready(place, keeper)
@@ -69,10 +77,13 @@ def down(place: Place) -> None:
 
 
 def clear(place: Place, keeper: Keeper | None) -> None:
-    """Kill what a keeper that is gone has left behind, and end its database."""
-    for process in members(keeper.pid) if keeper is not None else ():
+    """Kill what a keeper that is gone has left behind, and end its database; strangers are let alone."""
+    ours, strangers = ([], []) if keeper is None else left_of(keeper.pid, [keeper, *place.seen()])
+    for process in ours:
         with suppress(psutil.Error):
             process.kill()
+    if strangers and keeper is not None:
+        print(f"Session {keeper.pid} is somebody else's by now; its {len(strangers)} processes are let alone.")
     stop_database(place.database)
 
 
@@ -89,7 +100,7 @@ def _spawn(place: Place, port: int) -> Keeper:
             stdout=log,
             stderr=log,
         )
-    keeper = Keeper(pid=process.pid, born=psutil.Process(process.pid).create_time(), port=port)
+    keeper = Keeper(**asdict(Known.read(process.pid)), port=port)
     place.keep(keeper)
     return keeper
 
@@ -153,8 +164,9 @@ def main(argv: list[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
     place = Place(read_settings().home / "airflow")
     try:
-        {"up": up, "down": down}[chosen.command](place)
-    except NotUpError as error:
+        with kept():
+            {"up": up, "down": down}[chosen.command](place)
+    except (NotUpError, DatabaseError) as error:
         print(f"{chosen.command}: {error}", file=sys.stderr)
         return 3
     return 0

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 from dags.local.database import start_database, stop_database
-from dags.local.place import Place, members
+from dags.local.place import Place
+from dags.local.processes import Known, members, pids
 from dags.local.settings import write_settings
 
 if TYPE_CHECKING:
     from typing import TextIO
-
-    import psutil
 
 PARTS = {
     "api-server": ("api-server",),
@@ -102,6 +103,7 @@ class Keeper:
         """Start nothing yet."""
         self.place, self.log = place, log
         self.parts: dict[str, Part] = {}
+        self.seen: dict[int, Known] = {}
         self.asked = threading.Event()
 
     def run(self, port: int) -> None:
@@ -115,6 +117,7 @@ class Keeper:
                 self._start(name)
             while not self.asked.wait(0.5):
                 self._look()
+                self._see()
                 if not LATER.keys() <= self.parts.keys() and _answers(port):
                     for name in LATER:
                         self._start(name)
@@ -133,12 +136,23 @@ class Keeper:
         self._tell(f"starting {name}")
         process = subprocess.Popen(self._command(*(PARTS | LATER)[name]), process_group=0, **self._where())  # type: ignore[call-overload] # noqa: S603 - Airflow's own command
         self.parts[name] = Part(name, process)
+        self._see()
 
     def _command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "airflow", *words]
 
     def _where(self) -> dict[str, object]:
         return {"env": self.place.environment, "stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": self.log}
+
+    def _see(self) -> None:
+        """Remember who is in this session, should this process be killed."""
+        here = pids(os.getsid(0))
+        if here != self.seen.keys():
+            for pid in here - self.seen.keys():
+                with suppress(psutil.Error):
+                    self.seen[pid] = Known.read(pid)
+            self.seen = {pid: known for pid, known in self.seen.items() if pid in here}
+            self.place.see(list(self.seen.values()))
 
     def _look(self) -> None:
         """Start again what ended, after its forks are gone: of a scheduler that was killed, workers remain."""

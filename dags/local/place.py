@@ -6,42 +6,28 @@ import fcntl
 import json
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
+from dags.local.processes import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-NEARLY = 1.0
-"""Seconds by which two readings of one process's start may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeper:
+class Keeper(Known):
     """The process that looks after a running Airflow; its pid is also the id of the session of all parts."""
 
-    pid: int
-    born: float
-    """When it started, in seconds since 1970: a pid alone is used again."""
     port: int
 
     @property
     def address(self) -> str:
         """Give the address to open."""
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def alive(self) -> bool:
-        """Say whether it runs."""
-        with suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            ended = process.status() == psutil.STATUS_ZOMBIE
-            return abs(process.create_time() - self.born) < NEARLY and not ended
-        return False
 
 
 @dataclass(frozen=True)
@@ -78,17 +64,35 @@ class Place:
 
     def kept(self) -> Keeper | None:
         """Give the keeper that was started last, alive or not; None where there was none."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ValueError, TypeError):
             return Keeper(**json.loads((self.folder / "up.json").read_text()))
         return None
 
     def keep(self, keeper: Keeper) -> None:
-        """Remember a keeper that was just started."""
-        (self.folder / "up.json").write_text(json.dumps(asdict(keeper)) + "\n")
+        """Remember a keeper that was just started; what an earlier one saw is gone."""
+        (self.folder / "seen.json").unlink(missing_ok=True)
+        self._write("up.json", keeper.facts())
+
+    def seen(self) -> list[Known]:
+        """Give the processes that the keeper saw last in its session."""
+        with suppress(FileNotFoundError, ValueError, TypeError):
+            return [Known(**facts) for facts in json.loads((self.folder / "seen.json").read_text())]
+        return []
+
+    def see(self, found: list[Known]) -> None:
+        """Remember the processes of the keeper's session, so that what is left of them can be told from strangers."""
+        self._write("seen.json", [each.facts() for each in found])
+
+    def _write(self, name: str, facts: object) -> None:
+        """Write a file that is whole whenever it is read."""
+        made = self.folder / f"{name}.new"
+        made.write_text(json.dumps(facts) + "\n")
+        made.replace(self.folder / name)
 
     def forget(self) -> None:
         """Forget the keeper: nothing runs any more."""
-        (self.folder / "up.json").unlink(missing_ok=True)
+        for name in ("up.json", "seen.json"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def password(self, user: str) -> str:
         """Give a user's password."""
@@ -101,13 +105,3 @@ class Place:
         with (self.folder / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-
-def members(session: int) -> list[psutil.Process]:
-    """List the living processes of a session, whoever their parent is now."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, ProcessLookupError):
-            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found

@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
 from dags.tab.pages import INDEX, Page, flow_of, page_at
-from pipelines.jobs.settings import read_settings
+from pipelines.jobs.environment.settings import read_settings
 
 REPORT = "report"
 """The task whose result names the page."""

@@ -40,6 +40,7 @@ LEGEND = {
     Style.OTHER: "lifetime of an event of the second side",
     Style.ENDLESS: "end not known",
     Style.CAME: "as it came, before it was moved",
+    Style.REACH: "where one that is the same is dropped",
     Style.LOST: "dropped: in the ledger alone",
     Style.ASIDE: "diverted: kept in a stream beside",
     Style.RESULT: "what leaves",
@@ -53,7 +54,9 @@ LEGEND = {
 WORDS = frozenset({Style.TEXT, Style.WARNING})
 """They stand on top of all else, so that no line goes through them."""
 
-BARS = frozenset({Style.LIFE, Style.OTHER, Style.ENDLESS, Style.CAME, Style.LOST, Style.ASIDE, Style.RESULT})
+BARS = frozenset(
+    {Style.LIFE, Style.OTHER, Style.ENDLESS, Style.CAME, Style.REACH, Style.LOST, Style.ASIDE, Style.RESULT}
+)
 """Lifetimes."""
 
 CSS = """

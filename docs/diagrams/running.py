@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import ticks
-from pipelines.engine.commits import open_driver
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.landing import Landing
-from pipelines.engine.manifests import sequence_folder
-from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
-from pipelines.engine.recording import open_recordings
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.readers import log_state, read_carry, read_ledger, read_stream
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import sequence_folder
+from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill
-from pipelines.jobs.readings import runner_of
+from pipelines.jobs.runs.backfill import Backfill
+from pipelines.jobs.runs.readings import runner_of
 from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def run(case: Case) -> Ran:
 
 def _land(case: Case, wanted: Backfill) -> Landing:
     """Close a sequence at each reading, with the blind spans that fall into it."""
-    landing, feeds = Landing(wanted.landing), open_recordings(wanted.flow, wanted.base)
+    landing, feeds = Landing(wanted.landing), open_recorded(wanted.flow, wanted.base)
     for start, end in pairwise(case.readings):
         deaf = _within(case.blind, start, end)
         landing.land(wanted.flow, start, end, feeds, dict.fromkeys(wanted.flow.sources, deaf))

@@ -50,6 +50,8 @@ class Style(Enum):
     """The lifetime of an event of the second port."""
     CAME = "came"
     """The lifetime of an event as it came, where it leaves with another."""
+    REACH = "came reach"
+    """From a row that stands to the last instant at which one that is the same is dropped; drawn as `CAME` is."""
     LOST = "lost"
     """The lifetime of an event that does not get through."""
     ASIDE = "aside"

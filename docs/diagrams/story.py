@@ -5,14 +5,17 @@ Going down is going on in time of arrival. What is shaded lies before the newest
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from docs.diagrams.cases import spoken
 from docs.diagrams.shapes import Lane, Mark, Picture, Style, pixel
+from pipelines.engine.columnar.columns import instant_tick
 from pipelines.flows.durations import spell
 from pipelines.flows.model import RESERVED
 from pipelines.operators.advance_time import AdvanceTimePolicy
+from pipelines.operators.deduplicate import DeduplicatePolicy
 from pipelines.operators.window import WindowPolicy
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ class Told:
     """The CTI that leaves, which is from here on the newest."""
     given: int | None = None
     """The CTI that comes in."""
+    beats: int | None = None
+    """The time of a timer."""
 
 
 def story(ran: Ran) -> Picture:
@@ -77,7 +82,8 @@ def axis(case: Case) -> Span:
 
 
 def _of_stream(ran: Ran, stream: Stream, span: Span) -> Iterator[Lane]:
-    told = list(_advancing(ran, stream) if isinstance(stream.policy, AdvanceTimePolicy) else _meeting(ran, stream))
+    tells = {AdvanceTimePolicy: _advancing, DeduplicatePolicy: _deduplicating}.get(type(stream.policy), _meeting)
+    told = list(tells(ran, stream))
     yield Lane(height=30, name=_heading(stream))
     height = TOP + LINE * len(told)
     marks = [mark for place, line in enumerate(told) for mark in _marks(line, TOP + LINE * place, span)]
@@ -99,6 +105,9 @@ def _heading(stream: Stream) -> str:
         words += [f"CTIs imported from {imported[0]}"] if imported else []
         words += [f"late: {policy.late.name.lower()}"]
         return f"{stream.name}: advance_time of {stream.inputs[0]}, {', '.join(words)}"
+    if isinstance(policy, DeduplicatePolicy):
+        on = f"on {', '.join(policy.on)}, " if policy.on else ""
+        return f"{stream.name}: deduplicate of {read}, {on}within {spell(policy.within)}"
     if isinstance(policy, WindowPolicy):
         hop = f", hop {spell(policy.hop)}" if policy.hop != policy.size else ""
         return f"{stream.name}: window of {read}, size {spell(policy.size)}{hop}"
@@ -116,6 +125,8 @@ def _marks(line: Told, y: float, span: Span) -> Iterator[Mark]:
             yield Mark(style=POINTS.get(style, Style.POINT), at=start, y=y, told=told)
         else:
             yield Mark(style=style, at=start, y=y, until=last, to=y, told=told)
+    if line.beats is not None:
+        yield Mark(style=Style.TIMER, at=line.beats, y=y, told=line.note)
     if line.given is not None:
         yield Mark(style=Style.GIVEN, at=line.given, y=y, told=line.note)
     if line.cti is not None:
@@ -127,7 +138,7 @@ def _marks(line: Told, y: float, span: Span) -> Iterator[Mark]:
 def _promised(told: list[Told], bottom: float, span: Span) -> Iterator[Mark]:
     """Shade what lies before the newest CTI, from its line to that of the next."""
     steps = [(TOP + LINE * place, line.cti) for place, line in enumerate(told) if line.cti is not None]
-    for (y, cti), (below, further) in zip(steps, [*steps[1:], (bottom, None)], strict=True):
+    for (y, cti), (below, further) in zip(steps, [*steps, (bottom, None)][1:], strict=True):
         yield Mark(style=Style.PROMISED, at=span[0], y=y, until=cti, to=below)
         yield Mark(style=Style.FRONT, at=cti, y=y, until=cti, to=below)
         if further is not None:
@@ -153,6 +164,28 @@ def _advancing(ran: Ran, stream: Stream) -> Iterator[Told]:
             yield Told(note=f"{_when(ran, row)} CTI", words=told, cti=cti)
         else:
             yield _fate(ran, stream, row, cti)
+
+
+def _deduplicating(ran: Ran, stream: Stream) -> Iterator[Told]:
+    """Tell of a stream without duplicates: how far each row that stands reaches, and what a dropped one repeats."""
+    policy: Any = stream.policy
+    newest: dict[str, int] = {}
+    for row in sorted(ran.rows_into(stream.name), key=lambda row: (row["arrival"], row[ran.key], row["place"])):
+        key, time, day = row[ran.key], row["event_time"], ran.case.day
+        newest[key] = max(time, newest.get(key, time))
+        note = f"{_when(ran, row)} {key}" + "".join(f" {row[name]}" for name in policy.on if row[name] is not None)
+        line = next((each for each in ran.ledger if each["stream"] == stream.name and _same(each, row)), None)
+        point = (Style.LIFE if line is None else Style.LOST, time, time + 1)
+        if row["kind"] == "timer":
+            yield Told(note=note, words=f"time is {spoken(time, day)}", beats=time)
+        elif line is not None:
+            stood = instant_tick(json.loads(line["raw"])["landed_at"])
+            words = f"{line['reason']} of what came at {spoken(stood, day)}"
+            yield Told(note=note, words=words, warns=True, bars=(point,))
+        elif time + policy.within < newest[key]:
+            yield Told(note=note, words="further back than anything remembered", bars=(point,))
+        else:
+            yield Told(note=note, bars=((Style.REACH, time, time + policy.within), point))
 
 
 def _fate(ran: Ran, stream: Stream, row: Row, cti: int | None) -> Told:

@@ -15,25 +15,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipelines.flows.model import Flow, Source, Stream
+    from pipelines.flows.policies import Policy
 
 STANDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "heartbeat": frozenset({"slack", "acceleration", "max_ahead", "max_catch_up", "expire"}),
-        "merge": frozenset({"at_end"}),
+        "merge": frozenset({"at_end", "max_ahead", "ahead"}),
         "advance_time": frozenset({"events", "duration", "delay", "late", "late_end", "at_end", "max_ahead"}),
         "filter": frozenset({"where"}),
         "project": frozenset({"columns"}),
         "window": frozenset({"max_windows"}),
+        "deduplicate": frozenset({"within", "max_ahead"}),
     }
 )
 """By operator, the settings that may change under its carry: what it remembers means the same under any of them.
 
 Others change what is remembered: a timer that is due at a multiple of one interval is no multiple of another."""
-TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift"})
+TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift", "within"})
 """Settings that are spans of time."""
 SILENT = model.SILENT | {"buffers", "advancing"}
 """What changes no row."""
-LIMITS = frozenset({"max_held", "max_open"})
+LIMITS = frozenset({"max_held", "max_open", "max_kept"})
 """Settings that only say when a run stops."""
 NOTHING = "nothing"
 
@@ -91,6 +93,29 @@ def changes(older: Flow, newer: Flow) -> tuple[Change, ...]:
         found[name] = _change(older, newer, stream, found)
     gone = (name for name in older.streams if name not in newer.streams)
     return (*found.values(), *(Change(stream=name, fate=Fate.GONE) for name in gone))
+
+
+def as_it_was(older: Flow, newer: Flow) -> Flow:
+    """Give a flow as a run goes on with it: where it is what it was, what says nothing of a newer setting has none.
+
+    Args:
+        older: the flow that the run was made by, out of its plan.
+        newer: the flow as its file has it now.
+
+    Returns:
+        `newer` without the bound `max_ahead` of merges that neither flow speaks of, where nothing else has changed;
+        `newer` itself where something has, or nothing was left unsaid.
+    """
+    silent = [newer.streams[name] for name in newer.unsaid & older.unsaid]
+    streams = {stream.name: dataclasses.replace(stream, policy=_unbounded(stream)) for stream in silent}
+    same = dataclasses.replace(newer, streams={**newer.streams, **streams})
+    return same if all(each.fate is Fate.KEPT for each in changes(older, same)) else newer
+
+
+def _unbounded(stream: Stream) -> Policy:
+    policy: Any = stream.policy
+    bare: Policy = dataclasses.replace(policy, max_ahead=None)
+    return bare
 
 
 def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Change:

@@ -13,10 +13,15 @@ from pipelines.flows.policies import enum_of, new_policy
 from pipelines.operators.replay import ReplayPolicy, Trigger
 from pipelines.operators.rows import PolicyError, Shape
 
-CHOICES = ("shape", "late", "late_end", "at_end")
+CHOICES = ("shape", "late", "late_end", "at_end", "ahead")
 """Settings of policies that are enums."""
-BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing"})
+BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", "unsaid", "keep_versions"})
 """What a flow says that changes no result of itself."""
+SINCE_PLANS = ("max_ahead", "ahead")
+"""Settings that merges have had only since plans were written without them: who has none is not judged by them."""
+
+UNSAID = frozenset({"history"})
+"""What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 
 def written(flow: Flow) -> Definition:
@@ -24,8 +29,20 @@ def written(flow: Flow) -> Definition:
     parts = {name: part for name, part in _fields(flow) if name not in BESIDE}
     spelled: Definition = {name: _plain(part) for name, part in parts.items() if name not in {"sources", "streams"}}
     spelled["sources"] = [_plain(source) for source in flow.sources.values()]
-    spelled["streams"] = [_plain(stream) for stream in flow.streams.values()]
+    spelled["streams"] = [_spelled(flow, stream) for stream in flow.streams.values()]
     return spelled
+
+
+def _spelled(flow: Flow, stream: Stream) -> Definition:
+    told: Definition = _plain(stream)
+    if stream.name in flow.unsaid and told["policy"]["max_ahead"] is None:
+        told["policy"] = {name: part for name, part in told["policy"].items() if name not in SINCE_PLANS}
+    return told
+
+
+def _says_nothing(part: Definition) -> bool:
+    """Say whether a stream's definition is of a merge that was planned before it had `max_ahead`."""
+    return part["operator"] == "merge" and "max_ahead" not in part["policy"]
 
 
 def read(definition: Definition) -> Flow:
@@ -43,6 +60,7 @@ def read(definition: Definition) -> Flow:
             region=_region(definition.get("region")),
             sources={source.name: source for source in sources},
             streams={stream.name: stream for stream in streams},
+            unsaid=frozenset(part["name"] for part in definition["streams"] if _says_nothing(part)),
         )
     except (KeyError, TypeError, AttributeError, PolicyError) as problem:
         raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
@@ -58,7 +76,8 @@ def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclas
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
     if dataclasses.is_dataclass(value):
-        return {name: _plain(part) for name, part in _fields(value) if name not in BESIDE}
+        said = {name: part for name, part in _fields(value) if name not in BESIDE}
+        return {name: _plain(part) for name, part in said.items() if part is not None or name not in UNSAID}
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Mapping):

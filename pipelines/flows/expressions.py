@@ -1,6 +1,6 @@
 """Expressions over the columns of one row: the part of Spark SQL that every engine can give with the same bytes.
 
-What they give for rows is in `pipelines/engine/expressions.py`.
+What they give for rows is in `pipelines/engine/tasks/expressions.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 MOST_DEEP = 100
 """How many operators may stand inside each other; a chain of AND or of OR counts as one."""
 MOST_DIGITS = 38
+MOST_WRITTEN = 1_000
+"""Characters of a number: Python refuses to read one of several thousand digits."""
 LONGEST_QUOTED = 200
 """How many characters of an expression an error repeats."""
+LONGEST_PATTERN = 1_000
+"""Characters of a pattern: it becomes a program, and those have a largest size."""
 INT = range(-(2**31), 2**31)
 BIGINT = range(-(2**63), 2**63)
 
@@ -256,7 +260,14 @@ def _parser() -> type[Any]:
             name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
         }
 
+        def _warn_unsupported(self) -> None:
+            """Write no log: what is no expression is refused by name."""
+
     return Plain
+
+
+def _is_whole(spelled: str) -> bool:
+    return _SIGNED.fullmatch(spelled) is not None and len(spelled) <= MOST_WRITTEN
 
 
 def _kind(node: exp.Expr) -> str:
@@ -409,18 +420,20 @@ class _Reading:
         spelled = str(node.this)
         if node.is_string:
             return Literal("string", spelled)
-        if _INTEGER.fullmatch(spelled):
+        if _INTEGER.fullmatch(spelled) and len(spelled) <= MOST_WRITTEN:
             whole = int(sign + spelled)
             if whole in BIGINT:
                 return Literal("int" if whole in INT else "bigint", whole)
             return self._decimal(sign + spelled)
-        if _DECIMAL.fullmatch(spelled):
+        if _INTEGER.fullmatch(spelled) or _DECIMAL.fullmatch(spelled):
             return self._decimal(sign + spelled)
         if _DOUBLE.fullmatch(spelled):
             return Literal("double", float(sign + spelled))
         raise self._error(f"the number `{spelled}`", "an integer, a decimal such as 1.5, or a double such as 1e3")
 
     def _decimal(self, spelled: str) -> Literal:
+        if len(spelled) > MOST_WRITTEN:
+            raise self._error(f"a number of {len(spelled):,} characters", f"at most {MOST_DIGITS} digits")
         value = Decimal(spelled)
         _, digits, exponent = value.as_tuple()
         if max(len(digits), -int(exponent)) > MOST_DIGITS:
@@ -466,9 +479,10 @@ class _Reading:
             return None
         unit = node.args.get("unit")
         word = "" if unit is None else str(unit.this).lower().removesuffix("s")
-        if _kind(node.this) != "Literal" or not _SIGNED.fullmatch(str(node.this.this)) or word not in UNITS:
+        if _kind(node.this) != "Literal" or not _is_whole(str(node.this.this)) or word not in UNITS:
             expected = f"a whole number and {one_of(UNITS)}"
-            raise self._error(f"`{self._spelled(node)}`", expected, nearest(word, UNITS) if word not in UNITS else None)
+            came = f"`{self._spelled(node)[:LONGEST_QUOTED]}`"
+            raise self._error(came, expected, nearest(word, UNITS) if word not in UNITS else None)
         ticks = int(node.this.this) * UNITS[word]
         if ticks not in BIGINT:
             raise self._error(f"`{self._spelled(node)}`", "at most 292,000 years")
@@ -499,6 +513,9 @@ class _Reading:
             raise self._error(f"`{self._spelled(node)}`", "LIKE with a pattern that stands there as 'text'")
         if not _PATTERN.fullmatch(pattern.value):
             raise self._error(f"the pattern `{pattern.value}`", r"`\` only in front of `%`, `_` or another `\`")
+        if len(pattern.value) > LONGEST_PATTERN:
+            came = f"a pattern of {len(pattern.value):,} characters"
+            raise self._error(came, f"LIKE with a pattern of {LONGEST_PATTERN:,} at most")
         found = Call("like", (value, pattern))
         return Call("not", (found,)) if node.args.get("negate") else found
 

@@ -28,6 +28,8 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 FIRST_DAY = EPOCH.date().toordinal()
 TICK = dt.timedelta(microseconds=1)
 EARLIEST, LATEST = 1900, 9990
+MOST_INTERVALS = 100_000
+"""Intervals of one call, each of which is a landing and a commit."""
 
 Moment = str | dt.date | dt.datetime
 
@@ -52,6 +54,9 @@ def intervals(flow: Flow, start: Moment, end: Moment) -> list[tuple[int, int]]:
     first, last = (_instant(flow, moment, name) for moment, name in ((start, "start"), (end, "end")))
     if first >= last:
         raise GridError(f"start {start} and end {end}", "an end after the start")
+    if (last - first) // flow.every > MOST_INTERVALS:
+        came = f"start {start} and end {end}, {(last - first) // flow.every:,} intervals of {spell(flow.every)}"
+        raise GridError(came, f"at most {MOST_INTERVALS:,}; run them in parts, or with a longer `every`")
     cuts = [cut for cut in cuts_between(flow, first, last) if first <= cut <= last]
     for moment, instant, name in ((start, first, "start"), (end, last, "end")):
         if instant not in cuts:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import LIVE_KINDS, SPOOL_BYTES, Missing, Retyped, Start
+from pipelines.flows.model import FILE_BYTES, LIVE_KINDS, SPOOL_BYTES, Missing, Retyped, Start
 
 if TYPE_CHECKING:
     from pipelines.flows.section import Section
@@ -84,14 +84,14 @@ def read_start(feed: Section) -> Start:
     return feed.choice("start", Start, Start.EARLIEST)
 
 
-def read_max_bytes(feed: Section) -> int:
-    """Give the bound of a socket's spool.
+def read_max_bytes(feed: Section, kind: str) -> int:
+    """Give the bound of a socket's spool, of a file that arrives, or of one reading of a topic.
 
     Raises:
         FlowError: it is too small to hold a line.
     """
     if not feed.has("max_bytes"):
-        return SPOOL_BYTES
+        return FILE_BYTES if kind == "folder" else SPOOL_BYTES
     wanted = feed.count("max_bytes")
     if wanted < LEAST_BYTES:
         raise feed.wrong("max_bytes", f"`max_bytes: {wanted}`", f"at least {LEAST_BYTES:_}, the bytes of a few lines")

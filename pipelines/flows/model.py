@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
-from pipelines.operators.rows import Shape
+from pipelines.operators.rows import TICKS_PER_SECOND, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ RESERVED = frozenset(
 )
 """The columns that every stream has; a payload column of such a name must be renamed."""
 
+WEEK = 7 * 86_400 * TICKS_PER_SECOND
 DIVERTED = ".diverted"
 """What the name of a stream that an operator sets aside ends in."""
 
@@ -59,10 +60,14 @@ class Placing(IntEnum):
     """In the feed's files, which never change: where their rows stand in order, nothing is copied."""
 
 
+ALL_HISTORY = 2 * 9_999 * 366 * 86_400_000_000
+"""`from: beginning`: longer than all readable time."""
 LIVE_KINDS = ("folder", "socket", "kafka")
 """Feeds whose rows arrive when they land, by the real clock."""
 SPOOL_BYTES = 256 << 20
-"""What a socket's spool holds unless the flow says otherwise."""
+"""What a socket's spool holds, and about what one reading of a topic takes, unless the flow says otherwise."""
+FILE_BYTES = 1 << 30
+"""How large a file that arrives may be, unpacked, unless the flow says otherwise."""
 
 
 class Start(IntEnum):
@@ -74,8 +79,15 @@ class Start(IntEnum):
     """With the next row that is sent."""
 
 
+class Origin(IntEnum):
+    """Where a recorded source's rows begin, for a run."""
+
+    BEGINNING = 0
+    """With the feed's first row: those that arrived before the run's first interval land in it."""
+
+
 class Missing(IntEnum):
-    """What a live feed does with a row, or a file, that lacks a declared column."""
+    """What a feed does with a row, or a file, that lacks a declared column."""
 
     NULL = 0
     """It lands, with null there."""
@@ -86,7 +98,7 @@ class Missing(IntEnum):
 
 
 class Retyped(IntEnum):
-    """What a live feed does with a row, or a file, that has a value which is not of its declared type."""
+    """What a feed does with a row, or a file, that has a value which is not of its declared type."""
 
     LEDGER = 0
     """It stands in the ledger with its bytes."""
@@ -130,19 +142,20 @@ class FeedSpec:
     start: Start = Start.EARLIEST
     """Kafka: where a run that has landed nothing begins."""
     max_bytes: int = SPOOL_BYTES
-    """Socket: how much may be spooled and not landed; then it is not read from."""
+    """Socket: how much may be spooled and not landed; then it is not read from. Folder: how large a file may be, also
+    when it is unpacked. Kafka: about how much one reading takes."""
     missing: Missing | None = None
-    """Live: what becomes of rows that lack a declared column; None is what `lacking` says. These two decide which rows
+    """What becomes of rows that lack a declared column; None is what `lacking` says. These two decide which rows
     land and not what landed rows mean, so they are no part of what the flow means."""
     retyped: Retyped = Retyped.LEDGER
-    """Live: what becomes of rows with a value that is not of its declared type."""
+    """What becomes of rows with a value that is not of its declared type."""
 
     @property
     def lacking(self) -> Missing:
         """Say what becomes of what lacks a declared column: a field of JSON is null, a file does not land."""
         if self.missing is not None:
             return self.missing
-        return Missing.NULL if self.format == "json" else Missing.LEDGER
+        return Missing.NULL if "json" in {self.kind, self.format} else Missing.LEDGER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +189,9 @@ class Source:
     in its policy, so it is no part of the definition."""
     buffers: int = 1
     """1, or 3: how many copies a live landing keeps of what no commit covers yet. No part of what the flow means."""
+    history: int | None = None
+    """Of a recorded source: how long before a run's first interval rows may have arrived, in ticks, to land in it with
+    its start as arrival; None where none of them lands. A definition without it is what it was before there was one."""
     about: str = ""
 
     @property
@@ -234,8 +250,8 @@ class Stream:
     @property
     def sides(self) -> tuple[str, ...]:
         """Name the streams that the operator sets aside."""
-        late = getattr(self.policy, "late", None)
-        diverts = late is not None and late.name == "DIVERT"
+        chosen = (getattr(self.policy, setting, None) for setting in ("late", "ahead"))
+        diverts = any(choice is not None and choice.name == "DIVERT" for choice in chosen)
         return (self.name + DIVERTED,) if diverts else ()
 
 
@@ -262,6 +278,10 @@ class Flow:
     """Up to where, exclusive."""
     region: ReplayPolicy | None = field(default=None, compare=False)
     """When a stream drains, that is publishes; None: with each epoch. No part of what the flow means."""
+    keep_versions: int = field(default=WEEK, compare=False)
+    """How long versions of the tables stay readable, in ticks. No part of what the flow means."""
+    unsaid: frozenset[str] = field(default=frozenset(), compare=False)
+    """Merges of which nothing is said of `max_ahead`: in a file they have the default, in a plan none."""
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.alter_duration import AlterDurationPolicy
+    from pipelines.operators.deduplicate import DeduplicatePolicy
     from pipelines.operators.filter import FilterPolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
     from pipelines.operators.join import JoinPolicy
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         | UnionPolicy
         | JoinPolicy
         | WindowPolicy
+        | DeduplicatePolicy
     )
 
 CLASSES = {
@@ -48,6 +50,7 @@ CLASSES = {
     "union": "Union",
     "join": "Join",
     "window": "Window",
+    "deduplicate": "Deduplicate",
 }
 """Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
 

@@ -15,7 +15,7 @@ from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
 from pipelines.flows.holding import ENDS, STARTS, read_holding
-from pipelines.flows.model import DIVERTED, Clock, Flow, Placing
+from pipelines.flows.model import DIVERTED, WEEK, Clock, Flow, Placing
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Source
 
-KEYS = ("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "parameters", "sources", "streams")
+KEYS = (
+    *("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "keep_versions", "parameters"),
+    *("sources", "streams"),
+)
 LATER = (
     *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
@@ -38,6 +41,8 @@ CLOCKS = {
 DAY = 86_400_000_000
 SHORTEST = 60_000_000
 """The shortest interval of a backfill: each is a landing and a commit."""
+SHORTEST_KEPT = DAY // 24
+"""The shortest time for which versions of tables stay: what somebody has open is to be there a while."""
 MOST_BUCKETS = 1_024
 
 
@@ -85,6 +90,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         sources={name: read_source(part, name) for name, part in _parts(top, "sources", "source")},
         streams={},
         region=read_region(top),
+        keep_versions=_keep_versions(top),
         file=str(path),
         given=MappingProxyType(dict(parameters)),
     )
@@ -142,6 +148,14 @@ def _every(top: Section) -> int:
     return every
 
 
+def _keep_versions(top: Section) -> int:
+    kept = top.ticks("keep_versions") if top.has("keep_versions") else WEEK
+    if kept < SHORTEST_KEPT:
+        expected = f"at least {spell(SHORTEST_KEPT)}: a reader takes a moment from finding a version to reading it"
+        raise top.wrong("keep_versions", f"`keep_versions: {spell(kept)}`", expected)
+    return kept
+
+
 def _buckets(top: Section) -> int:
     buckets = top.count("buckets") if top.has("buckets") else 4
     if not 1 <= buckets <= MOST_BUCKETS:
@@ -166,7 +180,8 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
         _check_inputs(drafted, flow, drafts)
     for name in _sorted(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
-    return replace(flow, warnings=tuple(_warnings(top, flow, drafts)))
+    unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
+    return replace(flow, warnings=tuple(_warnings(top, flow, drafts)), unsaid=unsaid)
 
 
 def _advancing(top: Section, source: Source) -> Source:
@@ -187,7 +202,8 @@ def _check_inputs(drafted: Draft, flow: Flow, drafts: dict[str, Draft]) -> None:
         owner = read.removesuffix(DIVERTED)
         aside = owner != read and owner in known
         came = f"`{read}`, but `{owner}` sets nothing aside," if aside else f"unknown stream `{read}`"
-        expected = "an advance_time with `late: divert` before it" if aside else one_of(known)
+        diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"
+        expected = diverting if aside else one_of(known)
         raise drafted.section.wrong(drafted.operator, came, expected, None if aside else nearest(read, known))
 
 

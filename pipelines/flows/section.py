@@ -5,6 +5,7 @@ What was not asked for is not there: `only` is told all keys that a section may 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -23,6 +24,8 @@ OFF = "off"
 """The word that takes away a bound."""
 DIGITS = 18
 """The most digits of a count, so that it stays below the largest tick."""
+
+RATIO = re.compile(r"[+-]?[0-9_]{0,18}(\.[0-9_]{0,18})?(/[0-9_]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,12 @@ class Section:
     def ratio(self, key: str) -> tuple[int, int]:
         """Give an integer, a decimal or `a/b` as numerator and denominator, exactly."""
         tree = self._value(key, f"`{key}:` with a ratio")
+        written = self._replaced(key).replace(" ", "")
+        # A power of ten in it would be multiplied out, whatever its size.
+        if not RATIO.fullmatch(written):
+            self._refuse(key, tree, "a ratio: a whole number, a decimal or `a/b`")
         try:
-            exact = Fraction(self._replaced(key).replace(" ", ""))
+            exact = Fraction(written)
         except (ValueError, ZeroDivisionError):
             self._refuse(key, tree, "a ratio: a whole number, a decimal or `a/b`")
         return exact.numerator, exact.denominator

@@ -17,8 +17,8 @@ from pipelines.flows.live_sources import (
     read_retyped,
     read_start,
 )
-from pipelines.flows.model import LIVE_KINDS, RESERVED, FeedSpec, Placing, Source
-from pipelines.flows.type_names import NESTED, SPELLED, read_type
+from pipelines.flows.model import ALL_HISTORY, LIVE_KINDS, RESERVED, FeedSpec, Origin, Placing, Source
+from pipelines.flows.type_names import NESTED, SPELLED, meant, read_type
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -36,15 +36,28 @@ KEYS = (
     "rename",
     "buffers",
     "advance_time",
+    "from",
+    "history",
     "about",
 )
 LATER = ("clock", "retention", "parallel", "instances", "dispatch")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 FILE_KEYS = {
-    "parquet": ("parquet", "timezone", "landing"),
-    "csv": ("csv", "types", "delimiter", "nulls", "timezone", "landing"),
+    "parquet": ("parquet", "timezone", "missing", "retyped", "landing"),
+    "csv": ("csv", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "landing"),
     "json": ("json", "types", "timezone", "landing"),
-    "folder": ("folder", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "landing"),
+    "folder": (
+        "folder",
+        "format",
+        "types",
+        "delimiter",
+        "nulls",
+        "timezone",
+        "missing",
+        "retyped",
+        "max_bytes",
+        "landing",
+    ),
     "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "max_bytes"),
     "kafka": (
         "kafka",
@@ -58,6 +71,7 @@ FILE_KEYS = {
         "timezone",
         "missing",
         "retyped",
+        "max_bytes",
     ),
 }
 BUFFERS = (1, 3)
@@ -95,6 +109,7 @@ def read_source(section: Section, name: str) -> Source:
         event_id=section.optional("event_id"),
         rename=section.words("rename"),
         buffers=_buffers(section),
+        history=_history(section, feed),
         about=section.text("about", ""),
     )
     _check_names(section, source)
@@ -137,6 +152,25 @@ def _arrival(section: Section, feed: FeedSpec) -> str:
     return ""
 
 
+def _history(section: Section, feed: FeedSpec) -> int | None:
+    """Give how long before a run's first interval rows may have arrived to land in it; None where none does."""
+    key = next((key for key in ("from", "history") if section.has(key)), None)
+    if key is None:
+        return None
+    if feed.kind in LIVE_KINDS:
+        came = f"`{key}` beside a {feed.kind}, whose rows arrive when they land,"
+        raise section.wrong(key, came, "no such key: what is there at the first reading lands with it")
+    if section.has("from") and section.has("history"):
+        raise section.wrong("history", "`history` beside `from`", "one of them")
+    if key == "from":
+        section.choice("from", Origin)
+        return ALL_HISTORY
+    found = section.ticks("history")
+    if found <= 0:
+        raise section.wrong("history", f"`history: {section.text('history')}`", "a duration such as `30d`")
+    return found
+
+
 def _buffers(section: Section) -> int:
     wanted = section.count("buffers") if section.has("buffers") else 1
     if wanted not in BUFFERS:
@@ -169,7 +203,7 @@ def _feed(section: Section) -> FeedSpec:
         brokers=read_brokers(inside, kinds[0]),
         client=inside.text("client", ""),
         start=read_start(inside),
-        max_bytes=read_max_bytes(inside),
+        max_bytes=read_max_bytes(inside, kinds[0]),
         missing=read_missing(inside, kinds[0]),
         retyped=read_retyped(inside),
     )
@@ -209,7 +243,7 @@ def _types(feed: Section, kind: str) -> dict[str, str]:
 def _type_problem(came: str, spelled: str, text: set[str]) -> tuple[str, str, str | None] | None:
     read = read_type(spelled)
     if read is None:
-        return came, one_of(SPELLED), nearest(spelled, SPELLED)
+        return came, one_of(SPELLED), meant(spelled)
     if read.name in NESTED and "csv" in text:
         return f"{came} of CSV, which has no {read.name}s,", "a type without parts", None
     if read.name in NESTED and text and (read.holds("timestamp") or read.holds("date")):

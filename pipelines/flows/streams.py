@@ -21,7 +21,7 @@ ADVANCING = ("every", "delay", "late", "at_end", "late_end", "max_ahead", "max_o
 SETTINGS = {
     "heartbeat": ("interval", "slack", "acceleration", "max_ahead", "max_catch_up", "expire", "about"),
     "metronome": ("about",),
-    "merge": ("ports_by", "by", "flush_at_end", "max_held", "about"),
+    "merge": ("ports_by", "by", "flush_at_end", "max_held", "max_ahead", "ahead", "about"),
     "advance_time": ("import", *ADVANCING, "by", "about"),
     "filter": ("where", "about"),
     "project": ("columns", "about"),
@@ -30,11 +30,14 @@ SETTINGS = {
     "union": ("about",),
     "join": ("on", "about"),
     "window": ("size", "hop", "group", "measures", "max_windows", "about"),
+    "deduplicate": ("on", "within", "max_ahead", "max_kept", "about"),
 }
 MEETINGS = frozenset({"union", "join"})
 """Operators that several streams go into under CTIs."""
 RELATIONS = MEETINGS | {"window"}
 """Operators that let nothing leave before a CTI."""
+SETS_ASIDE = {"advance_time": "late", "merge": "ahead"}
+"""Operators that may set a stream aside, and the setting whose `divert` says so."""
 FORGETFUL = frozenset({"merge", "heartbeat"})
 """Operators whose carry does not say which CTI was the newest that passed."""
 LATER = (
@@ -65,8 +68,13 @@ class Draft:
     @property
     def diverts(self) -> bool:
         """Say whether the operator sets a stream aside."""
-        late = self.section.tree.entries.get("late")
-        return self.operator == "advance_time" and isinstance(late, Scalar) and self.section.text("late") == "divert"
+        setting = SETS_ASIDE.get(self.operator, "")
+        return isinstance(self.section.tree.entries.get(setting), Scalar) and self.section.text(setting) == "divert"
+
+    @property
+    def is_silent(self) -> bool:
+        """Say whether it is a merge that says nothing of rows too far ahead."""
+        return self.operator == "merge" and not any(map(self.section.has, ("max_ahead", "ahead")))
 
 
 def draft(section: Section, name: str) -> Draft:
@@ -311,6 +319,7 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
         "union": _union,
         "join": _join,
         "window": _window,
+        "deduplicate": _deduplicate,
     }[drafted.operator](drafted, flow)
     try:
         return new_policy(drafted.operator, settings)
@@ -334,6 +343,8 @@ def _merge(drafted: Draft, flow: Flow) -> dict[str, Any]:
     section, ends = drafted.section, enum_of("merge", "at_end")
     settings: dict[str, Any] = {"ports": len(_ports(drafted, flow))}
     settings["at_end"] = section.flag("flush_at_end", yes=ends["FLUSH"], no=ends["HOLD"])
+    settings["max_ahead"] = section.bound("max_ahead", DAY)
+    settings |= {"ahead": section.choice("ahead", enum_of("merge", "ahead"))} if section.has("ahead") else {}
     return settings | ({"max_held": section.count("max_held")} if section.has("max_held") else {})
 
 
@@ -446,6 +457,16 @@ def _window(drafted: Draft, flow: Flow) -> dict[str, Any]:
         "measures": _measures(section),
     }
     return settings | ({"max_windows": section.count("max_windows")} if section.has("max_windows") else {})
+
+
+def _deduplicate(drafted: Draft, _: Flow) -> dict[str, Any]:
+    section = drafted.section
+    settings: dict[str, Any] = {
+        "on": section.names("on") if section.has("on") else (),
+        "within": section.ticks("within"),
+        "max_ahead": section.bound("max_ahead", DAY),
+    }
+    return settings | ({"max_kept": section.count("max_kept")} if section.has("max_kept") else {})
 
 
 def _measures(section: Section) -> tuple[str, ...]:

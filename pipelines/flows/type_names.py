@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.flows.errors import nearest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -16,6 +18,19 @@ PLAIN = (
 NESTED = ("list", "struct")
 SPELLED = (*PLAIN, "decimal(10, 2)", "list<int64>", "struct<a: int64, b: string>")
 """What to offer to somebody who wrote something else."""
+ELSEWHERE = {
+    **dict.fromkeys(("double", "float", "real", "number"), "float64"),
+    **dict.fromkeys(("int", "integer", "long", "bigint"), "int64"),
+    **dict.fromkeys(("str", "text", "varchar", "char", "object"), "string"),
+    **dict.fromkeys(("datetime", "timestamptz", "datetime64", "instant"), "timestamp"),
+    **dict.fromkeys(("short", "smallint"), "int16"),
+    "boolean": "bool",
+    "bytes": "binary",
+    "tinyint": "int8",
+    "array": "list<int64>",
+    "numeric": "decimal(10, 2)",
+}
+"""What SQL, Spark, Python and pandas call a type, and what a flow file calls it."""
 MOST_DIGITS = 38
 
 _WORD = re.compile(r"\s*(\w+|[<>(),:])\s*")
@@ -48,9 +63,22 @@ def read_type(text: str) -> TypeName | None:
     try:
         words = _words(text)
         read = _type(words)
-    except ValueError:
+        more = next(words, None)
+    except (ValueError, RecursionError):
         return None
-    return read if next(words, None) is None else None
+    return read if more is None else None
+
+
+def meant(text: str) -> str | None:
+    """Give the type that somebody means who spells it as another system does.
+
+    >>> meant("Double")
+    'float64'
+    >>> meant("float46")
+    'float64'
+    """
+    name = re.split(r"\W", text.strip().lower(), maxsplit=1)[0]
+    return ELSEWHERE.get(name) or nearest(text, SPELLED)
 
 
 def _words(text: str) -> Iterator[str]:

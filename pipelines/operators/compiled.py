@@ -8,13 +8,13 @@ plain Python; `NUMBA_BOUNDSCHECK=1` makes an index out of range an error.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 from numba import types
+
+from pipelines.operators.code_folder import code_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +29,8 @@ def _sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _cache_folder() -> Path:
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"pulseline-numba-{os.getuid()}"
-    return base if base.name == _sources_digest() else base / _sources_digest()
-
-
-vars(numba.config)["CACHE_DIR"] = str(_cache_folder())
+if not vars(numba.config)["DISABLE_JIT"]:
+    vars(numba.config)["CACHE_DIR"] = str(code_folder(_sources_digest()))
 
 
 def compiled(function: Function) -> Function:

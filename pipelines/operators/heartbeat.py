@@ -35,6 +35,7 @@ from pipelines.operators.scan import (
     Per,
     drain,
     grown,
+    nothing,
     place_main,
     sighted,
     taken_up,
@@ -64,6 +65,8 @@ STATE = np.dtype(
 """`due` is the next multiple to announce, INFINITY when there is none; `sent` the last one announced, INFINITY once the
 stream has ended; `seen` the last arrival of data."""
 INSTANTS = frozenset({"newest", "anchor_arrival", "anchor_time", "due", "sent", "seen", "last_arrival"})
+REFUSED = np.dtype([("refused_arrival", "i8"), ("refused_time", "i8")])
+"""The row that `max_catch_up` refused last; null where none was since a row counted."""
 
 DATA, START, END, TIMER = int(Kind.DATA), int(Kind.START), int(Kind.END), int(Kind.TIMER)
 READING, FINAL = int(Kind.READING), int(Kind.FINAL)
@@ -193,24 +196,40 @@ def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no
 
 
 @compiled
+def _too_many(p: Numbers, since, stamp, due, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Say whether `time` would announce more than is believed, `stamp` having come at `since`, without the overdue."""
+    waited = arrival - since
+    whole = waited // p.denominator
+    rest = waited - whole * p.denominator
+    if whole > FAR // p.numerator:
+        return False
+    passed = stamp - p.slack + whole * p.numerator + (rest * p.numerator) // p.denominator
+    first = due
+    if passed >= first:
+        first += ((passed - first) // p.interval + 1) * p.interval
+    return time >= first and (time - first) // p.interval + 1 > p.max_catch_up
+
+
+@compiled
 def _doubt(p: Numbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say why a timestamp must not count (rule 9), or NONE."""
     if time - arrival > p.max_ahead:
         return AHEAD
     if s["newest"] == NULL or s["retired"] or s["due"] == INFINITY or time < s["due"]:
         return NONE
-    waited = arrival - s["anchor_arrival"]
-    whole = waited // p.denominator
-    rest = waited - whole * p.denominator
-    if whole > FAR // p.numerator:
-        return NONE
-    passed = s["anchor_time"] - p.slack + whole * p.numerator + (rest * p.numerator) // p.denominator
-    first = s["due"]
-    if passed >= first:
-        first += ((passed - first) // p.interval + 1) * p.interval
-    if time >= first and (time - first) // p.interval + 1 > p.max_catch_up:
-        return CATCH_UP
-    return NONE
+    return CATCH_UP if _too_many(p, s["anchor_arrival"], s["anchor_time"], s["due"], arrival, time) else NONE
+
+
+@compiled
+def _agrees(p: Numbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Say whether a row that `max_catch_up` refuses is near the one that it refused before."""
+    if r["refused_arrival"] == NULL:
+        return False
+    earlier, later = r["refused_time"], time
+    since = r["refused_arrival"]
+    if later < earlier:
+        earlier, later, since = time, r["refused_time"], arrival
+    return not _too_many(p, since, earlier, (earlier // p.interval + 1) * p.interval, arrival, later)
 
 
 @compiled
@@ -225,7 +244,7 @@ def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-de
 
 
 @compiled
-def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run the heartbeat from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -249,12 +268,20 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, out):  # type: ignore[n
         if (kind == DATA or kind == START) and time != NULL:  # noqa: SIM102 - what counts, then whether it is in order
             if s["retired"] or s["newest"] == NULL or time >= s["newest"]:
                 reason = _doubt(p, s, arrival, time)
+                if reason == CATCH_UP and _agrees(p, refused[k], arrival, time):
+                    s["newest"] = NULL
+                    reason = NONE
+                if reason == CATCH_UP:
+                    refused[k]["refused_arrival"] = arrival
+                    refused[k]["refused_time"] = time
                 if reason == NONE:
                     while not s["retired"] and s["newest"] != NULL and s["due"] <= time and n < len(out):
                         n = _announce(p, state, k, arrival, arrival, out, n)
                     if n == len(out):
                         return i, n
                     _accept(p, s, arrival, time)
+                    refused[k]["refused_arrival"] = NULL
+                    refused[k]["refused_time"] = NULL
         if kind == DATA or kind == START or kind == END:
             s["seen"] = arrival
         place = place_main(state, k, arrival)
@@ -302,23 +329,30 @@ class Heartbeat:
     """Add timers to each key of a stream, under the policy's contract of when each one leaves.
 
     Safe on any division of the input into blocks: the state holds all that the rules look back on. Where the landing
-    was blind, deadlines wait for the end of the span. The edge: under `expire` any row of data shows that its key is
-    alive, counted or not.
+    was blind, deadlines wait for the end of the span. The edges: under `expire` any row of data shows that its key is
+    alive, counted or not. Of two rows that `max_catch_up` refuses, none that counts between them, the second is
+    believed if each is near the other: the key begins anew with it, as one that was never heard, so a first time far
+    in the past, or a clock that was set right, hides its honest rows no longer than one row.
 
     Laws: data order and content unchanged; timers strictly increase and are multiples; no timer is followed by an
     in-order row with a smaller timestamp unless the slack ran out; removing null and out-of-order rows changes no
-    timer; cuts do not matter; readings do not matter.
+    timer; two successive rows that max_catch_up refuses never agree within it; cuts do not matter; readings do not
+    matter.
 
     Args:
         policy: the settings.
-        carry: part "state", one record a key; empty at the beginning of a run.
+        carry: part "state", one record a key, and part "refused", one for each key that has something in doubt; empty
+            at the beginning of a run.
         blind: spans in which nobody listened.
         capacity: rows of the output buffer.
     """
 
     name = "heartbeat"
     version = 1
-    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    parts = (
+        Part("state", Per.KEY, STATE, INSTANTS),
+        Part("refused", Per.SOME_KEY, REFUSED, frozenset(REFUSED.names or ())),
+    )
     held = NOTHING_HELD
 
     def __init__(
@@ -330,7 +364,10 @@ class Heartbeat:
     ) -> None:
         """Take up the carry."""
         p = policy
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = {
+            "state": taken_up(carry, "state", fresh()),
+            "refused": taken_up(carry, "refused", nothing(REFUSED, 1)),
+        }
         self._blind = blind
         self._capacity = capacity
         self._numbers = Numbers(
@@ -345,6 +382,7 @@ class Heartbeat:
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a heartbeat knows no event ids
         """Make room for `keys` keys."""
         self.records["state"] = grown(self.records["state"], keys, fresh())
+        self.records["refused"] = grown(self.records["refused"], keys, nothing(REFUSED, 1))
 
     def listen(self, blind: Blind) -> None:
         """From now on know these spans in which nobody listened."""
@@ -362,5 +400,7 @@ class Heartbeat:
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order of arrival and place; give what leaves, each key in its order."""
-        state, out = self.records["state"], out_buffer(self._capacity)
-        return drain(lambda i: scan(self._numbers, self._blind, rows, i, state, out), held, len(rows.kind), out)
+        state, refused, out = self.records["state"], self.records["refused"], out_buffer(self._capacity)
+        return drain(
+            lambda i: scan(self._numbers, self._blind, rows, i, state, refused, out), held, len(rows.kind), out
+        )

@@ -35,6 +35,7 @@ from pipelines.operators.scan import (
     Timeless,
     drain,
     grown,
+    next_place,
     place_main,
     taken_up,
 )
@@ -48,10 +49,13 @@ PORT = np.dtype([("left", "i8"), ("highest", "i8"), ("head", "i8"), ("tail", "i8
 fields are rebuilt from the held rows."""
 CARRIED_PORT = np.dtype([("left", "i8")])
 INSTANTS = frozenset({"last_arrival", "left"})
+ASIDE = "aside"
+"""The part of the carry that numbers what is set aside; a merge that sets nothing aside has none."""
 
-END, READING, FINAL = int(Kind.END), int(Kind.READING), int(Kind.FINAL)
-MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
-NONE, UNKNOWN_PORT = int(Reason.NONE), int(Reason.UNKNOWN_PORT)
+END, TIMER, CTI = int(Kind.END), int(Kind.TIMER), int(Kind.CTI)
+READING, FINAL = int(Kind.READING), int(Kind.FINAL)
+MAIN, SIDE, DROPPED = int(Fate.MAIN), int(Fate.SIDE), int(Fate.DROPPED)
+NONE, UNKNOWN_PORT, MAX_AHEAD = int(Reason.NONE), int(Reason.UNKNOWN_PORT), int(Reason.MAX_AHEAD)
 NOBODY = -1
 
 
@@ -62,6 +66,15 @@ class AtEnd(IntEnum):
     """They stay held (the vendor's way)."""
     FLUSH = 1
     """They leave in order."""
+
+
+class Ahead(IntEnum):
+    """What becomes of a row of data that is past its arrival by more than `max_ahead`."""
+
+    DROP = 0
+    """It stands in the ledger alone."""
+    DIVERT = 1
+    """It leaves unchanged in the side stream."""
 
 
 class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
@@ -87,13 +100,16 @@ class MergePolicy:
     """What a person chose for one merge.
 
     Raises:
-        PolicyError: fewer than one port, or a bound below one.
+        PolicyError: fewer than one port, a bound below one, or a negative one of time.
     """
 
     ports: int
     at_end: AtEnd = AtEnd.HOLD
     max_held: int | None = None
     """How many rows of one group may wait; each group is a merge of its own, however the groups are bucketed."""
+    max_ahead: int | None = None
+    """How far past its arrival a row of data may be, in ticks; None: however far. Timers are never judged."""
+    ahead: Ahead = Ahead.DROP
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -101,16 +117,40 @@ class MergePolicy:
             raise PolicyError("ports", "at least one", self.ports)
         if self.max_held is not None and self.max_held < 1:
             raise PolicyError("max_held", "at least 1", self.max_held)
+        if self.max_ahead is not None and self.max_ahead < 0:
+            raise PolicyError("max_ahead", "zero or more", self.max_ahead)
+        if self.max_ahead is None and self.ahead is Ahead.DIVERT:
+            raise PolicyError("ahead", "drop where max_ahead is off, for nothing is too far ahead then", "divert")
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Name the parts of the carry that a merge of this policy does not have."""
+        return () if self.ahead is Ahead.DIVERT else (ASIDE,)
 
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
         return ("a merge of one port orders nothing",) if self.ports == 1 else ()
 
 
+class Terms(NamedTuple):
+    """The settings as the scan reads them."""
+
+    width: int
+    flush: int
+    limit: int
+    max_ahead: int
+    fate: int
+    """Of a row that is too far ahead."""
+    since: int
+    """The reading from which the block goes on; held rows that are set aside leave then."""
+
+
 class Desk(NamedTuple):
     """Working state of one block: numbering per group, queues per group and port, links and values per row."""
 
     state: Records
+    aside: Records
+    """Numbering of what is set aside, per group; none where nothing is."""
     ports: Records
     waiting: Longs
     """Rows of each group that wait."""
@@ -121,10 +161,32 @@ class Desk(NamedTuple):
 
 
 @compiled
+def _value(rows: Rows, i):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    return rows.event_end[i] if rows.kind[i] == END else rows.event_time[i]
+
+
+@compiled
+def _is_ahead(terms: Terms, rows: Rows, i):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Say whether a row of data is past its arrival by more than is believed."""
+    if rows.kind[i] == TIMER or rows.kind[i] == CTI:
+        return False
+    value = _value(rows, i)
+    return value > rows.arrival[i] and value - rows.arrival[i] > terms.max_ahead
+
+
+@compiled
+def _refuse(terms: Terms, rows: Rows, i, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Let a row that is too far ahead leave, into the ledger or to the side; it moves no port."""
+    arrival, place = max(rows.arrival[i], terms.since), rows.place[i]
+    if terms.fate == SIDE:
+        place = next_place(desk.aside[rows.key[i]], arrival)
+    return _write(rows, i, rows.key[i], terms.fate, MAX_AHEAD, arrival, place, out, n)
+
+
+@compiled
 def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     port = desk.ports[rows.key[i] * width + rows.port[i]]
-    value = rows.event_end[i] if rows.kind[i] == END else rows.event_time[i]
-    value = max(value, port["highest"])
+    value = max(_value(rows, i), port["highest"])
     port["highest"] = value
     desk.value[i] = value
     desk.following[i] = NOBODY
@@ -193,13 +255,17 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 
 @compiled
-def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Run the merge from row `i` on until rows or buffer end, or too many of a group wait; give (next row, written)."""
-    n = 0
+def scan(terms: Terms, rows: Rows, held, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Run the merge from row `i` on until rows or buffer end, or too many of a group wait; give (next row, written).
+
+    The first `held` rows are those of the carry: they go back into their queues, and let nothing leave, for a port of
+    their group is silent. One that is too far ahead was taken in under another bound, and goes now.
+    """
+    width, n = terms.width, 0
     while True:
         if desk.cursor[0] != NOBODY:
             n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], desk, out, n)
-            if n == len(out) or desk.waiting[desk.cursor[0]] > limit:
+            if n == len(out) or desk.waiting[desk.cursor[0]] > terms.limit:
                 return i, n
             desk.cursor[0] = NOBODY
         if i == len(rows.kind):
@@ -208,7 +274,7 @@ def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[n
             i += 1
         elif rows.kind[i] == FINAL:
             for group in range(len(desk.state)):
-                if flush:
+                if terms.flush:
                     n = _release(width, rows, group, 0, rows.arrival[i], desk, out, n)
             if n == len(out):
                 return i, n
@@ -218,18 +284,17 @@ def scan(width, flush, limit, rows: Rows, i, desk: Desk, out):  # type: ignore[n
                 return i, n
             n = _write(rows, i, rows.key[i], DROPPED, UNKNOWN_PORT, rows.arrival[i], rows.place[i], out, n)
             i += 1
+        elif _is_ahead(terms, rows, i):
+            if n == len(out):
+                return i, n
+            n = _refuse(terms, rows, i, desk, out, n)
+            i += 1
         else:
             _enqueue(width, rows, i, desk)
-            desk.cursor[0] = rows.key[i]
-            desk.cursor[1] = rows.arrival[i]
+            if i >= held:
+                desk.cursor[0] = rows.key[i]
+                desk.cursor[1] = rows.arrival[i]
             i += 1
-
-
-@compiled
-def relink(width, rows: Rows, held, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Put the carry's held rows, the first `held` of the block, back into their queues."""
-    for i in range(held):
-        _enqueue(width, rows, i, desk)
 
 
 @compiled
@@ -262,21 +327,30 @@ class Merge(Timeless):
     """Let the smallest head leave once every port holds something, among equals the one that waited longest.
 
     A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
-    Where a port is silent everything waits: put a heartbeat before it.
+    Where a port is silent everything waits: put a heartbeat before it. A row of data that is past its arrival by more
+    than `max_ahead` goes into the ledger, or to the side, and moves nothing.
 
-    Laws: rows in = rows out + rows held + ledger; each port keeps its order; rows leave in the order of the values they
-    are compared by; cuts do not matter.
+    Laws: rows in = rows out + rows set aside + rows held + ledger; without the rows that are too far ahead all others
+    leave as they do; each port keeps its order; rows leave in the order of the values they are compared by; cuts do
+    not matter.
 
     Args:
         policy: the settings.
-        carry: part "state", the numbering of each group, and part "ports", one record a group and port (group-major).
+        carry: part "state", the numbering of each group, part "ports", one record a group and port (group-major), and,
+            where rows are set aside, part "aside", the numbering of those.
         blind: not looked at; a merge judges no silence.
         capacity: rows of the output buffer.
     """
 
     name = "merge"
     version = 1
-    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("ports", Per.PORT, CARRIED_PORT, INSTANTS))
+    parts: tuple[Part, ...] = (
+        Part("state", Per.KEY, STATE, INSTANTS),
+        Part("ports", Per.PORT, CARRIED_PORT, INSTANTS),
+        Part(ASIDE, Per.KEY, STATE, INSTANTS),
+    )
+    since = NULL
+    """The reading from which the carry goes on, in ticks."""
 
     def __init__(
         self,
@@ -287,16 +361,16 @@ class Merge(Timeless):
     ) -> None:
         """Take up the carry."""
         self.policy = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh_state()),
-            "ports": taken_up(carry, "ports", fresh_port()[["left"]]),
-        }
+        self.parts = tuple(part for part in Merge.parts if part.name not in policy.without)
+        fresh = {"state": fresh_state(), "ports": fresh_port()[["left"]], ASIDE: fresh_state()}
+        self.records = {part.name: taken_up(carry, part.name, fresh[part.name]) for part in self.parts}
         self._limit = INFINITY if policy.max_held is None else policy.max_held
         self._capacity = capacity
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
         """Make room for `keys` groups."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
+        for name in {"state", ASIDE} & self.records.keys():
+            self.records[name] = grown(self.records[name], keys, fresh_state())
         ports = np.zeros(1, dtype=CARRIED_PORT)
         ports["left"] = NULL
         self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
@@ -308,24 +382,34 @@ class Merge(Timeless):
             MergeFull: after some row more of its group wait than `max_held` allows, however rows are cut or bucketed.
         """
         desk = self._desk(len(rows.kind))
-        relink(self.policy.ports, rows, held, desk)
-        out = out_buffer(self._capacity)
-        yield from drain(lambda i: self._step(rows, i, desk, out), held, len(rows.kind), out)
+        out, terms = out_buffer(self._capacity), self._terms()
+        yield from drain(lambda i: self._step(terms, rows, held, i, desk, out), 0, len(rows.kind), out)
         self.records["ports"]["left"] = desk.ports["left"]
         self.held = _still_held(rows, desk)
 
-    def _step(self, rows: Rows, i: int, desk: Desk, out: Records) -> tuple[int, int]:
-        limit = self._limit
-        i, written = scan(self.policy.ports, int(self.policy.at_end), limit, rows, i, desk, out)
+    def _step(self, terms: Terms, rows: Rows, held: int, i: int, desk: Desk, out: Records) -> tuple[int, int]:
+        i, written = scan(terms, rows, held, i, desk, out)
         if desk.cursor[0] != NOBODY and written < len(out):
-            raise MergeFull(int(desk.waiting[desk.cursor[0]]), limit)
+            raise MergeFull(int(desk.waiting[desk.cursor[0]]), terms.limit)
         return i, written
+
+    def _terms(self) -> Terms:
+        policy = self.policy
+        return Terms(
+            width=policy.ports,
+            flush=int(policy.at_end),
+            limit=self._limit,
+            max_ahead=INFINITY if policy.max_ahead is None else policy.max_ahead,
+            fate=SIDE if policy.ahead is Ahead.DIVERT else DROPPED,
+            since=self.since,
+        )
 
     def _desk(self, rows: int) -> Desk:
         ports = np.repeat(fresh_port(), len(self.records["ports"]))
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
         return Desk(
             self.records["state"],
+            self.records.get(ASIDE, fresh_state()[:0]),
             ports,
             np.zeros(len(self.records["state"]), dtype=np.int64),
             np.arange(rows, dtype=np.int64),

@@ -9,6 +9,7 @@ import numpy as np
 
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late
 from pipelines.operators.alter_duration import AlterDuration
+from pipelines.operators.deduplicate import Deduplicate, DeduplicatePolicy
 from pipelines.operators.filter import Filter, FilterPolicy
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
 from pipelines.operators.join import Join, JoinPolicy
@@ -25,15 +26,23 @@ from pipelines.operators.witness import bounds, breaks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipelines.operators.scan import Part
+
 OPERATORS: Mapping[str, type[Any]] = MappingProxyType(
     {
         operator.name: operator
         for operator in (
             *(Heartbeat, Metronome, Merge, AdvanceTime),
-            *(Filter, Project, ShiftTime, AlterDuration, Union, Join, Window),
+            *(Filter, Project, ShiftTime, AlterDuration, Union, Join, Window, Deduplicate),
         )
     }
 )
+
+
+def parts_of(operator: str, policy: object) -> tuple[Part, ...]:
+    """Give the parts of the carry that an operator has under a policy."""
+    without = getattr(policy, "without", ())
+    return tuple(part for part in OPERATORS[operator].parts if part.name not in without)
 
 
 def warm_up() -> None:
@@ -51,6 +60,7 @@ def warm_up() -> None:
         Union(UnionPolicy(shapes=(Shape.POINT, Shape.POINT))),
         Join(JoinPolicy(shapes=(Shape.POINT, Shape.POINT))),
         Window(WindowPolicy(shape=Shape.POINT, size=1, hop=1, measures=("events=count",))),
+        Deduplicate(DeduplicatePolicy(within=1)),
     )
     for operator in shortest:
         operator.grow(1, 1)

@@ -77,7 +77,7 @@ class Reason(IntEnum):
     ID_REUSED = 7
     """A start edge whose id is open already."""
     MAX_AHEAD = 8
-    """The timestamp runs further ahead of the row's arrival than `max_ahead` allows, and does not count."""
+    """The timestamp runs further ahead of the row's arrival than `max_ahead` allows, and counts for nothing."""
     MAX_CATCH_UP = 9
     """The timestamp would announce more timers at once than `max_catch_up` allows, and does not count."""
     UNKNOWN_PORT = 10
@@ -100,6 +100,8 @@ class Reason(IntEnum):
     """The event's new times would lie outside the years 1 to 9999."""
     DURATION_SET = 19
     """The end edge of an event whose duration was set when it started."""
+    DUPLICATE = 20
+    """The row is the same as one that stands, and comes within the span."""
 
 
 OUT = np.dtype(
@@ -123,7 +125,7 @@ OUT = np.dtype(
 """One row that a scan gives. `src` is the row of the input block (held rows first) that the payload comes from, -1 for
 timers and generated CTIs; `event_time` and `event_end` are the times with which the row leaves (the input's own where
 it does not leave); `due_at` is of a timer when it was due, of a join's result its right row, of a window's row its
-accumulator, else NULL; `cti*` name the CTI that governed a violation."""
+accumulator, of a duplicate the remembered row, else NULL; `cti*` name the CTI that governed a violation."""
 
 
 class Rows(NamedTuple):

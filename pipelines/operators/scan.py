@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from pipelines.operators.compiled import compiled
-from pipelines.operators.rows import INFINITY
+from pipelines.operators.rows import INFINITY, NULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +43,8 @@ class Per(Enum):
     """One key and one of the declared ports."""
     EVENT = "event"
     """One key and one event id of edges; records of zeros are not kept."""
+    SOME_KEY = "some key"
+    """One key of those that have something to remember; records of nulls are not kept."""
 
 
 NOTHING_HELD = np.zeros(0, dtype=np.int64)
@@ -57,6 +59,14 @@ class Part(NamedTuple):
     record: np.dtype[np.void]
     instants: frozenset[str]
     """Fields that hold an instant in ticks; the others hold plain numbers."""
+
+
+def nothing(record: np.dtype[np.void], count: int) -> Records:
+    """Give `count` records of which every field is null: what is not kept of a part that stands for some keys."""
+    records = np.zeros(count, dtype=record)
+    for name in record.names or ():
+        records[name] = NULL
+    return records
 
 
 class Operator(Protocol):

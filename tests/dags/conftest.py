@@ -22,19 +22,21 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from dags.local.database import start_database, stop_database
+from dags.local.database import postmaster, start_database, stop_database
 from dags.local.doorway import Doorway
-from dags.local.place import Place, members
+from dags.local.place import Place
+from dags.local.processes import members
+from dags.local.servant import lodging
 from dags.local.settings import write_settings
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.readers import log_state
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.parity import table_hashes
+from pipelines.jobs.proofs.parity import table_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipelines.engine.content import ContentHash
+    from pipelines.engine.columnar.content import ContentHash
 
 CHECKOUT = Path(__file__).parents[2]
 SETTINGS = "home: elsewhere\nengine: core\nmaster: local[2]\n"
@@ -208,20 +210,29 @@ def _path(dag: str, run: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def ground() -> Iterator[Ground]:
-    """Give a folder with two flows; not in pytest's own, whose rights PostgreSQL's user needs and pytest takes away."""
-    with tempfile.TemporaryDirectory(prefix="pulseline-") as name:
-        flows = Path(name) / "config" / "flows"
-        flows.mkdir(parents=True)
-        (flows.parent / "local.yaml").write_text(SETTINGS)
-        (flows / "trips.yaml").write_text(TRIPS)
-        write_trips(flows / "trips.csv")
-        shutil.copy(CHECKOUT / "config" / "flows" / "flights.yaml", flows)
-        yield Ground(Path(name))
+def databases() -> Iterator[Path]:
+    """Give the folder of root's databases: not in pytest's own, which the account that serves them cannot enter."""
+    with tempfile.TemporaryDirectory(prefix="pulseline-") as name, pytest.MonkeyPatch.context() as patch:
+        Path(name).chmod(0o755)
+        patch.setenv("PULSELINE_DATABASES", name)
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")
-def database(ground: Ground) -> Iterator[Ground]:
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    """Give a folder with two flows."""
+    folder = tmp_path_factory.mktemp("ground")
+    flows = folder / "config" / "flows"
+    flows.mkdir(parents=True)
+    (flows.parent / "local.yaml").write_text(SETTINGS)
+    (flows / "trips.yaml").write_text(TRIPS)
+    write_trips(flows / "trips.csv")
+    shutil.copy(CHECKOUT / "config" / "flows" / "flights.yaml", flows)
+    return Ground(folder)
+
+
+@pytest.fixture(scope="session")
+def database(ground: Ground, databases: Path) -> Iterator[Ground]:  # noqa: ARG001 - where root's server lies
     """Prepare Airflow's database, which runs until the tests are over."""
     place = ground.place
     write_settings(place, 8080, start_database(place.database))
@@ -246,4 +257,4 @@ def stack(database: Ground) -> Iterator[Stack]:
         down = database.call("dags.local", "down")
         left = command_lines(session)
         assert (down.returncode, left) == (0, []), down.stdout + down.stderr
-        assert not (database.place.database / "postmaster.pid").exists()
+        assert postmaster(lodging(database.place.database).data) is None

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.core import CoreEngine
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from tests.dags.conftest import CHECKOUT, PATIENCE, TRIPS
 
 if TYPE_CHECKING:

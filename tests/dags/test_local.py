@@ -7,16 +7,22 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from dags.local import __main__ as local
 from dags.local.place import Keeper, Place
+from dags.local.processes import Known, members
 from dags.local.settings import write_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -32,7 +38,7 @@ def read(place: Place) -> configparser.ConfigParser:
 
 
 def this_process(port: int = 8080) -> Keeper:
-    return Keeper(pid=os.getpid(), born=psutil.Process().create_time(), port=port)
+    return Keeper(**asdict(Known.read(os.getpid())), port=port)
 
 
 def test_settings_are_kept_secrets_and_all(place: Place) -> None:
@@ -74,6 +80,9 @@ def test_a_keeper_is_known_by_its_start_too(place: Place) -> None:
     assert place.kept() == here
     assert here.alive
     assert not Keeper(pid=here.pid, born=here.born - 60, port=8080).alive
+    assert not replace(here, start=here.start + 1).alive
+    assert not replace(here, boot="another").alive
+    assert replace(here, born=here.born - 60).alive is bool(here.start), "the clock may have been set since"
     place.forget()
     assert place.kept() is None
 
@@ -110,3 +119,84 @@ def test_up_beside_a_running_one_only_says_where_it_is(place: Place, capsys: pyt
     assert told.startswith("Airflow is up already.")
     assert "http://127.0.0.1:8181" in told
     assert json.loads(place.passwords.read_text())["admin"] in told
+
+
+SESSION = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); print(flush=True); input()"
+
+
+@contextmanager
+def session() -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process and its child in a session of their own."""
+    command = [sys.executable, "-c", SESSION]
+    leader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    assert leader.stdout is not None
+    leader.stdout.readline()
+    try:
+        yield leader
+    finally:
+        for process in members(leader.pid):
+            process.kill()
+        leader.communicate()
+
+
+def lives(number: int, count: int) -> bool:
+    """Say whether a session has so many living processes, as soon as what was killed has ended."""
+    until = time.monotonic() + 10
+    while len(members(number)) != count and time.monotonic() < until:
+        time.sleep(0.05)
+    return len(members(number)) == count
+
+
+def earlier(pid: int, how: str) -> Known:
+    """Give a process that had this number before."""
+    found = Known.read(pid)
+    if how == "boot":
+        return replace(found, boot="before")
+    return replace(found, start=1) if how == "start" else Known(pid=pid, born=found.born - 60)
+
+
+@pytest.mark.parametrize("command", [local.down, local.clear])
+@pytest.mark.parametrize("stale", ["start", "boot", "born"])
+def test_a_stale_file_kills_nobody(
+    place: Place, capsys: pytest.CaptureFixture[str], command: object, stale: str
+) -> None:
+    place.folder.mkdir()
+    with session() as leader:
+        keeper = Keeper(**asdict(earlier(leader.pid, stale)), port=8080)
+        place.keep(keeper)
+        place.see([earlier(process.pid, stale) for process in members(leader.pid)])
+        local.down(place) if command is local.down else local.clear(place, keeper)
+        assert len(members(leader.pid)) == 2
+    assert f"Session {leader.pid} is somebody else's by now; its 2 processes are let alone." in capsys.readouterr().out
+
+
+def test_what_a_killed_keeper_left_is_ended_seen_or_not(place: Place) -> None:
+    place.folder.mkdir()
+    with session() as leader:
+        [child] = [process for process in members(leader.pid) if process.pid != leader.pid]
+        place.keep(Keeper(**asdict(Known.read(leader.pid)), port=8080))
+        place.see([Known.read(child.pid)])
+        leader.kill()
+        leader.wait()
+        assert [process.pid for process in members(leader.pid)] == [child.pid]
+        local.down(place)
+        assert lives(leader.pid, 0)
+    assert (place.kept(), place.seen()) == (None, [])
+
+
+def test_a_session_whose_keeper_nobody_saw_is_let_alone(place: Place) -> None:
+    place.folder.mkdir()
+    with session() as leader:
+        place.keep(Keeper(**asdict(Known.read(leader.pid)), port=8080))
+        leader.kill()
+        leader.wait()
+        local.down(place)
+        assert lives(leader.pid, 1)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"pid": 1}'])
+def test_a_file_that_is_none_is_nobodys(place: Place, text: str) -> None:
+    place.folder.mkdir()
+    (place.folder / "up.json").write_text(text)
+    (place.folder / "seen.json").write_text(text)
+    assert (place.kept(), place.seen()) == (None, [])

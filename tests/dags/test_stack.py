@@ -16,8 +16,8 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from pipelines.engine.history import State
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.readers import log_state
 from tests.dags.conftest import until
 
 if TYPE_CHECKING:

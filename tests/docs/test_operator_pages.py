@@ -22,16 +22,17 @@ from docs.diagrams.drawn import drawn
 from docs.diagrams.pages import COMMAND, MADE, pages, remade
 from docs.diagrams.running import run
 from docs.diagrams.shapes import CHARACTER
-from pipelines.engine.columns import LEDGER_SCHEMA
-from pipelines.engine.payload import PayloadError, output_payload
-from pipelines.engine.stamping import OPERATOR
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA
+from pipelines.engine.landing.stamp import OPERATOR
+from pipelines.engine.tasks.payload import PayloadError, output_payload
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError
 from pipelines.flows.policies import CLASSES
 from pipelines.flows.reading import read_flow
 from pipelines.flows.streams import ADVANCING, MAX_OPEN, SETTINGS
-from pipelines.jobs.accounts import ACTIONS, REASONS
+from pipelines.jobs.words.ledger import ACTIONS, REASONS
 from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
+from pipelines.operators.deduplicate import DeduplicatePolicy, KeptFull
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergeFull, MergePolicy
 from pipelines.operators.rows import Reason, Shape
@@ -47,7 +48,7 @@ ROOT = Path(__file__).parents[2]
 DRAW = "run: .venv/bin/python -m docs.diagrams"
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWN = [case for case in cases() if case.draws]
-NAMES = ("heartbeat", "merge", "metronome", "advance_time")
+NAMES = ("heartbeat", "merge", "metronome", "advance_time", "deduplicate")
 """Pages of one operator, called as it is called in a flow."""
 THROUGH = ("filter", "project", "shift_time", "alter_duration", "union", "join", "window")
 """Operators that share a page."""
@@ -206,6 +207,9 @@ def test_the_pages_say_what_is_meant_where_an_option_is_not_given() -> None:
     assert beating["max_ahead"] == f"`{spell(HeartbeatPolicy(interval=1).max_ahead or 0)}`"
     assert beating["max_catch_up"] == f"`{heartbeat['max_catch_up']}`"
     assert (beating["expire"], heartbeat["expire"]) == ("`off`", None)
+    once, meant = dict(ROW.findall(section("deduplicate", "Options"))), DeduplicatePolicy(within=1)
+    assert (once["max_ahead"], once["max_kept"]) == (f"`{spell(meant.max_ahead or 0)}`", f"`{meant.max_kept}`")
+    assert (once["on"], meant.on, once["within"]) == ("all columns", (), "required")
     assert (merging["max_held"], MergePolicy(ports=1).max_held) == ("no bound", None)
     assert (merging["flush_at_end"], int(MergePolicy(ports=1).at_end)) == ("`false`", 0)
 
@@ -243,7 +247,7 @@ def test_the_ways_to_write_a_duration_that_the_pages_name_are_read(written: str,
 def test_the_reasons_that_a_page_names_are_those_of_the_ledger(name: str) -> None:
     known = {reason.name.lower() for reason in Reason} | LANDING
     assert set(REASONS) >= LANDING
-    landing = (ROOT / "pipelines" / "engine" / "stamping.py").read_text(encoding="utf-8")
+    landing = (ROOT / "pipelines" / "engine" / "landing" / "stamp.py").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`(?:\)|, `(?:noted|dropped)`)", section(name, "Bad input")))
 
     assert named <= known
@@ -253,6 +257,11 @@ def test_the_reasons_that_a_page_names_are_those_of_the_ledger(name: str) -> Non
 
 def test_the_page_of_the_merge_says_what_a_full_one_says() -> None:
     assert str(MergeFull(4, 3, "ordered")).partition(" (")[0] in told("merge")
+
+
+def test_the_page_of_deduplicate_says_what_one_that_remembers_too_much_says() -> None:
+    said = str(KeptFull(1_000_000, "once")).partition(":")[0].replace("`once`", "once")
+    assert said in told("deduplicate")
 
 
 def rows_of(text: str, heading: str) -> list[list[str]]:

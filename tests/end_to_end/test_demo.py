@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine.readers import log_state, read_ledger, read_stream
+from pipelines.engine.commits.readers import log_state, read_ledger, read_stream
 from pipelines.flows.grid import intervals
-from pipelines.jobs import demo
-from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.parity import table_hashes
-from pipelines.jobs.settings import CHECKOUT, load_flow, read_settings
+from pipelines.jobs.commands import demo
+from pipelines.jobs.environment.settings import CHECKOUT, load_flow, read_settings
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_demo(home: Path, lent: LentSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "MINUTE", 8)
+    mine = home / "flights" / "live" / "mine"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("a user's")
     said: list[str] = []
     assert demo.run_demo(said.append) == 0
     text = "\n".join(said)
@@ -42,6 +45,9 @@ def test_the_demo(home: Path, lent: LentSpark, monkeypatch: pytest.MonkeyPatch) 
     assert len(re.findall(r"^\S+ +[\d,]+  [0-9a-f]{32}  (\d+) of \1 equal$", text, re.MULTILINE)) == TABLES
     assert "DIFFERENT" not in text
     assert_page(home / "reports" / "flights" / "main" / "index.html", text)
+    assert mine.read_text() == "a user's"
+    runs = {each.name for each in (home / "flights").iterdir()}
+    assert runs == {"main", "live", "demo-live", *(f"parity-way-{number}" for number in range(7))}
     assert_again(home / "flights" / "main", lent)
 
 

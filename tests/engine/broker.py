@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from pipelines.engine.kafka_errors import TopicMissingError
-from pipelines.engine.kafka_topic import AwayError, Topic
+from pipelines.engine.sources.kafka.errors import TopicMissingError
+from pipelines.engine.sources.kafka.topic import AwayError, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

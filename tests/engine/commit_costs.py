@@ -1,6 +1,6 @@
 """What a commit costs when its tables are young and when they are old: prints, and judges nothing.
 
-commit_costs.py FOLDER [COMMITS]   # small epochs over four tables, p50 around the 100th and around the last
+commit_costs.py FOLDER [COMMITS]   # small epochs over three tables and a carry, p50 around the 100th and the last
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.commits import Driver, open_driver
-from pipelines.engine.entries import CommitKind, Span
-from pipelines.engine.tables import NewFile, carry_path, create, ledger_path, stream_path
+from pipelines.engine.commits.delta_log import create
+from pipelines.engine.commits.driver import Driver, open_driver
+from pipelines.engine.commits.entry import CommitKind, Span
+from pipelines.engine.commits.paths import NewFile, carry_path, ledger_path, stream_path, table_name
+from pipelines.engine.files.folders import CARRY, UNNAMED
 
 SCHEMA = pa.schema([pa.field("commit", pa.int64()), pa.field("change", pa.string()), pa.field("value", pa.int64())])
 AROUND = 50
@@ -24,15 +26,22 @@ AROUND = 50
 
 
 def folders(root: Path) -> list[Path]:
-    """Name four tables as a small flow has them."""
-    return [stream_path(root, "a"), stream_path(root, "b"), ledger_path(root), carry_path(root, "a", "state")]
+    """Name what an epoch of a small flow writes to: three tables and a part of the carry."""
+    return [*tables_of(root), carry_path(root, "a", "state")]
+
+
+def tables_of(root: Path) -> list[Path]:
+    """Name those that have a Delta log."""
+    return [stream_path(root, "a"), stream_path(root, "b"), ledger_path(root)]
 
 
 def new_file(folder: Path, commit: int) -> NewFile:
     """Write a tiny file as a task does."""
-    file = folder / f"c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    below = "" if folder.parent.name == CARRY else f"{UNNAMED}/"
+    file = folder / f"{below}c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"commit": [commit], "change": ["set"], "value": [commit]}, schema=SCHEMA), file)
-    return NewFile(name=file.name, rows=1, size=file.stat().st_size)
+    return NewFile(name=f"{below}{file.name}", rows=1, size=file.stat().st_size)
 
 
 def one(driver: Driver) -> float:
@@ -43,19 +52,16 @@ def one(driver: Driver) -> float:
     driver.intent(number, span, parent, [number], {"flow": "f"}, "print", kind=CommitKind.EPOCH)
     driver.state().carry_line(parent)
     taken = time.perf_counter() - begun
-    files = [(folder, new_file(folder, number)) for folder in folders(driver.root)]
+    files = {table_name(driver.root, folder): [new_file(folder, number)] for folder in folders(driver.root)}
+    detail = {"late_ms": 3, **({"folded": True} if number % AROUND == 0 else {})}
     begun = time.perf_counter()
-    for folder, file in files:
-        driver.add_files(number, folder, [file])
-    if number % AROUND == 0:
-        driver.fold(number)
-    driver.written_and_published(number, {"a": 1}, {"a": "h"}, "carry", {"tasks": 1}, detail={"late_ms": 3})
+    driver.written_and_published(number, files, {"a": 1}, {"a": "h"}, "carry", {"tasks": 1}, detail=detail)
     return (taken + time.perf_counter() - begun) * 1_000
 
 
 def costs(root: Path, commits: int) -> tuple[list[float], list[float]]:
     """Give the milliseconds of each commit, and those of each housekeeping."""
-    for folder in folders(root):
+    for folder in tables_of(root):
         create(folder, SCHEMA)
     spent, kept = [], []
     with open_driver(root, flow="f") as driver:

@@ -1,6 +1,7 @@
 """A driver in a process of its own, for tests that kill, stop and race it: tiny intervals of ten ticks, one stream.
 
-driver_process.py ROOT run START END [DIE_AT]   # backfill [START, END); DIE_AT: intent, between, written, published
+driver_process.py ROOT run START END [DIE_AT]   # backfill [START, END); DIE_AT: intent, between, listed, written,
+                                               # published, settled
 driver_process.py ROOT hold [take_over]         # hold the lease, write a commit, publish it when a line comes in
 """
 
@@ -15,13 +16,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine import readers
-from pipelines.engine.columns import ORDER_FIELDS, times
-from pipelines.engine.commits import Driver, open_driver
-from pipelines.engine.history import Entry, Span, State
-from pipelines.engine.lease import Claim
-from pipelines.engine.refusals import CommitError
-from pipelines.engine.tables import NewFile, carry_path, create, stream_path
+from pipelines.engine.columnar.columns import ORDER_FIELDS, times
+from pipelines.engine.commits import readers
+from pipelines.engine.commits.delta_log import create
+from pipelines.engine.commits.driver import Driver, open_driver
+from pipelines.engine.commits.errors import CommitError
+from pipelines.engine.commits.history import Entry, Span, State
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import NewFile, carry_path, stream_path
+from pipelines.engine.files.folders import CARRY as CARRY_FOLDER
+from pipelines.engine.files.folders import UNNAMED
 
 STEP = 10
 STREAM = pa.schema([*ORDER_FIELDS, pa.field("value", pa.int64())])
@@ -29,8 +33,10 @@ CARRY = pa.schema([pa.field("commit", pa.int64()), pa.field("change", pa.string(
 
 
 def new_file(folder: Path, commit: int, table: pa.Table) -> NewFile:
-    """Write a task's file."""
-    name = f"c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    """Write a task's file; those of the carry, which has no log, lie in its folder."""
+    below = "" if folder.parent.name == CARRY_FOLDER else f"{UNNAMED}/"
+    name = f"{below}c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / name)
     return NewFile(name=name, rows=table.num_rows, size=(folder / name).stat().st_size)
 
@@ -74,15 +80,19 @@ def finish(driver: Driver, pending: Entry, die_at: str = "") -> None:
         total = total_at(root, pending.parent) + sum(rows["value"].to_pylist())
         stream, carry = stream_path(root, "numbers"), carry_path(root, "numbers", "state")
         create(stream, STREAM)
-        create(carry, CARRY)
-        driver.add_files(number, stream, [new_file(stream, number, rows)])
+        files = {"streams/numbers": [new_file(stream, number, rows)]}
         die("between", die_at)
         state = pa.table({"commit": [number], "change": ["base"], "total": [total]}, schema=CARRY)
-        driver.add_files(number, carry, [new_file(carry, number, state)])
-        driver.written(number, {"numbers": rows.num_rows}, {"numbers": str(total)}, str(total), {"all": 1})
+        files["carry/numbers.state"] = [new_file(carry, number, state)]
+        die("listed", die_at)
+        counts = {"numbers": {"data": rows.num_rows}}
+        driver.written(number, files, counts, {"numbers": str(total)}, str(total), {"all": 1})
     die("written", die_at)
+    if die_at == "published":
+        # The row is there, and no table has followed it.
+        driver._settle = lambda _: die("published", "published")  # type: ignore[method-assign,assignment]
     driver.publish(number)
-    die("published", die_at)
+    die("settled", die_at)
 
 
 def run_interval(driver: Driver, span: Span, die_at: str = "") -> int:
@@ -111,7 +121,7 @@ def hold(root: Path, claim: Claim) -> None:
         number = pending.commit if pending else driver.next_number()
         if not pending:
             driver.intent(number, Span(1, 11), 0, [1], {}, "print")
-            driver.written(number, {}, {}, "carry", {})
+            driver.written(number, {}, {}, {}, "carry", {})
         tell("held")
         sys.stdin.readline()
         driver.publish(number)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.engine.inbox import Inbox
-from pipelines.engine.landing import Landing
-from pipelines.engine.stamping import landed_row_schema
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.stamp import landed_row_schema
+from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.flows.model import FeedSpec, Flow, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 TYPES = {"key": "string", "time": "timestamp", "v": "int64"}
 
@@ -28,11 +28,12 @@ def flow_of(form: str = "csv", types: dict[str, str] | None = None, **changes: A
 
 @dataclass
 class Stand:
-    """A landing of one folder; `reading` is ten ticks later each time."""
+    """A landing of one folder; `reading` is ten ticks later each time, and the wall clock is told, not read."""
 
     base: Path
     flow: Flow = field(default_factory=flow_of)
     reading: int = 0
+    now: int = 0
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ class Stand:
     def start(self) -> None:
         """Start anew, as another process would."""
         self.landing = Landing(self.base / "landing")
-        self.inbox = Inbox(self.flow.sources["rows"], self.base, self.landing.payload("rows"))
+        self.inbox = Inbox(self.flow.sources["rows"], self.base, self.landing.payload("rows"), now=lambda: self.now)
 
     @property
     def folder(self) -> Path:

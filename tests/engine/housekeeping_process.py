@@ -14,19 +14,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine import housekeeping
-from pipelines.engine.commits import CommitLog, open_driver
-from pipelines.engine.handles import Handle
+from pipelines.engine.commits import housekeeping, settling
+from pipelines.engine.commits.driver import CommitLog, open_driver
+from pipelines.engine.commits.settling import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 POINTS: dict[str, tuple[object, str, bool]] = {
-    "merged": (housekeeping, "_merge", True),
-    "compacted": (Handle, "commit", True),
+    "merged": (settling, "write_together", True),
+    "noted": (Tables, "rewrite", True),
+    "compacted": (Tables, "compact", True),
+    "carried": (Tables, "compact_carry", True),
     "swept": (housekeeping, "sweep", True),
     "log": (CommitLog, "compact", True),
-    "vacuumed": (Handle, "checkpoint", False),
+    "vacuumed": (housekeeping, "checkpoint", False),
     "checkpointed": (housekeeping, "clean_log", False),
 }
 """Where a kill comes: after or before a function."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pipelines.engine.commits import Driver
+from pipelines.engine.commits.driver import Driver
 from tests.engine.shared_transcripts import shared
 from tests.engine.streamed_transcripts import Driven, Live, longest
 from tests.jobs.killed_backfill import before, lay_in_wait

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.engine.arrived import Arrived
-from pipelines.engine.columns import times
-from pipelines.engine.content import content_hash
-from pipelines.engine.known_files import FileFate, FileLanded
-from pipelines.engine.landing import Landing, landed_content
-from pipelines.engine.landing_files import write_sequence
-from pipelines.engine.manifests import closed_ns, is_closed, read_sequence, verify
-from pipelines.engine.positions import Position
-from pipelines.engine.stamping import LANDED_LEDGER, landed_row_schema
+from pipelines.engine.columnar.columns import times
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.landing.arrived import Arrived
+from pipelines.engine.landing.index import Landing, landed_content
+from pipelines.engine.landing.manifest import closed_ns, is_closed, read_sequence, verify
+from pipelines.engine.landing.progress import Position
+from pipelines.engine.landing.seen_files import FileFate, FileLanded
+from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
+from pipelines.engine.landing.write import write_sequence
 from pipelines.flows.model import FeedSpec, Flow, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 READING = 10
 """Ticks from one reading to the next."""

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import kind_names, longs, ticks, times
-from pipelines.engine.history import LogState
-from pipelines.engine.stages import Outcome, Work, _tasks
-from pipelines.engine.stamping import bucketed, landed_row_schema
-from pipelines.engine.tasks import flow_of
+from pipelines.engine.columnar.columns import instant_tick, kind_names, longs, ticks, times
+from pipelines.engine.commits.history import LogState
+from pipelines.engine.landing.stamp import bucketed, landed_row_schema
+from pipelines.engine.tasks.stages import Outcome, Work, _tasks
+from pipelines.engine.tasks.task import flow_of
 from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.rows import KIND_NAMES, NULL, Kind, Reason, Shape
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.sequence import Chain
-    from pipelines.engine.tasks import Done, Task
+    from pipelines.engine.landing.sequence import Chain
+    from pipelines.engine.tasks.task import Done, Task
     from pipelines.flows.policies import Policy
 
     Rows = list[dict[str, Any]]
@@ -113,7 +113,7 @@ class Shared:
             by=KEY,
             policy=self.policy,
             ports=self._ports,
-            event_id="event" if self.operator in {"advance_time", "project"} else None,
+            event_id="event" if self.operator in {"advance_time", "project", "deduplicate"} else None,
             event_ids=self._event_ids,
         )
         return Flow(name="transcripts", sources=self.sources, streams={"s": stream}, buckets=self.buckets)
@@ -270,7 +270,15 @@ class Shared:
         at, time, end, new_time, new_end, cti, cti_at = (row[name] for name in LEDGER_TIMES)
         facts = (at, row["place"], time, end, NULL, Reason[row["reason"].upper()], row["action"])
         entry = Left(LEDGER, key["key"], kind, self._id(payload), *facts, new_time, new_end, cti, cti_at)
-        return key["document"], entry._replace(cti_place=row["cti_place"])
+        return key["document"], entry._replace(cti_place=row["cti_place"], other=self._standing(key["document"], row))
+
+    def _standing(self, document: str, row: dict[str, Any]) -> str | None:
+        """Give the id of the row that a duplicate is one of."""
+        if row["reason"] != "duplicate":
+            return None
+        told = json.loads(row["raw"])
+        assert told["source"] == ROWS
+        return self.ids[document, instant_tick(told["landed_at"]), told["landed_place"]]
 
     def came(self, main: Rows, side: Rows, ledger: Rows) -> dict[str, list[Left]]:
         """Give what left by document, without what lies at or past its close."""
@@ -302,11 +310,14 @@ def plain(table: pa.Table) -> Rows:
 def runs(document: Transcript) -> bool:
     """Say whether a flow can run a document.
 
-    What stops writes nothing, and where ports meet in one instant a flow has its own order. A run of a metronome begins
+    No two rows of a source are the same in all columns, for each has its id. What stops writes
+    nothing, and where ports meet in one instant a flow has its own order. A run of a metronome begins
     with a reading.
     """
     if document.operator == "metronome":
         return bool(document.steps) and document.rows[0].kind is Kind.READING
+    if document.operator == "deduplicate" and not getattr(document.policy, "on", ()):
+        return False
     places = {"": 0, **{name: place for place, name in enumerate(document.ports)}, IMPORTED: 1}
     ports = [(row.at, places[row.port]) for row in document.rows if row.port in places]
     return bool(document.policy and document.steps) and not document.stops and ports == sorted(ports)

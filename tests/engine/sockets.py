@@ -9,17 +9,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipelines.engine.landing import Landing
-from pipelines.engine.live_feed import Loss
-from pipelines.engine.socket_feed import SocketFeed
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.socket.feed import SocketFeed
 from pipelines.flows.model import FeedSpec, Flow, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
-    from pipelines.engine.spool import Spool
+    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.sources.socket.spool import Spool
 
 TYPES = {"key": "string", "time": "timestamp", "v": "int64"}
 AT = "2013-01-01T00:00:00Z"

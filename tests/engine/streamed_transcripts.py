@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.arrived import Arrived, declared
-from pipelines.engine.columns import ticks
-from pipelines.engine.commits import open_driver
-from pipelines.engine.content import content_hash
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.epochs import EpochRunner
-from pipelines.engine.landing import land_reading
-from pipelines.engine.readers import log_state, read_carry, read_ledger, read_stream
-from pipelines.engine.stamping import LANDED_LEDGER
-from pipelines.engine.streaming import Gate, flow_query
-from pipelines.engine.tables import landed_path
-from pipelines.engine.tasks import carry_key
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state, read_carry, read_ledger, read_stream
+from pipelines.engine.landing.arrived import Arrived, declared
+from pipelines.engine.landing.index import land_reading
+from pipelines.engine.landing.stamp import LANDED_LEDGER
+from pipelines.engine.live.epochs import EpochRunner
+from pipelines.engine.live.queries import Gate, flow_query
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.task import carry_key
 from pipelines.operators.rows import Kind
 from tests.engine.shared_transcripts import Shared, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.commits import Driver
-    from pipelines.engine.landing_files import Spans
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.landing.write import Spans
+    from pipelines.engine.tasks.stages import Engine
     from tests.conftest import LentSpark
     from tests.engine.shared_transcripts import Told
     from tests.transcripts_model import Transcript

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import pickle
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,15 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import landing_files
-from pipelines.engine import places as placing
-from pipelines.engine.buffers import Buffers, buffers_of
-from pipelines.engine.copies import close_copy
-from pipelines.engine.landing import Landing
-from pipelines.engine.landing_errors import AllMovedError, BuffersLostError, NoRoomError
-from pipelines.engine.manifests import MANIFEST, closed_in, numbers_in, read_sequence, sync_folder
-from pipelines.engine.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
-from pipelines.engine.refusals import LeaseLostError
+from pipelines.engine.buffers import places as placing
+from pipelines.engine.buffers.buffers import Buffers, buffers_of
+from pipelines.engine.buffers.copies import close_copy
+from pipelines.engine.buffers.owners import ID_FILE, MARK, NotOursError, Owner, adopt, mark, owner_of
+from pipelines.engine.buffers.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.engine.commits.errors import LeaseLostError
+from pipelines.engine.files.durable import sync_folder
+from pipelines.engine.landing import write as landing_files
+from pipelines.engine.landing.errors import AllMovedError, BuffersLostError, NoRoomError
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import MANIFEST, closed_in, numbers_in, read_sequence
 from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of
 
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 
 class Kept(Stand):
@@ -291,7 +295,7 @@ def test_what_waits_is_bounded_and_the_source_is_not_read(kept: Kept) -> None:
 
 def full(name: str) -> Callable[..., object]:
     """Give a writer for which one buffer's device, or every one's, is full."""
-    from pipelines.engine.landing_files import write_sequence
+    from pipelines.engine.landing.write import write_sequence
 
     def write(shelf: Path, *args: object, **named: object) -> object:
         if shelf.name in name:
@@ -302,7 +306,7 @@ def full(name: str) -> Callable[..., object]:
 
 
 def test_a_full_device_of_one_costs_that_one(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.engine.landing.write_sequence", full("a"))
+    monkeypatch.setattr("pipelines.engine.landing.index.write_sequence", full("a"))
     kept.arrive(3)
 
     assert kept.values(6) == [3]
@@ -311,7 +315,7 @@ def test_a_full_device_of_one_costs_that_one(kept: Kept, monkeypatch: pytest.Mon
 
 def test_full_devices_of_all_push_the_source_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("pipelines.engine.landing.write_sequence", full("abc"))
+        patched.setattr("pipelines.engine.landing.index.write_sequence", full("abc"))
         with pytest.raises(NoRoomError, match="No space left"):
             kept.arrive(3)
     assert kept.told == [], "no buffer is to blame"
@@ -448,7 +452,7 @@ def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
         made.append(shelf.name)
         close_copy(sequence, shelf)
 
-    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+    monkeypatch.setattr("pipelines.engine.buffers.buffers.close_copy", harmed)
     kept.put("000003.csv", "key,time,v\nk,2024-01-01T00:00:00Z,3\n")
     kept.look()
     made.clear()
@@ -468,7 +472,7 @@ def test_a_buffer_that_is_damaged_while_it_becomes_history_costs_nothing(
         close_copy(sequence, shelf)
 
     kept.publish()
-    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+    monkeypatch.setattr("pipelines.engine.buffers.buffers.close_copy", harmed)
 
     assert kept.buffers.cover() == 4
     assert kept.buffers.record.of("a").times == 1
@@ -492,7 +496,7 @@ def test_storage_that_is_away_for_a_moment_while_it_becomes_history_is_read_agai
         close_copy(sequence, shelf)
 
     kept.publish()
-    monkeypatch.setattr("pipelines.engine.buffers.close_copy", away)
+    monkeypatch.setattr("pipelines.engine.buffers.buffers.close_copy", away)
 
     assert kept.buffers.cover() == 4
     assert gone
@@ -517,7 +521,7 @@ def test_who_was_overtaken_puts_nothing_into_history(kept: Kept) -> None:
 def test_history_that_takes_nothing_is_told_of_and_tried_again(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.publish()
     with monkeypatch.context() as full:
-        full.setattr("pipelines.engine.buffers.close_copy", no_room)
+        full.setattr("pipelines.engine.buffers.buffers.close_copy", no_room)
         with pytest.raises(OSError, match="No space left"):
             kept.buffers.cover()
 
@@ -541,7 +545,7 @@ def test_two_damaged_while_the_third_gets_its_copy_cost_nothing(kept: Kept, monk
                 (kept.place(name) / sequence.folder.name / "rows.parquet").write_bytes(b"PAR1")
         close_copy(sequence, shelf)
 
-    monkeypatch.setattr("pipelines.engine.buffers.close_copy", harmed)
+    monkeypatch.setattr("pipelines.engine.buffers.buffers.close_copy", harmed)
     kept.arrive(3)
 
     assert kept.values(6) == [3]
@@ -672,3 +676,140 @@ def test_damage_before_a_sequence_has_closed_is_no_part_of_it(kept: Kept, monkey
     assert kept.values(sequence.id) == [3]
     assert kept.told[0].startswith(f"buffer a is quarantined: sequence {sequence.id} has a rows.parquet with other")
     assert kept.buffers.speaking() == ["b", "c"]
+
+
+class Housed(Kept):
+    """A landing in a home that can be moved, with buffers on storage of its own."""
+
+    @property
+    def home(self) -> Path:
+        """Give the folder of the run."""
+        return self.base / "home"
+
+    def start(self) -> None:
+        """Start anew, as another process would, wherever the home is now."""
+        self.told = []
+        self.buffers = Buffers(
+            self.home / "landed",
+            {name: self.base / "disks" / name for name in "abc"},
+            lambda: Drained(self.commit, self.covered, self.commit),
+            self.told.append,
+        )
+        self.buffers.settle()
+        Stand.start(self)
+        self.landing = Landing(self.home / "landed", self.buffers)
+
+    @classmethod
+    def at(cls, base: Path, home: str) -> Housed:
+        """Give a landing in another home of the same machine."""
+        return type("Other", (cls,), {"home": base / home})(base)  # type: ignore[no-any-return]
+
+
+def test_another_home_does_not_take_rows_of_this_one_for_its_own(tmp_path: Path) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    before = {path: path.read_bytes() for path in (tmp_path / "disks").rglob("*") if path.is_file()}
+    with pytest.raises(NotOursError, match="pulseline adopt-buffers FLOW") as refused:
+        Housed.at(tmp_path, "second")
+    assert (refused.value.name, refused.value.theirs) == ("a", str(tmp_path / "home" / "landed"))
+    assert (refused.value.ours, refused.value.place) == (
+        str(tmp_path / "second" / "landed"),
+        str(tmp_path / "disks" / "a"),
+    )
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+    assert {path: path.read_bytes() for path in before} == before
+    first.start()
+    first.arrive(2)
+    assert first.values(first.landing.last_id) == [2]
+    assert first.told == []
+
+
+def test_a_home_that_was_moved_finds_its_buffers(tmp_path: Path) -> None:
+    Housed(tmp_path).arrive(1)
+    (tmp_path / "home").rename(tmp_path / "moved")
+    moved = Housed.at(tmp_path, "moved")
+    assert (moved.values(2), moved.told) == ([1], [])
+    (tmp_path / "moved").rename(tmp_path / "home")
+    assert Housed(tmp_path).told == []
+
+
+def test_a_home_with_its_buffers_in_it_may_be_moved(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "here")
+    kept.arrive(1)
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = Kept(tmp_path / "there")
+    assert (moved.values(2), moved.told) == ([1], [])
+
+
+def test_a_copy_of_a_home_that_still_stands_is_refused_until_it_is_told_to_go_on(tmp_path: Path) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    with pytest.raises(NotOursError, match="restored from a backup"):
+        Housed.at(tmp_path, "copy")
+    owner = owner_of(tmp_path / "copy" / "landed")
+    assert sorted(adopt(first.buffers.places, owner)) == ["a", "b", "c"]
+    copied = Housed.at(tmp_path, "copy")
+    assert copied.values(2) == [1]
+    with pytest.raises(NotOursError):
+        first.start()
+
+
+def test_a_home_that_came_back_without_its_id_says_that_the_buffers_are_its_own(tmp_path: Path) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    (tmp_path / "home" / ID_FILE).unlink()
+    with pytest.raises(NotOursError):
+        Housed(tmp_path)
+    assert sorted(adopt(first.buffers.places, owner_of(tmp_path / "home" / "landed"))) == ["a", "b", "c"]
+    assert Housed(tmp_path).values(2) == [1]
+    assert adopt(first.buffers.places, owner_of(tmp_path / "home" / "landed")) == {}
+
+
+@pytest.mark.parametrize("owner", ["home", "nowhere", "other"])
+def test_a_mark_of_before_is_its_runs_unless_that_still_stands_elsewhere(tmp_path: Path, owner: str) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    (tmp_path / "home" / ID_FILE).unlink()
+    shutil.copytree(tmp_path / "home", tmp_path / "other")
+    said = {"format": 1, "owner": str(tmp_path / owner / "landed")}
+    for place in first.buffers.places.values():
+        (place / MARK).write_text(json.dumps(said))
+    if owner == "other":
+        with pytest.raises(NotOursError, match="other"):
+            Housed(tmp_path)
+        return
+    again = Housed(tmp_path)
+    assert (again.values(2), again.told) == ([1], [])
+    assert json.loads((first.buffers.places["a"] / MARK).read_text())["owner"] == owner_of(tmp_path / "home/landed").id
+    with pytest.raises(NotOursError):
+        Housed.at(tmp_path, "fresh")
+
+
+def test_a_mark_of_before_is_no_new_homes(tmp_path: Path) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    for place in first.buffers.places.values():
+        (place / MARK).write_text(json.dumps({"format": 1, "owner": "/gone/landed"}))
+    with pytest.raises(NotOursError, match="/gone/landed"):
+        Housed.at(tmp_path, "fresh")
+
+
+def test_a_folder_that_another_run_has_marked_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    kept = Housed(tmp_path)
+    kept.arrive(1)
+    mark(kept.place("b"), Owner("0" * 32, "/elsewhere"))
+    (kept.place("b") / "theirs").write_text("rows")
+    kept.arrive(2)
+    kept.publish()
+    kept.arrive(3)
+    assert (kept.place("b") / "theirs").read_text() == "rows"
+    assert kept.buffers.speaking() == ["a", "c"]
+    assert "buffer b is quarantined: it is the buffer of another run" in kept.told
+
+
+def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
+    first = Housed(tmp_path)
+    first.arrive(1)
+    (first.place("a") / MARK).write_bytes(b"\x00nothing")
+    assert Housed(tmp_path).values(2) == [1]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import carrying
-from pipelines.engine.carrying import Change
-from pipelines.engine.columns import TIME, stream_schema
+from pipelines.engine.columnar.columns import TIME, stream_schema
+from pipelines.engine.tasks import carry as carrying
+from pipelines.engine.tasks.carry import Change
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL
 from pipelines.operators.scan import Per
@@ -38,8 +38,8 @@ def records_of(part: Part, draw: st.DataObject) -> np.ndarray:
 
 
 def names_of(part: Part, rows: int) -> list[pa.Array]:
-    extra = {Per.KEY: [], Per.PORT: [pa.array(range(rows), pa.int64())], Per.EVENT: [pa.array(range(rows), pa.int64())]}
-    return [pa.array([f"k{i}" for i in range(rows)], pa.string()), *extra[part.per]]
+    extra = [pa.array(range(rows), pa.int64())] if part.per in {Per.PORT, Per.EVENT} else []
+    return [pa.array([f"k{i}" for i in range(rows)], pa.string()), *extra]
 
 
 @NAMED

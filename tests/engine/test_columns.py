@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.engine.columns import (
+from pipelines.engine.columnar.columns import (
     FEW,
     KIND_BY_LETTER,
     LENGTH_BY_LETTER,
@@ -22,7 +22,7 @@ from pipelines.engine.columns import (
     ticks,
     with_kinds_encoded,
 )
-from pipelines.engine.letters import numbers
+from pipelines.engine.columnar.letters import numbers
 from pipelines.operators.rows import INFINITY, KIND_NAMES, MAX_TIME, MIN_TIME, NULL
 
 INSTANTS = [None, 0, -1, 1, 999_999, 1_000_000, MIN_TIME, MAX_TIME, TABLE_INFINITY]

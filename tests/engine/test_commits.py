@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import uuid
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,17 +16,23 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import refusals, steps
-from pipelines.engine.commits import CommitLog, Driver, open_driver
-from pipelines.engine.history import CarryLine, CommitKind, Entry, LogState, Span, State
-from pipelines.engine.log import from_table, to_table
-from pipelines.engine.readers import read_carry, read_stream
-from pipelines.engine.tables import NewFile, create, stream_path
+from pipelines.engine.commits import errors as refusals
+from pipelines.engine.commits import steps
+from pipelines.engine.commits.delta_log import create
+from pipelines.engine.commits.driver import CommitLog, Driver, open_driver
+from pipelines.engine.commits.history import CarryLine, CommitKind, Entry, LogState, Span, State
+from pipelines.engine.commits.log import from_table, to_table
+from pipelines.engine.commits.paths import FileMissingError, NewFile, stream_path
+from pipelines.engine.commits.readers import read_carry, read_stream
+from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
     from pathlib import Path
+
+ROWS = pa.schema([pa.field("commit", pa.int64()), pa.field("value", pa.int64())])
 
 
 class Model:
@@ -353,6 +360,8 @@ ENTRIES = st.builds(
     hashes=st.dictionaries(TEXT, TEXT),
     carry_hash=st.none() | TEXT,
     supersedes=st.lists(st.integers(1, 9)).map(tuple),
+    files=st.none() | TEXT,
+    settled=st.none() | TEXT,
     at=st.integers(0, 2**52),
 )
 
@@ -367,7 +376,7 @@ def test_rows_of_the_log_are_read_as_they_were_written(entries: list[Entry]) -> 
 def step_through(driver: Driver, span: Span) -> int:
     number = driver.next_number()
     driver.intent(number, span, driver.state().parent_for(span.start), [number], {"flow": "f"}, "print")
-    driver.written(number, {"s": 1}, {"s": "h"}, "carry", {"tasks": 12})
+    driver.written(number, {}, {"s": 1}, {"s": "h"}, "carry", {"tasks": 12})
     driver.publish(number)
     return number
 
@@ -380,7 +389,9 @@ def test_a_driver_takes_a_commit_through_its_steps(tmp_path: Path) -> None:
     state = CommitLog(tmp_path).state()
     assert [(row.commit, row.parent, row.span) for row in state.published] == [(1, 0, (10, 20)), (2, 1, (20, 30))]
     assert (state.published[0].counts, state.published[0].plan) == ({"s": 1}, '{"flow":"f"}')
-    assert [row.entry for row in state.entries] == list(range(1, 8))
+    assert [row.entry for row in state.entries] == list(range(1, 10))
+    steps_of_one = [State.INTENT, State.WRITTEN, State.PUBLISHED]
+    assert [row.state for row in state.entries] == [State.FORMAT, State.LEASE, *steps_of_one * 2, State.SETTLED]
 
 
 def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
@@ -391,7 +402,7 @@ def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
 def test_a_log_of_many_files_is_compacted_when_a_driver_opens_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.engine.log.MANY_FILES", 3)
+    monkeypatch.setattr("pipelines.engine.commits.log.MANY_FILES", 3)
     with open_driver(tmp_path, flow="f") as driver:
         step_through(driver, Span(10, 20))
     with open_driver(tmp_path, flow="f") as driver:
@@ -411,22 +422,72 @@ def test_a_log_that_was_compacted_reads_the_same(tmp_path: Path) -> None:
     assert log.state() == CommitLog(tmp_path).state()
 
 
-def test_files_are_added_under_a_pending_intent_and_once_a_table(tmp_path: Path) -> None:
-    table = stream_path(tmp_path, "s")
-    create(table, pa.schema([pa.field("commit", pa.int64())]))
-    pq.write_table(pa.table({"commit": [1]}), table / "c00000001-0-0-aaaaaaaa.parquet")
-    files = [NewFile(name="c00000001-0-0-aaaaaaaa.parquet", rows=1, size=1)]
+def a_file(root: Path, commit: int, values: Sequence[int]) -> NewFile:
+    """Write a file of the stream `s` as a task does."""
+    name = f"{UNNAMED}/c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    path = stream_path(root, "s") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"commit": [commit] * len(values), "value": values}, schema=ROWS), path)
+    return NewFile(name=name, rows=len(values), size=path.stat().st_size)
+
+
+def in_table(root: Path) -> list[str]:
+    """Name the files that whoever opens the table `s` reads."""
+    table = DeltaTable(str(stream_path(root, "s")))
+    return sorted(pa.table(table.get_add_actions())["path"].to_pylist())
+
+
+def test_files_are_named_under_a_pending_intent_and_enter_their_table_when_it_is_published(tmp_path: Path) -> None:
+    create(stream_path(tmp_path, "s"), ROWS)
+    file = a_file(tmp_path, 1, [1])
+    files = {"streams/s": [file]}
     with open_driver(tmp_path, flow="f") as driver:
-        with pytest.raises(refusals.WrongStepError, match="no pending commit"):
-            driver.add_files(1, table, files)
+        with pytest.raises(refusals.WrongStepError, match="come to nothing"):
+            driver.written(1, files, {}, {}, "h", {})
         driver.intent(1, Span(10, 20), 0, [1], {}, "print")
-        with pytest.raises(refusals.WrongStepError, match="commit 1 at intent"):
-            driver.add_files(2, table, files)
-        assert driver.add_files(1, table, files)
-        with pytest.raises(refusals.AddedTwiceError, match="collect the files"):
-            driver.add_files(1, table, files)
+        with pytest.raises(refusals.WrongStepError, match="come to nothing"):
+            driver.written(2, files, {}, {}, "h", {})
+        driver.written(1, files, {}, {}, "h", {})
+        assert in_table(tmp_path) == []
+        with pytest.raises(refusals.WrongStepError, match="come to intent"):
+            driver.written(1, files, {}, {}, "h", {})
     with open_driver(tmp_path, flow="f") as again:
-        assert not again.add_files(1, table, files)
+        assert in_table(tmp_path) == []
+        again.publish(1)
+        assert in_table(tmp_path) == [file.name]
+        version = DeltaTable(str(stream_path(tmp_path, "s"))).version()
+    with open_driver(tmp_path, flow="f") as third:
+        third.settle()
+    assert (in_table(tmp_path), DeltaTable(str(stream_path(tmp_path, "s"))).version()) == ([file.name], version)
+
+
+def test_a_file_that_is_not_whole_is_not_written_and_not_published(tmp_path: Path) -> None:
+    create(stream_path(tmp_path, "s"), ROWS)
+    with open_driver(tmp_path, flow="f") as driver:
+        driver.intent(1, Span(10, 20), 0, [1], {}, "print")
+        file = a_file(tmp_path, 1, [1])
+        with pytest.raises(FileMissingError, match="with all its bytes"):
+            driver.written(1, {"streams/s": [file._replace(size=file.size + 1)]}, {}, {}, "h", {})
+        with pytest.raises(FileMissingError, match="run what wrote it again"):
+            driver.written(1, {"streams/s": [file._replace(name="c1.parquet")]}, {}, {}, "h", {})
+        driver.written(1, {"streams/s": [file]}, {}, {}, "h", {})
+        (stream_path(tmp_path, "s") / file.name).unlink()
+        with pytest.raises(FileMissingError, match="run what wrote it again"):
+            driver.publish(1)
+        assert driver.state().commits[1].state is State.WRITTEN
+    assert in_table(tmp_path) == []
+
+
+@pytest.mark.parametrize("verdict", ["reject", "abandon"])
+def test_a_table_never_has_what_was_not_published(tmp_path: Path, verdict: str) -> None:
+    create(stream_path(tmp_path, "s"), ROWS)
+    with open_driver(tmp_path, flow="f") as driver:
+        driver.intent(1, Span(10, 20), 0, [1], {}, "print")
+        driver.written(1, {"streams/s": [a_file(tmp_path, 1, [1])]}, {}, {}, "h", {})
+        driver.reject(1, verdict="late") if verdict == "reject" else driver.abandon(1, why="drawn")
+    with open_driver(tmp_path, flow="f") as driver:
+        driver.settle()
+    assert (in_table(tmp_path), DeltaTable(str(stream_path(tmp_path, "s"))).version()) == ([], 0)
 
 
 def run(root: Path, end: int, die_at: str = "") -> int | None:
@@ -443,7 +504,7 @@ def content(root: Path) -> tuple[list[int], list[int], int, list[str | None]]:
     return rows["value"].to_pylist(), rows["commit"].to_pylist(), total, [row.carry_hash for row in state.published]
 
 
-@pytest.mark.parametrize("point", ["intent", "between", "written", "published"])
+@pytest.mark.parametrize("point", ["intent", "between", "listed", "written", "published", "settled"])
 def test_a_backfill_that_was_killed_gives_the_same_when_run_again(tmp_path: Path, point: str) -> None:
     assert run(tmp_path, 20, point) == -signal.SIGKILL
     assert run(tmp_path, 20) == 0
@@ -451,6 +512,11 @@ def test_a_backfill_that_was_killed_gives_the_same_when_run_again(tmp_path: Path
     assert values == list(range(20))
     assert commits == [1] * 10 + [2] * 10
     assert (total, hashes) == (190, ["45", "190"])
+    table = DeltaTable(str(stream_path(tmp_path, "numbers")))
+    assert len(table.file_uris()) == 2
+    recorded = CommitLog(tmp_path).state().recorded
+    assert recorded is not None
+    assert (recorded.commit, recorded.versions) == (2, {"streams/numbers": table.version()})
 
 
 @pytest.mark.parametrize(
@@ -465,7 +531,8 @@ def test_a_backfill_that_was_killed_gives_the_same_when_run_again(tmp_path: Path
         refusals.PendingCommitError(1, "intent"),
         refusals.WrongStepError(1, "publish", "a", "b"),
         refusals.PlanChangedError(1, "a", "b"),
-        refusals.AddedTwiceError(1, "t"),
+        refusals.OlderHomeError("root", 1, 2),
+        refusals.NewerHomeError("root", 3, 2),
     ],
 )
 def test_errors_survive_pickling(error: refusals.CommitError) -> None:

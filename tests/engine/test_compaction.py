@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import keeping, manifests, packed
-from pipelines.engine.compacted import REMOVED_FILE, removed_among
-from pipelines.engine.compaction import compact, verify_segment
-from pipelines.engine.keeping import Keeper
-from pipelines.engine.landing_errors import RowsRemovedError, SequenceBrokenError
-from pipelines.engine.manifests import (
+from pipelines.engine.files import packed
+from pipelines.engine.files.packed import SEGMENT_FILE, segment_folder, segments_in
+from pipelines.engine.landing import manifest as manifests
+from pipelines.engine.landing import retention as keeping
+from pipelines.engine.landing.compaction import compact, verify_segment
+from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
+from pipelines.engine.landing.manifest import (
     closed_ids,
     closed_in,
     load_manifest,
@@ -27,13 +28,14 @@ from pipelines.engine.manifests import (
     read_sequence,
     sequence_folder,
 )
-from pipelines.engine.packed import SEGMENT_FILE, segment_folder, segments_in
+from pipelines.engine.landing.retention import Keeper
+from pipelines.engine.landing.segments import REMOVED_FILE, removed_among
 from tests.engine.landings import READING, Drawn, close, close_all, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 AT_ONCE, HOUR = dt.timedelta(0), dt.timedelta(hours=1)
 FEW = 4
@@ -83,7 +85,7 @@ SEQUENCES = st.lists(
 @given(drawn=SEQUENCES, many=st.sampled_from([2, 1_000_000]))
 def test_whatever_landed_reads_the_same_out_of_segments(drawn: list[Drawn], many: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.engine.compaction.MANY", many)
+        patch.setattr("pipelines.engine.landing.compaction.MANY", many)
         landed = Path(folder) / "landed"
         close_all(landed, drawn)
         before = read(landed)
@@ -233,7 +235,8 @@ def test_a_segment_that_is_not_what_landed_is_made_again(landed: Path, name: str
 
 def test_a_segment_with_other_rows_is_found(landed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "pipelines.engine.compaction.Shared.add", lambda shared, rows: added(shared, rows.slice(0, rows.num_rows - 1))
+        "pipelines.engine.landing.compaction.Shared.add",
+        lambda shared, rows: added(shared, rows.slice(0, rows.num_rows - 1)),
     )
     compact(landed, 1)
     with pytest.raises(SequenceBrokenError, match="with other rows than landed"):
@@ -259,7 +262,7 @@ def test_half_a_segment_is_nothing(landed: Path) -> None:
 
 def test_two_drivers_at_once_make_one_segment(landed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(landed)
-    monkeypatch.setattr("pipelines.engine.compaction._name", between(landed))
+    monkeypatch.setattr("pipelines.engine.landing.compaction._name", between(landed))
     compact(landed, 1)
     monkeypatch.undo()
     monkeypatch.setattr(packed, "TOGETHER", FEW)
@@ -269,11 +272,11 @@ def test_two_drivers_at_once_make_one_segment(landed: Path, monkeypatch: pytest.
 
 def between(landed: Path) -> Callable[[Path, Path], None]:
     """Have another driver be faster."""
-    from pipelines.engine.compaction import _name
+    from pipelines.engine.landing.compaction import _name
 
     def name(draft: Path, folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pipelines.engine.compaction._name", _name)
+            patch.setattr("pipelines.engine.landing.compaction._name", _name)
             compact(landed, 1)
         if draft.exists():
             _name(draft, folder)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine.content import ContentHash, ContentTypeError, content_hash
+from pipelines.engine.columnar.content import ContentHash, ContentTypeError, content_hash
 
 MOMENT = dt.datetime(2013, 3, 10, 7, tzinfo=dt.UTC)
 ROWS: list[dict[str, object]] = [

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine.arrived import Arrived
-from pipelines.engine.content import content_hash
-from pipelines.engine.drains import Drains, Replayed, read, spelled
-from pipelines.engine.landing_files import write_sequence
-from pipelines.engine.stamping import LANDED_LEDGER, landed_row_schema
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.landing.arrived import Arrived
+from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
+from pipelines.engine.landing.write import write_sequence
+from pipelines.engine.live.drains import Drains, Replayed, read, spelled
 from pipelines.flows.reading import read_flow
 from pipelines.operators.replay import ReplayPolicy, Trigger
 

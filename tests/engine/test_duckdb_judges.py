@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine.columns import ticks
+from pipelines.engine.columnar.columns import ticks
 from pipelines.flows.grid import intervals
-from pipelines.jobs.backfill import run_backfill
+from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.operators.rows import INFINITY, NULL
 from tests.jobs.trials import HOUR, MINUTE, Trial, trial
 

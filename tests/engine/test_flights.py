@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine import flights
-from pipelines.engine.columns import ticks
-from pipelines.engine.landing import land_interval
-from pipelines.engine.localtime import local_from_utc, utc_from_local
-from pipelines.engine.recording import open_recordings
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.columnar.local_times import local_from_utc, utc_from_local
+from pipelines.engine.landing.index import land_interval
+from pipelines.engine.sources import nycflights as flights
+from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL
 
@@ -212,7 +212,7 @@ def test_the_feeds_land_as_edges_and_as_intervals_in_their_order(
     (tmp_path / "edges.yaml").write_text(EDGES)
     flow = read_flow(tmp_path / "edges.yaml")
     span = day(1, 1, 2)
-    sequence = land_interval(tmp_path / "landing", flow, *span, open_recordings(flow, tmp_path))
+    sequence = land_interval(tmp_path / "landing", flow, *span, open_recorded(flow, tmp_path))
     for name, feed, start, figures in (
         ("weather", weather, "measured", {"start": 139, "end": 136}),
         ("movements", moves, "opened", {"start": 1_771, "end": 1_686}),

@@ -13,9 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.inbox import Inbox
-from pipelines.engine.landing import Landing, joined, land_reading
-from pipelines.engine.landing_errors import (
+from pipelines.engine.landing.errors import (
     ColumnMissingError,
     ColumnsUnknownError,
     FeedMissingError,
@@ -23,14 +21,16 @@ from pipelines.engine.landing_errors import (
     SequenceBrokenError,
     TimezoneMissingError,
 )
-from pipelines.engine.manifests import MANIFEST, read_sequence, verify
-from pipelines.engine.recording import open_recordings
+from pipelines.engine.landing.index import Landing, joined, land_reading
+from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
+from pipelines.engine.sources.folder.inbox import Inbox
+from pipelines.engine.sources.recorded_feed import open_recorded
 from tests.engine.folders import Stand, flow_of, lines_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 HEAD = "key,time,v\n"
 AT = "2013-01-01T00:00:00Z"
@@ -267,11 +267,8 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ColumnMissingError, match="`key: kay` of source `rows`"):
         Stand(tmp_path, flow_of(key=("kay",)))
     with pytest.raises(NotRecordedError, match="land it with `pulseline stream`") as refused:
-        open_recordings(stand.flow, tmp_path)
+        open_recorded(stand.flow, tmp_path)
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
-    stand.folder.rmdir()
-    with pytest.raises(FeedMissingError):
-        stand.look()
 
 
 def test_a_reading_that_is_closed_stays_as_it_is(tmp_path: Path) -> None:
@@ -337,3 +334,18 @@ def test_the_landing_of_ten_thousand_idle_seconds_is_read(tmp_path: Path) -> Non
         folder.mkdir()
         (folder / MANIFEST).write_text(told.replace('"sequence": 1,', f'"sequence": {number},'))
     assert Landing(tmp_path / "landing").last_id == 10_000
+
+
+def test_no_row_arrives_before_its_file_was_seen_as_it_landed(tmp_path: Path) -> None:
+    stand = Stand(tmp_path)
+    stand.put("a.csv", csv_of(1))
+    stand.now = 35
+    assert [values_of(stand.look()) for _ in range(3)] == [[], [], []], "readings up to 30, planned before it was seen"
+    assert stand.waiting == {"rows": (0, ("a.csv",))}
+    stand.put("b.csv", csv_of(2))
+    assert values_of(stand.look()) == [(1, 1)], "seen at 35, landed at 40"
+    stand.now = 45
+    stand.put("b.csv", csv_of(2, 3))
+    assert values_of(stand.look()) == [], "it is another since 45"
+    stand.now = 55
+    assert values_of(stand.look()) == [(1, 2), (2, 3)]

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from pipelines.engine.columns import TIME
-from pipelines.engine.keys import canonical_keys
-from pipelines.engine.relations import _filled
+from pipelines.engine.columnar.columns import TIME
+from pipelines.engine.columnar.keys import canonical_keys
+from pipelines.engine.tasks.numbered import _filled
 
 TYPES = (
     *(pa.bool_(), pa.int8(), pa.int64(), pa.string(), pa.binary()),

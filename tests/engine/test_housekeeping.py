@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import signal
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,19 +16,24 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import handles, housekeeping, readers, refusals, steps, tables
-from pipelines.engine.commits import CommitLog, Driver, open_driver
-from pipelines.engine.entries import CommitKind, Entry, Span, State
-from pipelines.engine.following import Following
-from pipelines.engine.handles import Handle
-from pipelines.engine.history import CarryLine, LogState
-from pipelines.engine.lease import Claim
-from pipelines.engine.sweep import sweep
-from pipelines.engine.tables import NewFile, active_files, carry_path, create, stream_path
+from pipelines.engine.commits import delta_log, log, readers, steps
+from pipelines.engine.commits import errors as refusals
+from pipelines.engine.commits import paths as tables
+from pipelines.engine.commits.delta_log import HOUSE, SETTLED, active_files, create
+from pipelines.engine.commits.driver import CommitLog, Driver, open_driver
+from pipelines.engine.commits.entry import CommitKind, Entry, Span, State
+from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.history import CarryLine, LogState, settled_text
+from pipelines.engine.commits.incremental import Following
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import NewFile, carry_path, stream_path
+from pipelines.engine.commits.sweep import sweep
+from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
 AT_ONCE = dt.timedelta(0)
@@ -44,20 +50,28 @@ CARRY = CARRY.append(pa.field("key", pa.int64())).append(pa.field("due", pa.int6
 
 def new_file(folder: Path, commit: int, rows: pa.Table) -> NewFile:
     """Write a task's file."""
-    file = folder / f"c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    below = "" if folder.parent.name == "carry" else f"{UNNAMED}/"
+    file = folder / f"{below}c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, file)
-    return NewFile(name=file.name, rows=rows.num_rows, size=file.stat().st_size)
+    size = file.stat().st_size
+    return NewFile(name=f"{below}{file.name}", rows=rows.num_rows, size=size, first=commit, last=commit)
 
 
-def add_rows(driver: Driver, number: int, changes: Sequence[tuple[str, int, int | None]]) -> None:
-    """Add one row of the stream and some of the carry."""
+Files = Mapping[str, Sequence[NewFile]]
+
+
+def files_for(driver: Driver, number: int, changes: Sequence[tuple[str, int, int | None]]) -> Files:
+    """Write one row of the stream and some of the carry, as tasks do."""
     stream, carry = stream_path(driver.root, "s"), carry_path(driver.root, "s", "state")
     create(stream, STREAM)
-    create(carry, CARRY)
     row = pa.table({"arrival": [number], "place": [1], "commit": [number]}).cast(STREAM)
-    driver.add_files(number, stream, [new_file(stream, number, row)])
     rows = [{"commit": number, "change": change, "key": key, "due": due} for change, key, due in changes]
-    driver.add_files(number, carry, [new_file(carry, number, pa.Table.from_pylist(rows, schema=CARRY))])
+    table = pa.Table.from_pylist(rows, schema=CARRY)
+    return {
+        "streams/s": [new_file(stream, number, row)],
+        "carry/s.state": [new_file(carry, number, table)] if changes else [],
+    }
 
 
 def begin(driver: Driver, kind: CommitKind = CommitKind.EPOCH) -> int:
@@ -71,14 +85,16 @@ def begin(driver: Driver, kind: CommitKind = CommitKind.EPOCH) -> int:
 def epoch(driver: Driver, changes: Sequence[tuple[str, int, int | None]]) -> int:
     """Publish an epoch in two rows."""
     number = begin(driver)
-    add_rows(driver, number, changes)
-    driver.written_and_published(number, {"s": 1}, {"s": "h"}, f"carry {number}", {"tasks": 2})
+    files = files_for(driver, number, changes)
+    driver.written_and_published(number, files, {"s": {"data": 1}}, {"s": "h"}, f"carry {number}", {"tasks": 2})
     return number
 
 
 def dues(root: Path, commit: int) -> dict[int, int]:
     """Read the carry at a commit."""
     found = readers.read_carry(root, "s", "state", commit, key=["key"])
+    if not found.num_rows:
+        return {}
     return dict(zip(found["key"].to_pylist(), found["due"].to_pylist(), strict=True))
 
 
@@ -89,9 +105,12 @@ def commits_seen(root: Path) -> list[int]:
 
 # --- the log is followed
 
+ASIDE_ACTS = ("folded", "compacted", "settled", "rebuilt", "format")
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["interval", "epoch", "idle", "fold", "lease", "reset"]), st.integers(0, 5), st.integers(1, 2)
+        st.sampled_from(["interval", "epoch", "idle", "fold", "lease", "reset", *ASIDE_ACTS]),
+        st.integers(0, 5),
+        st.integers(1, 2),
     ),
     max_size=14,
 )
@@ -109,6 +128,8 @@ def act(rows: list[Entry], name: str, start: int, length: int) -> None:
     ahead = Span(tip.span.end, tip.span.end + 1) if tip else Span(0, 1)
     if name == "lease":
         stamped(rows, steps.hold(state, {"pid": start}))
+    elif name in ASIDE_ACTS:
+        aside(rows, name, start)
     elif name == "reset":
         stamped(rows, steps.reset(state, state.next_number, start))
     elif name == "idle":
@@ -121,14 +142,27 @@ def act(rows: list[Entry], name: str, start: int, length: int) -> None:
         number = state.next_number
         facts = {"kind": kind, "parent": parent, "sequences": [1], "plan": "{}", "fingerprint": "print"}
         stamped(rows, steps.intend(state, number, span, **facts))  # type: ignore[arg-type]
-        if name == "fold":
-            stamped(rows, steps.fold(LogState.of(rows), number))
         if start == 5:
             stamped(rows, steps.abandon(LogState.of(rows), number, why="drawn"))
             return
         known = {"counts": {}, "hashes": {}, "carry_hash": "ab"[length - 1], "durations": {}}
+        known["detail"] = {"folded": True} if name == "fold" else {}
         stamped(rows, steps.write(LogState.of(rows), number, **known))  # type: ignore[arg-type]
         stamped(rows, steps.publish(LogState.of(rows), number, verdict=None))
+
+
+def aside(rows: list[Entry], name: str, start: int) -> None:
+    """Append a row about the tables, or the one of older code that says that a base stands beside the deltas."""
+    state, settled = LogState.of(rows), None
+    number = state.next_number - 1
+    if name == "folded" and (number not in state.commits or state.commits[number].leaves_carry):
+        return
+    if name == "settled":
+        settled = settled_text(number, {"streams/s": start}, start)
+    kind = CommitKind.EPOCH if name == "folded" else CommitKind.HOUSE
+    detail = {"table": f"streams/{start}", "covers": [[1, start]], "out": [], "format": 2, "past": start}
+    commit = number if name == "folded" else 0
+    stamped(rows, Entry(state=State(name), kind=kind, commit=commit, detail=detail, settled=settled))
 
 
 def play(acts: list[tuple[str, int, int]]) -> list[Entry]:
@@ -147,6 +181,8 @@ def facts(state: LogState) -> dict[str, object]:
     numbers = list(state.commits)
     known = {name: getattr(state, name) for name in ("newest_entry", "token", "lease", "next_number", "pending", "tip")}
     known |= {name: getattr(state, name) for name in ("published", "visible", "stale", "carried")}
+    known |= {name: getattr(state, name) for name in ("format", "newest_published", "recorded")}
+    known |= {"compactions": {table: list(rows) for table, rows in state.compactions.items()}}
     known |= {"commits": dict(state.commits), "successors": dict(state.successors), "rows": tuple(state.entries)}
     known |= {
         "lines": [state.carry_line(number) for number in numbers],
@@ -203,7 +239,7 @@ def test_a_log_of_one_process_is_followed_by_another(tmp_path: Path) -> None:
             assert facts(other.state()) == facts(LogState.of(CommitLog(tmp_path).rows())) == facts(driver.state())
 
 
-# --- a handle is as good as opening the table
+# --- a look is as good as opening the table
 
 
 @pytest.fixture
@@ -214,70 +250,72 @@ def folder(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, number: int) -> None:
-    """Add a file through a handle of its own."""
+    """Add a file from a look of its own."""
     row = pa.table({"arrival": [number], "place": [1], "commit": [number]}).cast(STREAM)
-    tables.add_files(folder, "f/t", number, [new_file(folder, number, row)])
+    log = TableLog(folder)
+    log.look()
+    log.commit(Change(adds=[new_file(folder, number, row)]), {SETTLED: number})
 
 
 def test_a_look_finds_nothing_new_or_all_of_it(folder: Path) -> None:
-    handle = Handle(folder)
+    log = TableLog(folder)
     for number in range(1, 4):
         put(folder, number)
-        table = handle.look()
-        assert table
-        assert (table.version(), table.transaction_version("f/t")) == (number, number)
-        assert handle.look() is table
+        assert log.look()
+        assert (log.version, log.settled(), len(log.files)) == (number, number, number)
+        assert log.look()
+        fresh = TableLog(folder)
+        assert fresh.look()
+        assert (log.version, log.applications, log.files) == (fresh.version, fresh.applications, fresh.files)
 
 
 def test_a_look_sees_past_a_log_that_was_cleaned(folder: Path) -> None:
-    handle = Handle(folder)
-    handle.look()
+    log = TableLog(folder)
+    log.look()
     for number in range(1, 4):
         put(folder, number)
-    DeltaTable(str(folder)).create_checkpoint()
-    assert housekeeping.clean_log(folder, AT_ONCE) == 3
-    table = handle.look()
-    assert table
-    assert (table.version(), len(table.file_uris())) == (3, 3)
+    assert delta_log.checkpoint(folder) == 3
+    assert delta_log.clean_log(folder, AT_ONCE) == 3
+    assert log.look()
+    assert (log.version, log.settled(), len(log.files)) == (3, 3, 3)
 
 
-def test_a_handle_whose_version_was_cleaned_adds_nothing(folder: Path) -> None:
+def test_a_look_whose_version_was_cleaned_adds_nothing(folder: Path) -> None:
     put(folder, 1)
-    handle = Handle(folder)
-    handle.look()
+    log = TableLog(folder)
+    log.look()
     for number in range(2, 5):
         put(folder, number)
-    DeltaTable(str(folder)).create_checkpoint()
-    housekeeping.clean_log(folder, AT_ONCE)
+    delta_log.checkpoint(folder)
+    delta_log.clean_log(folder, AT_ONCE)
     row = pa.table({"arrival": [9], "place": [1], "commit": [9]}).cast(STREAM)
     with pytest.raises(tables.ConcurrentAddError):
-        handle.append([new_file(folder, 9, row)], "f/t", 9)
+        log.commit(Change(adds=[new_file(folder, 9, row)]), {SETTLED: 9})
     assert len(DeltaTable(str(folder)).file_uris()) == 4
 
 
 def test_a_table_that_was_made_again_is_seen_as_it_is(folder: Path) -> None:
-    handle = Handle(folder)
+    log = TableLog(folder)
     put(folder, 1)
-    handle.look()
+    log.look()
     for file in sorted(folder.rglob("*"), reverse=True):
         file.rmdir() if file.is_dir() else file.unlink()
-    assert handle.look() is None
+    assert not log.look()
     create(folder, STREAM)
     put(folder, 1)
     put(folder, 2)
-    table = handle.look()
-    assert table
-    assert table.transaction_version("f/t") == 2
+    assert log.look()
+    assert (log.version, log.settled(), len(log.files)) == (2, 2, 2)
 
 
-def test_a_writer_checkpoints_and_the_table_stays_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handles, "CHECKPOINT_EVERY", 2)
-    handle = Handle(folder)
+def test_a_checkpoint_leaves_the_table_the_same(folder: Path) -> None:
     for number in range(1, 8):
-        handle.keep_young()
+        if number % 3 == 0:
+            assert delta_log.checkpoint(folder) == number - 1 == delta_log.checkpoint(folder)
         put(folder, number)
-    assert handles.last_checkpoint(folder) >= 4
+    assert delta_log.checkpoint_version(folder) == 5
     assert len(DeltaTable(str(folder)).file_uris()) == 7
+    assert DeltaTable(str(folder)).transaction_version(SETTLED) == 7
 
 
 # --- idle, fold, one row for two
@@ -311,19 +349,21 @@ def test_an_idle_epoch_is_refused_what_an_epoch_is_refused(tmp_path: Path) -> No
 def test_an_idle_epoch_replaces_no_interval(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         number = begin(driver, CommitKind.INTERVAL)
-        driver.written(number, {}, {}, "carry", {})
+        driver.written(number, {}, {}, {}, "carry", {})
         driver.publish(number)
         with pytest.raises(refusals.WrongStepError, match="a span of its own"):
             driver.idle(2, Span(1, 2), [2], {})
+
+
+FOLDED = {"folded": True}
 
 
 def test_a_folded_epoch_is_a_base_and_only_what_comes_after_it_counts(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         epoch(driver, [("set", 1, 1), ("set", 2, 1)])
         number = begin(driver)
-        add_rows(driver, number, [("set", 1, 2), ("gone", 2, None), ("base", 1, 2)])
-        assert driver.fold(number)
-        driver.written_and_published(number, {}, {}, "folded", {})
+        files = files_for(driver, number, [("set", 1, 2), ("gone", 2, None), ("base", 1, 2)])
+        driver.written_and_published(number, files, {}, {}, "folded", {}, detail=FOLDED)
         found = readers.carry_files(tmp_path, "s", "state", number)
         assert found.line == CarryLine(number, ())
         assert readers.taken_up(found, ["key"])["change"].to_pylist() == ["base"]
@@ -332,47 +372,46 @@ def test_a_folded_epoch_is_a_base_and_only_what_comes_after_it_counts(tmp_path: 
     assert CommitLog(tmp_path).state().carry_line(3) == CarryLine(2, (3,))
 
 
-def test_an_attempt_that_cannot_know_of_bases_leaves_deltas(tmp_path: Path) -> None:
+def test_a_base_that_no_row_tells_of_is_left_out(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         epoch(driver, [("set", 1, 1)])
-        add_rows(driver, begin(driver), [("set", 2, 2)])
+        files_for(driver, begin(driver), [("set", 2, 2)])
     with open_driver(tmp_path, flow="f") as driver:
-        add_rows(driver, 2, [("set", 2, 2), ("base", 1, 1), ("base", 2, 2)])
-        assert not driver.fold(2)
-        driver.written_and_published(2, {}, {}, "h", {})
+        files = files_for(driver, 2, [("set", 2, 2), ("base", 1, 1), ("base", 2, 2)])
+        driver.written_and_published(2, files, {}, {}, "h", {})
+        assert driver.state().carry_line(2) == CarryLine(0, (1, 2))
     assert dues(tmp_path, 2) == {1: 1, 2: 2}
 
 
-def test_folding_is_kept_by_the_next_attempt(tmp_path: Path) -> None:
+def test_what_an_attempt_folded_is_said_by_the_row_that_names_its_files(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
-        add_rows(driver, begin(driver), [("set", 1, 1), ("base", 1, 1)])
-        assert driver.fold(1)
+        files_for(driver, begin(driver), [("set", 1, 1), ("base", 1, 1)])
     with open_driver(tmp_path, flow="f") as driver:
-        add_rows(driver, 1, [("set", 1, 1)])
-        assert driver.fold(1)
-        driver.written_and_published(1, {}, {}, "h", {})
+        files = files_for(driver, 1, [("set", 1, 1), ("base", 1, 7)])
+        driver.written(1, files, {}, {}, "h", {}, detail=FOLDED)
         assert driver.state().carry_line(1) == CarryLine(1, ())
-        assert [row.state for row in driver.state().entries].count(State.FOLDED) == 1
+        driver.publish(1)
+        assert driver.state().carry_line(1) == CarryLine(1, ())
+        assert State.FOLDED not in [row.state for row in driver.state().entries]
+    assert dues(tmp_path, 1) == {1: 7}, "the first attempt's files are named by nothing"
 
 
-def test_only_an_epoch_is_folded_or_published_without_a_gate(tmp_path: Path) -> None:
+def test_only_an_epoch_is_published_without_a_gate(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         number = begin(driver, CommitKind.INTERVAL)
         with pytest.raises(refusals.WrongStepError, match="kind epoch"):
-            driver.fold(number)
-        with pytest.raises(refusals.WrongStepError, match="kind epoch"):
-            driver.written_and_published(number, {}, {}, "h", {})
+            driver.written_and_published(number, {}, {}, {}, "h", {})
         assert driver.pending()
 
 
 def test_later_steps_add_to_detail_and_durations(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         number = begin(driver)
-        driver.written(number, {}, {}, "h", {"tasks": 1}, detail={"timers": 3, "late_ms": 1})
+        driver.written(number, {}, {}, {}, "h", {"tasks": 1}, detail={"timers": 3, "late_ms": 1})
         row = driver.publish(number, detail={"late_ms": 2}, durations={"gate": 4})
         assert (row.detail, row.durations) == ({"timers": 3, "late_ms": 2}, {"tasks": 1, "gate": 4})
         one = begin(driver)
-        row = driver.written_and_published(one, {"s": 1}, {}, "h", {"tasks": 1}, detail={"timers": 1})
+        row = driver.written_and_published(one, {}, {"s": 1}, {}, "h", {"tasks": 1}, detail={"timers": 1})
         assert (row.state, row.detail, row.counts) == (State.PUBLISHED, {"timers": 1}, {"s": 1})
         assert driver.state().tip == driver.state().commits[one]
 
@@ -385,6 +424,11 @@ def files_of(path: Path) -> list[tuple[str, int, int]]:
     return sorted((file.path.name[0], file.first, file.last) for file in active_files(DeltaTable(str(path)), path))
 
 
+def files_below(path: Path) -> list[str]:
+    """Name all files of a folder by kind and smallest commit, whoever knows of them."""
+    return sorted(file.name[:9] for file in path.rglob("*.parquet") if "_delta_log" not in file.parts)
+
+
 def test_epochs_become_one_file_and_read_the_same(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         for number in range(1, 11):
@@ -394,7 +438,9 @@ def test_epochs_become_one_file_and_read_the_same(tmp_path: Path) -> None:
         assert driver.keep_house(every=10)
         assert not driver.keep_house(every=10)
         assert files_of(stream_path(tmp_path, "s")) == [("k", 1, 10)]
-        assert files_of(carry_path(tmp_path, "s", "state")) == [("k", 1, 10)]
+        for number in range(1, 11):
+            held = FileLists(tmp_path, driver.state()).holder("carry/s.state", number)
+            assert [(file.name[0], file.first, file.last) for file in held] == [("k", 1, 10)]
         assert (commits_seen(tmp_path), [dues(tmp_path, number) for number in range(11)]) == before
         epoch(driver, [("set", 1, 11)])
         assert commits_seen(tmp_path) == list(range(1, 12))
@@ -411,16 +457,17 @@ def test_intervals_stay_files_of_their_own_and_go_when_superseded(tmp_path: Path
         for _ in range(2):
             number = driver.next_number()
             driver.intent(number, Span(0, 3), 0, [1], {}, "print")
-            add_rows(driver, number, [("base", 1, number)])
-            driver.written(number, {}, {}, "h", {})
+            driver.written(number, files_for(driver, number, [("base", 1, number)]), {}, {}, "h", {})
             driver.publish(number)
         for _ in range(8):
             epoch(driver, [("set", 1, 1)])
         driver.keep_house(every=1)
-        assert files_of(stream_path(tmp_path, "s")) == [("c", 1, 1), ("c", 2, 2), ("k", 3, 10)]
+        assert files_of(stream_path(tmp_path, "s")) == [("c", 2, 2), ("k", 3, 10)]
+        assert files_below(stream_path(tmp_path, "s"))[:2] == ["c00000001", "c00000002"]
         epoch(driver, [("set", 1, 1)])
         driver.keep_house(every=1, keep=AT_ONCE)
         assert files_of(stream_path(tmp_path, "s")) == [("c", 2, 2), ("c", 11, 11), ("k", 3, 10)]
+        assert files_below(stream_path(tmp_path, "s")) == ["c00000002", "c00000011", "k00000003"]
     assert commits_seen(tmp_path) == list(range(2, 12))
 
 
@@ -430,13 +477,31 @@ def test_replaced_files_stay_for_a_time_and_strays_go(tmp_path: Path) -> None:
         for _ in range(8):
             epoch(driver, [("set", 1, 1)])
         driver.keep_house(every=1)
-        assert len(list(folder.glob("c*.parquet"))) == 8
-        (folder / "k00000001-00000002-stray.parquet").write_bytes(b"half")
+        assert len(list(folder.rglob("c*.parquet"))) == 8
+        (folder / UNNAMED / "k00000001-00000002-stray.parquet").write_bytes(b"half")
         epoch(driver, [("set", 1, 1)])
         driver.keep_house(every=1, keep=AT_ONCE)
-        assert sorted(file.name[0] for file in folder.glob("*.parquet")) == ["c", "k"]
+        assert files_below(folder) == ["c00000009", "k00000001"]
         epoch(driver, [("set", 1, 1)])
     assert commits_seen(tmp_path) == list(range(1, 11))
+
+
+def test_what_a_killed_writer_had_not_named_goes_in_time(tmp_path: Path) -> None:
+    folder = stream_path(tmp_path, "s")
+    with open_driver(tmp_path, flow="f") as driver:
+        epoch(driver, [("set", 1, 1)])
+        draft = folder / "_delta_log" / ".00000000000000000009.json.a1b2.draft"
+        draft.write_bytes(b"half")
+        copy = tables.commits_path(tmp_path) / "_checkpoint-killed" / "_delta_log"
+        copy.mkdir(parents=True)
+        (copy / "00000000000000000000.json").touch()
+        sweep(tmp_path, dt.timedelta(days=1), driver.state())
+        assert draft.exists()
+        assert copy.exists()
+        sweep(tmp_path, AT_ONCE, driver.state())
+    assert not draft.exists()
+    assert not copy.parent.exists()
+    assert commits_seen(tmp_path) == [1]
 
 
 def test_a_reader_that_opened_its_files_before_reads_on(tmp_path: Path) -> None:
@@ -449,19 +514,22 @@ def test_a_reader_that_opened_its_files_before_reads_on(tmp_path: Path) -> None:
 
 
 def test_versions_before_an_old_checkpoint_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(housekeeping, "KEEP_LOG", AT_ONCE)
+    monkeypatch.setattr(log, "KEEP_LOG", AT_ONCE)
     with open_driver(tmp_path, flow="f") as driver:
-        log = CommitLog(tmp_path)
-        log.state()
+        commits = CommitLog(tmp_path)
+        commits.state()
         for _ in range(8):
             epoch(driver, [("set", 1, 1)])
         driver.keep_house(every=1)
+        assert len(list((stream_path(tmp_path, "s") / "_delta_log").glob("*.json"))) == 10, "they are kept for a week"
+        epoch(driver, [("set", 1, 1)])
+        driver.keep_house(every=1, keep=AT_ONCE)
         for table in (stream_path(tmp_path, "s"), tables.commits_path(tmp_path)):
             assert len(list((table / "_delta_log").glob("*.json"))) == 1
-        assert log.state() == CommitLog(tmp_path).state()
+        assert commits.state() == CommitLog(tmp_path).state()
         epoch(driver, [("set", 1, 1)])
-        sweep(tmp_path, AT_ONCE)
-    assert commits_seen(tmp_path) == list(range(1, 10))
+        sweep(tmp_path, AT_ONCE, driver.state())
+    assert commits_seen(tmp_path) == list(range(1, 11))
 
 
 def test_a_driver_that_was_overtaken_keeps_no_house(tmp_path: Path) -> None:
@@ -473,21 +541,23 @@ def test_a_driver_that_was_overtaken_keeps_no_house(tmp_path: Path) -> None:
             new.keep_house(every=1)
             with pytest.raises(refusals.LeaseLostError):
                 old.keep_house(every=1)
-            with pytest.raises(tables.ConcurrentAddError, match="later driver"):
-                house.keep(old.log, state, AT_ONCE)
+            with pytest.raises(refusals.LeaseLostError):
+                house.keep(old.log, lambda: state, AT_ONCE)
         assert commits_seen(tmp_path) == list(range(1, 9))
 
 
 def test_a_compaction_from_before_a_later_driver_is_refused(tmp_path: Path) -> None:
     folder = stream_path(tmp_path, "s")
     with open_driver(tmp_path, flow="f") as driver:
-        epoch(driver, [("set", 1, 1)])
-    stopped = Handle(folder)
+        for _ in range(8):
+            epoch(driver, [("set", 1, 1)])
+    stopped = TableLog(folder)
     stopped.look()
     with open_driver(tmp_path, flow="f") as driver:
         driver.keep_house(every=1)
     with pytest.raises(tables.ConcurrentAddError):
-        stopped.commit([], "f/streams/s/house", 1)
+        stopped.commit(Change(says="OPTIMIZE"), {HOUSE: 1})
+    assert commits_seen(tmp_path) == list(range(1, 9))
 
 
 def process(root: Path, *arguments: str) -> int | None:
@@ -495,7 +565,9 @@ def process(root: Path, *arguments: str) -> int | None:
     return ended("tests.engine.housekeeping_process", str(root), *arguments)[0]
 
 
-@pytest.mark.parametrize("point", ["merged", "compacted", "swept", "log", "vacuumed", "checkpointed"])
+@pytest.mark.parametrize(
+    "point", ["merged", "noted", "compacted", "carried", "swept", "log", "vacuumed", "checkpointed"]
+)
 def test_a_stream_that_is_killed_keeping_house_goes_on_the_same(tmp_path: Path, point: str) -> None:
     assert process(tmp_path, "12", point) == -signal.SIGKILL
     assert commits_seen(tmp_path) == list(range(1, 11))
@@ -504,5 +576,5 @@ def test_a_stream_that_is_killed_keeping_house_goes_on_the_same(tmp_path: Path, 
     assert commits_seen(tmp_path) == list(range(1, 25))
     assert dues(tmp_path, 24) == {0: 24, 1: 22, 2: 23}
     folder = stream_path(tmp_path, "s")
-    known = {file.path.name for file in active_files(DeltaTable(str(folder)), folder)}
-    assert {file.name for file in folder.glob("*.parquet")} == known
+    known = [file.path.name[:9] for file in active_files(DeltaTable(str(folder)), folder)]
+    assert files_below(folder) == sorted(known)

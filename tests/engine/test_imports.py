@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipelines.engine.columns import TIME
+from pipelines.engine.columnar.columns import TIME
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, SECOND, Trial, trial
 

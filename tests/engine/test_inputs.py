@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import inputs
-from pipelines.engine.columns import ticks, times
-from pipelines.engine.inputs import OrderedInput, in_order, key_ranks, order_of, row_groups, windows
+from pipelines.engine.columnar.columns import ticks, times
+from pipelines.engine.files import ordered as inputs
+from pipelines.engine.files.ordered import OrderedInput, in_order, key_ranks, order_of, row_groups, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import kafka_topic
-from pipelines.engine.column_errors import ColumnBrokenError
-from pipelines.engine.kafka_client import ClientFileError
-from pipelines.engine.kafka_errors import ClientRefusedError, OffsetsLostError, TopicMissingError, TopicReplacedError
-from pipelines.engine.kafka_feed import KafkaFeed
-from pipelines.engine.landing import Landing
-from pipelines.engine.live_feed import Loss
-from pipelines.engine.manifests import read_sequence
-from pipelines.engine.positions import Known, Position
-from pipelines.engine.source_state import read_state
-from pipelines.flows.model import FeedSpec, Flow, Missing, Source, Start
+from pipelines.engine.landing import source_feed
+from pipelines.engine.landing.column_errors import ColumnBrokenError
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.progress import Known, Position
+from pipelines.engine.sources.kafka import topic as kafka_topic
+from pipelines.engine.sources.kafka.errors import (
+    ClientRefusedError,
+    OffsetsLostError,
+    TopicMissingError,
+    TopicReplacedError,
+)
+from pipelines.engine.sources.kafka.feed import KafkaFeed
+from pipelines.engine.sources.kafka.properties import ClientFileError, withheld
+from pipelines.engine.sources.kafka.topic import Topic
+from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.state import read_state
+from pipelines.flows.model import SPOOL_BYTES, FeedSpec, Flow, Missing, Source, Start
 from tests.engine.broker import PASSWORD
 from tests.engine.folders import lines_of, rows_of
 from tests.engine.sockets import AT, TYPES, until
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
     from tests.engine.broker import Broker
 
 
@@ -43,7 +52,9 @@ class Reading:
     start: Start = Start.EARLIEST
     loss: Loss = Loss.STOP
     missing: Missing | None = None
+    max_bytes: int = SPOOL_BYTES
     reading: int = 0
+    now: int = 0
     told: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -59,11 +70,12 @@ class Reading:
             types=TYPES,
             start=self.start,
             missing=self.missing,
+            max_bytes=self.max_bytes,
         )
         source = Source(name="rows", feed=spec, key=("key",), time="time")
         self.flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=3)
         self.landing = Landing(self.base / "landing")
-        self.feed = KafkaFeed(source, self.base, self.told.append, self.loss)
+        self.feed = KafkaFeed(source, self.base, self.told.append, self.loss, now=lambda: self.now)
 
     def land(self, limit_rows: int | None = None) -> Sequence:
         """Land one reading."""
@@ -169,6 +181,19 @@ def test_a_backlog_lands_bit_by_bit_and_says_what_waits(tmp_path: Path, broker: 
         waiting.append(stand.waiting["rows"][0])
     assert waiting == [40, 10, 0]
     assert sorted(landed) == list(range(70))
+
+
+def test_a_reading_is_bounded_in_bytes(tmp_path: Path, broker: Broker, opened: list[Reading]) -> None:
+    topic, size = broker.topic(2), len(f"{'k' * 10_000},{AT},10")
+    broker.send(topic, {part: [f"{'k' * 10_000},{AT},{10 + row}" for row in range(20)] for part in (0, 1)})
+    stand = Reading(tmp_path, broker, topic, max_bytes=5 * size)
+    opened.append(stand)
+    counts: list[int] = []
+    while not counts or stand.waiting["rows"][0]:
+        counts.append(len(values_of(stand.land())))
+    assert sum(counts) == 40
+    assert max(counts) <= 6
+    assert len(counts) >= 7
 
 
 def test_a_first_start_at_the_end_skips_what_is_there(tmp_path: Path, broker: Broker, opened: list[Reading]) -> None:
@@ -326,7 +351,9 @@ def guarded(base: Path, broker: Broker, topic: str, told: list[str]) -> KafkaFee
         format="csv",
         types=TYPES,
     )
-    return KafkaFeed(Source(name="rows", feed=spec, key=("key",), time="time"), base, told.append, base=base)
+    return KafkaFeed(
+        Source(name="rows", feed=spec, key=("key",), time="time"), base, told.append, base=base, now=lambda: 0
+    )
 
 
 @pytest.mark.parametrize(("password", "rows"), [(PASSWORD, 2), ("guessed", 0)])
@@ -339,7 +366,7 @@ def test_brokers_that_ask_who_one_is_are_told_by_the_clients_properties(
     monkeypatch.setenv("PULSELINE_TEST_PASSWORD", password)
     feed = guarded(tmp_path, broker, topic, told)
     try:
-        assert feed.arrive(10, Known()).rows.num_rows == rows
+        assert feed.arrive(source_feed.Reading(0, 10), Known()).rows.num_rows == rows
     finally:
         feed.close()
     assert any("away" in line for line in told) == (rows == 0), told
@@ -377,3 +404,51 @@ def test_a_property_that_the_client_does_not_know_is_told_in_its_words(tmp_path:
     (tmp_path / "kafka.properties").write_text("of.nobody=1\n")
     with pytest.raises(ClientRefusedError, match=r"librdkafka; it says: .*of\.nobody"):
         guarded(tmp_path, broker, "nothing", [])
+
+
+def test_no_row_arrives_before_the_topic_was_seen_to_hold_it(
+    tmp_path: Path, broker: Broker, opened: list[Reading]
+) -> None:
+    topic = broker.topic()
+    stand = Reading(tmp_path, broker, topic)
+    opened.append(stand)
+    stand.now = 15
+    broker.send(topic, {0: csv_of(1, 2)})
+    assert values_of(stand.land()) == [], "planned at 10, and the brokers were asked at 15"
+    assert stand.waiting == {"rows": (0, (topic,))}
+    stand.now = 25
+    broker.send(topic, {0: csv_of(3, 4)})
+    assert values_of(stand.land()) == [1, 2], "3 and 4 may have come after 20"
+    stand.now = 29
+    broker.send(topic, {0: csv_of(5)})
+    assert values_of(stand.land()) == [3, 4, 5]
+    stand.now = 31
+    assert stand.feed.look(Known()) == 31
+    broker.send(topic, {0: csv_of(6)})
+    assert values_of(stand.land()) == [], "it came behind the look"
+    stand.now = 5
+    assert values_of(stand.land()) == [6], "a clock that is set back moves no look before another"
+    assert ends_of(stand.land()) == {"0": 6}
+
+
+@pytest.mark.parametrize(
+    "name", ["sasl.oauthbearer.method", "security.protocol", "ssl.endpoint.identification.algorithm"]
+)
+def test_a_secret_under_a_wrong_name_is_not_repeated(name: str) -> None:
+    topic = Topic("rows", "nothing", "127.0.0.1:1", {name: "hunter2!"})
+    assert "hunter2!" not in repr(topic)
+    with pytest.raises(ClientRefusedError, match=rf"it says: Invalid value \"…\" .*{re.escape(name)}") as caught:
+        topic.check()
+    assert "hunter2!" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_the_client_says_keeps_its_own_words_and_no_value() -> None:
+    client = {
+        "sasl.username": "sasl",
+        "sasl.password": "a b+c(",
+        "x": "1",
+        "sasl.oauthbearer.config": "secret=deep7 n=2",
+    }
+    said = "sasl.username of sasl: `a b+c(` at 127.0.0.1, 1 beginning at: deep7."
+    assert withheld(said, client) == "sasl.username of …: `…` at 127.0.0.1, … beginning at: …."
+    assert withheld("SASL_SSL handshake failed", {"security.protocol": "SASL_SSL"}) == "SASL_SSL handshake failed"

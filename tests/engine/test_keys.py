@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import keys
-from pipelines.engine.keys import KeyIndex, KeyTypeError, NullKeyError, bucket_of, canonical_keys, check_key_type
+from pipelines.engine.columnar import keys
+from pipelines.engine.columnar.keys import (
+    KeyIndex,
+    KeyTypeError,
+    NullKeyError,
+    bucket_of,
+    canonical_keys,
+    check_key_type,
+)
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 # Characters near the ends of the alphabet, so that prefixes, zeros and escapes meet often.

@@ -21,12 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine.columns import times
-from pipelines.engine.content import content_hash
-from pipelines.engine.csv_feed import UNREADABLE
-from pipelines.engine.keys import KeyTypeError, bucket_of, canonical_keys
-from pipelines.engine.landing import land_interval, landed_content
-from pipelines.engine.landing_errors import (
+from pipelines.engine.columnar.columns import UNREADABLE, times
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.columnar.keys import KeyTypeError, bucket_of, canonical_keys
+from pipelines.engine.landing.errors import (
     ColumnMissingError,
     ColumnTypeError,
     DuplicateColumnError,
@@ -36,16 +34,17 @@ from pipelines.engine.landing_errors import (
     SequenceBrokenError,
     TimezoneMissingError,
 )
-from pipelines.engine.manifests import MANIFEST, read_sequence, sequences, verify
-from pipelines.engine.recording import Orphans, open_recordings
-from pipelines.engine.stamping import landed_row_schema, stamp
+from pipelines.engine.landing.index import land_interval, landed_content
+from pipelines.engine.landing.manifest import MANIFEST, read_sequence, sequences, verify
+from pipelines.engine.landing.stamp import Orphans, landed_row_schema, stamp
+from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import FeedSpec, Flow, Source
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3_600_000_000
@@ -76,7 +75,7 @@ def land(folder: Path, text: str | None = None, span: tuple[int, int] = (0, DAY)
     if text is not None:
         (folder / "f.csv").write_text(HEADER + text)
     flow = flow_of(**changes)
-    return land_interval(folder / "landing", flow, *span, open_recordings(flow, folder))
+    return land_interval(folder / "landing", flow, *span, open_recorded(flow, folder))
 
 
 def landed(sequence: Sequence, buckets: list[int] | None = None) -> pa.Table:
@@ -92,7 +91,7 @@ def ledger(sequence: Sequence) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def flights() -> tuple[Flow, Any]:
     flow = read_flow(ROOT / "config/flows/flights.yaml")
-    return flow, open_recordings(flow, ROOT / "config/flows")
+    return flow, open_recorded(flow, ROOT / "config/flows")
 
 
 def days(flow: Flow, start: str, end: str) -> list[tuple[int, int]]:
@@ -162,7 +161,7 @@ def test_rows_stand_in_buckets_in_the_order_of_arrival_and_place(tmp_path: Path)
 
 
 def test_row_groups_are_cut_and_a_bucket_may_have_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.engine.landing_files.GROUP_ROWS", 2)
+    monkeypatch.setattr("pipelines.engine.landing.write.GROUP_ROWS", 2)
     sequence = land(tmp_path, "".join(line("a", hour, 0, hour) for hour in range(5)), buckets=1)
     assert sequence.inputs("rows", 0) == [((str(sequence.folder / "rows.parquet"), (0, 1, 2)),)]
     assert landed(sequence)["v"].to_pylist() == ["0", "1", "2", "3", "4"]
@@ -292,7 +291,7 @@ def test_promises_among_the_rows_of_a_csv_feed_land_as_such(tmp_path: Path, shap
     ]
     (tmp_path / "f.csv").write_text("key,says,at,time,until\n" + "".join(lines))
     flow = read_flow(tmp_path / "f.yaml")
-    sequence = land_interval(tmp_path / "landing", flow, 0, DAY, open_recordings(flow, tmp_path))
+    sequence = land_interval(tmp_path / "landing", flow, 0, DAY, open_recorded(flow, tmp_path))
 
     rows = landed(sequence).to_pylist()
     assert [(row["kind"], row["key"], row["event_time"].hour) for row in rows] == [
@@ -310,7 +309,10 @@ def test_intervals_land_with_their_ends(tmp_path: Path) -> None:
 
 def test_the_same_interval_twice_is_the_same_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = land(tmp_path, line("a", 3, 1))
-    monkeypatch.setattr("pipelines.engine.landing.arrive", lambda *_: pytest.fail("an untouched feed was read"))
+    monkeypatch.setattr(
+        "pipelines.engine.sources.recorded_feed.RecordedFeed.arrive",
+        lambda *_: pytest.fail("an untouched feed was read"),
+    )
     assert land(tmp_path) == first
     monkeypatch.undo()
     os.utime(tmp_path / "f.csv", (1, 1))
@@ -369,8 +371,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from pipelines.engine import landing, landing_files, manifests
-from pipelines.engine.recording import open_recordings
+from pipelines.engine.landing import index as landing
+from pipelines.engine.landing import write as landing_files
+from pipelines.engine.landing import manifest as manifests
+from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.flows.model import FeedSpec, Flow, Source
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 where, name = sys.argv[2].split(":")
@@ -379,7 +383,7 @@ feed = FeedSpec(kind="csv", paths=("f.csv",), types={"at": "timestamp", "time": 
 source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")
 flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=4)
 base = Path(sys.argv[3])
-landing.land_interval(base / "landing", flow, 0, 86_400_000_000, open_recordings(flow, base))
+landing.land_interval(base / "landing", flow, 0, 86_400_000_000, open_recorded(flow, base))
 """
 
 
@@ -396,7 +400,7 @@ def test_a_landing_killed_before_its_manifest_leaves_nothing_visible(tmp_path: P
     sequence = land(tmp_path)
     assert (sequence.id, sequence.version) == (1, 1)
     assert {path.name for path in sequence.folder.iterdir()} == {"rows.parquet", "ledger.parquet", MANIFEST}
-    undisturbed = land_interval(tmp_path / "other", flow_of(), 0, DAY, open_recordings(flow_of(), tmp_path))
+    undisturbed = land_interval(tmp_path / "other", flow_of(), 0, DAY, open_recorded(flow_of(), tmp_path))
     assert undisturbed.sources == sequence.sources
     assert undisturbed.ledger == sequence.ledger
 
@@ -424,7 +428,7 @@ def test_a_broken_landing_is_refused(tmp_path: Path) -> None:
 def test_a_feed_that_changes_while_it_lands_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(HEADER + line("a", 3, 1))
     flow = flow_of()
-    feeds = open_recordings(flow, tmp_path)
+    feeds = open_recorded(flow, tmp_path)
     seen = iter("abcdef")
     feeds["rows"].fingerprint = lambda: next(seen)  # type: ignore[method-assign]
     with pytest.raises(FeedChangedError, match="must stand still"):
@@ -447,14 +451,14 @@ def test_a_source_that_does_not_fit_its_feed_is_refused(
 ) -> None:
     (tmp_path / "f.csv").write_text(header + "\n")
     with pytest.raises(error, match=sentence):
-        open_recordings(flow_of(**changes), tmp_path)
+        open_recorded(flow_of(**changes), tmp_path)
 
 
 def test_a_float_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(HEADER)
     feed = FeedSpec(kind="csv", paths=("f.csv",), types={**TYPES, "key": "float64"})
     with pytest.raises(KeyTypeError, match="key `key` is double"):
-        open_recordings(flow_of(feed=feed), tmp_path)
+        open_recorded(flow_of(feed=feed), tmp_path)
 
 
 INSTANTS = st.one_of(st.just(NULL), st.integers(0, 12))
@@ -494,7 +498,7 @@ def test_every_row_lands_exactly_once_whatever_the_intervals(
 
 def test_a_final_punctuation_makes_a_version_of_its_own(tmp_path: Path) -> None:
     first = land(tmp_path, line("a", 3, 1))
-    feeds = open_recordings(flow_of(), tmp_path)
+    feeds = open_recorded(flow_of(), tmp_path)
     ended = land_interval(tmp_path / "landing", flow_of(), 0, DAY, feeds, DAY - 1)
     assert (ended.id, ended.version, ended.final, ended.sources) == (2, 2, DAY - 1, first.sources)
     assert land_interval(tmp_path / "landing", flow_of(), 0, DAY, feeds, DAY - 1) == ended

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import referring
-from pipelines.engine.columns import TABLE_INFINITY, TIME, times
-from pipelines.engine.content import content_hash
-from pipelines.engine.landing import land_interval, landed_content
-from pipelines.engine.landing_errors import ReferenceBrokenError, ReferenceTypeError, SequenceBrokenError
-from pipelines.engine.manifests import MANIFEST, read_sequence, verify
-from pipelines.engine.recording import open_recordings
-from pipelines.engine.stamping import landed_row_schema
+from pipelines.engine.columnar.columns import TABLE_INFINITY, TIME, times
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.landing.errors import ReferenceBrokenError, ReferenceTypeError, SequenceBrokenError
+from pipelines.engine.landing.index import land_interval, landed_content
+from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
+from pipelines.engine.landing.stamp import landed_row_schema
+from pipelines.engine.sources import footers
+from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.flows.model import FeedSpec, Flow, Placing, Source
 from pipelines.operators.rows import NULL, Shape
 from tests.jobs.streamed import Restart, streamed
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import Sequence as Landed
 
 END = 100
 COPY, REFERENCE = Placing
@@ -67,7 +67,7 @@ def land(
     **changes: Any,  # noqa: ANN401 - fields of any type
 ) -> Landed:
     flow = flow_of(placing, **changes)
-    return land_interval(folder / f"landing-{placing.name}", flow, *span, open_recordings(flow, folder))
+    return land_interval(folder / f"landing-{placing.name}", flow, *span, open_recorded(flow, folder))
 
 
 def landed(sequence: Landed) -> pa.Table:
@@ -132,7 +132,7 @@ def test_rows_are_the_same_however_files_row_groups_blocks_and_spans_are_cut(  #
     parts = [rows.slice(begin, end - begin) for begin, end in pairwise(edges)] or [rows]
     record(folder, *parts, row_group_size=group, write_statistics=statistics)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.engine.references.BLOCK", block)
+        patch.setattr("pipelines.engine.landing.references.BLOCK", block)
         for span in cut(0, 13, cuts):
             sequence = both(folder, span)
             mine = [instant for instant in at if span[0] <= instant < span[1]]
@@ -306,7 +306,7 @@ def test_what_landed_by_reference_is_copied_once_the_flow_says_so(tmp_path: Path
     record(tmp_path, table([1, 2]))
     referred, copied = (flow_of(placing) for placing in (REFERENCE, COPY))
     found = [
-        land_interval(tmp_path / "landing", flow, 0, END, open_recordings(flow, tmp_path))
+        land_interval(tmp_path / "landing", flow, 0, END, open_recorded(flow, tmp_path))
         for flow in (referred, copied, copied, referred)
     ]
     assert [(each.version, each.sources["rows"].referenced is not None) for each in found] == [
@@ -319,7 +319,7 @@ def test_statistics_that_lie_are_found_out_when_the_rows_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(tmp_path, table([1, 2], key=["k", None]))
-    monkeypatch.setattr(referring, "_exact", lambda *_: referring.Bounds(0))
+    monkeypatch.setattr(footers, "_exact", lambda *_: footers.Bounds(0))
     sequence = land(tmp_path)
     assert sequence.sources["rows"].referenced is not None
     with pytest.raises(ReferenceBrokenError, match="not what its own statistics said"):
@@ -339,7 +339,7 @@ def test_columns_that_are_converted_are_refused_before_a_row_is_read(
 ) -> None:
     record(tmp_path, table([1, 2], more=column))
     with pytest.raises(ReferenceTypeError, match=told) as refused:
-        open_recordings(flow_of(), tmp_path)
+        open_recorded(flow_of(), tmp_path)
     assert "write `landing: copy`" in str(pickle.loads(pickle.dumps(refused.value)))
     assert land(tmp_path, COPY).sources["rows"].rows == 2
 
@@ -371,7 +371,7 @@ def test_a_file_is_hashed_once_a_process_however_many_spans_it_is_cut_into(
         read.append(path)
         return "0" * 64
 
-    monkeypatch.setattr("pipelines.engine.references._digest", digest)
+    monkeypatch.setattr("pipelines.engine.landing.references._digest", digest)
     assert [land(tmp_path, span=span).sources["rows"].rows for span in cut(0, END, [10, 35])] == [2, 1, 1]
     assert read == [str(tmp_path / "feed/0.parquet")]
 
@@ -379,5 +379,5 @@ def test_a_file_is_hashed_once_a_process_however_many_spans_it_is_cut_into(
 def test_a_flow_of_several_buckets_may_be_landed_though_it_declares_a_reference(tmp_path: Path) -> None:
     record(tmp_path, table([1, 2]))
     flow = replace(flow_of(), buckets=2)
-    sequence = land_interval(tmp_path / "landing", flow, 0, END, open_recordings(flow, tmp_path))
+    sequence = land_interval(tmp_path / "landing", flow, 0, END, open_recorded(flow, tmp_path))
     assert sequence.sources["rows"].file == "rows.parquet"

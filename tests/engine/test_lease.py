@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import lease
-from pipelines.engine.commits import CommitLog, open_driver
-from pipelines.engine.history import CommitKind, Entry, State
-from pipelines.engine.lease import Claim, Holder, Renewal, Standing
-from pipelines.engine.refusals import LeaseHeldError, LeaseLostError
+from pipelines.engine.commits import lease, machine
+from pipelines.engine.commits.driver import CommitLog, open_driver
+from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
+from pipelines.engine.commits.history import CommitKind, Entry, State
+from pipelines.engine.commits.lease import Claim, Holder, Renewal, Sight, Standing
+from pipelines.engine.commits.machine import Life
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 SECOND = 1_000_000
+DAY = 86_400 * SECOND
 PROGRAM = Path(__file__).with_name("driver_process.py")
-HOLDER = Holder("here", "machine", 42, 1_000)
+HOLDER = Holder("there", "another boot/1", 42, 1_000, "another machine")
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
     """Start a driver in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
-    command = [sys.executable, str(PROGRAM), *arguments]
+    command = [*before, sys.executable, str(PROGRAM), *arguments]
     return subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -62,51 +68,133 @@ def row(at: int = 0) -> Entry:
 
 
 @pytest.mark.parametrize(
-    ("given", "renewal", "gone", "now", "expected"),
+    ("renewal", "life", "now", "expected"),
     [
-        (None, None, False, 0, Standing.FREE),
-        (row(), None, False, 30 * SECOND, Standing.HELD),
-        (row(), None, False, 30 * SECOND + 1, Standing.LAPSED),
-        (row(), Renewal(3, 10 * SECOND), False, 40 * SECOND, Standing.HELD),
-        (row(), Renewal(3, 10 * SECOND), False, 41 * SECOND, Standing.LAPSED),
-        (row(), Renewal(2, 40 * SECOND), False, 41 * SECOND, Standing.LAPSED),
-        (row(), Renewal(2, 0, "released"), False, 1, Standing.HELD),
-        (row(), Renewal(3, 0, "released"), False, 1, Standing.RELEASED),
-        (row(), Renewal(3, 0), True, 1, Standing.GONE),
-        (row(at=9 * SECOND), None, False, 0, Standing.HELD),
+        (None, Life.UNTOLD, 30 * SECOND, Standing.HELD),
+        (None, Life.UNTOLD, 30 * SECOND + 1, Standing.LAPSED),
+        (Renewal(3, 10 * SECOND), Life.UNTOLD, 40 * SECOND, Standing.HELD),
+        (Renewal(3, 10 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.LAPSED),
+        (Renewal(3, 86_400 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.AHEAD),
+        (Renewal(3, 60 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.HELD),
+        (Renewal(3, 0, "released"), Life.UNTOLD, 1, Standing.RELEASED),
+        (Renewal(3, 0, "released"), Life.GONE, 1, Standing.RELEASED),
+        (Renewal(3, 0, "released", lease.monotonic_ticks()), Life.ALIVE, 1, Standing.RELEASED),
+        (Renewal(3, 0), Life.GONE, 1, Standing.GONE),
+        (Renewal(3, 0), Life.ALIVE, 31 * SECOND, Standing.LAPSED),
+        (Renewal(3, 86_400 * SECOND, "held", 0), Life.ALIVE, 0, Standing.AHEAD),
     ],
 )
-def test_a_lease_is_judged_by_end_process_and_renewals(
-    given: Entry | None, renewal: Renewal | None, *, gone: bool, now: int, expected: Standing
+def test_a_lease_is_told_at_a_glance_by_end_process_and_renewals(
+    renewal: Renewal | None, life: Life, now: int, expected: Standing
 ) -> None:
-    assert lease.standing(given, renewal, lambda _: gone, now) is expected
+    assert Sight(row(), renewal, life).standing(now) is expected
+
+
+def test_what_lives_here_is_told_by_the_clock_of_this_boot_whatever_the_wall_clock_says() -> None:
+    fresh = Renewal(3, 86_400 * SECOND, "held", lease.monotonic_ticks())
+    assert Sight(row(), fresh, Life.ALIVE).standing(0) is Standing.HELD
+    assert Sight(row(), fresh, Life.ALIVE).standing(10 * 86_400 * SECOND) is Standing.HELD
+
+
+def test_a_renewal_of_another_lease_does_not_count(tmp_path: Path) -> None:
+    for token in (2, 4):
+        lease.write_renewal(tmp_path, Renewal(token, 5, "released"))
+        assert lease.look(tmp_path, row(), lease.this_process()).renewal is None
+    lease.write_renewal(tmp_path, Renewal(3, 5))
+    assert lease.look(tmp_path, row(), lease.this_process()).renewal == Renewal(3, 5)
 
 
 def test_a_process_is_told_from_a_later_one_with_its_number() -> None:
     me = lease.this_process()
-    assert not lease.is_gone(me, me)
-    assert lease.is_gone(Holder(me.host, me.machine, me.pid, me.started + 1), me)
+    assert lease.life(me, me, 0) is Life.ALIVE
+    assert lease.life(replace(me, started=me.started + 1), me, 0) is Life.GONE
 
 
-def test_a_process_elsewhere_is_never_known_to_be_gone() -> None:
+def test_where_processes_cannot_be_looked_up_nothing_is_told() -> None:
     me = lease.this_process()
-    assert not lease.is_gone(Holder("there", "other machine", 1, 1), me)
-    assert not lease.is_gone(Holder("there", "", 1, 1), Holder("here", "", 1, 1))
+    boot = machine.boot_of(me.machine)
+    assert lease.life(replace(me, machine=f"{boot}/1"), me, 0) is Life.UNTOLD
+    assert lease.life(replace(me, machine="other boot/1", machine_id="another"), me, 0) is Life.UNTOLD
+    assert lease.life(replace(me, machine=""), me, 0) is Life.UNTOLD
+    assert lease.life(replace(me, machine=""), replace(me, machine=""), 0) is Life.UNTOLD
+
+
+def test_a_holder_from_before_a_reboot_of_this_machine_is_gone() -> None:
+    me = lease.this_process()
+    before = replace(me, machine="other boot/1", machine_id="this")
+    here = replace(me, machine_id="this")
+    assert lease.life(before, here, machine.booted_at() - 1) is Life.GONE
+
+
+def test_another_machine_with_a_copy_of_the_machine_id_is_not_taken_for_a_reboot() -> None:
+    me = lease.this_process()
+    copied = replace(me, machine="other boot/1", machine_id="this")
+    assert lease.life(copied, replace(me, machine_id="this"), lease.wall_ticks()) is Life.UNTOLD
+
+
+def test_two_machines_without_an_id_are_not_one() -> None:
+    me = lease.this_process()
+    assert lease.life(replace(me, machine="b/1", machine_id=""), replace(me, machine_id=""), 0) is Life.UNTOLD
+
+
+def test_a_row_of_an_earlier_version_is_read() -> None:
+    holder = Holder.read({"host": "there", "machine": "boot/1", "pid": 42, "started": 7})
+    assert holder == Holder("there", "boot/1", 42, 7, "")
+    assert lease.life(holder, lease.this_process(), 0) is Life.UNTOLD
+    me = lease.this_process()
+    facts = me.facts()
+    del facts["machine_id"]
+    assert lease.life(Holder.read(facts), me, 0) is Life.ALIVE
+    assert Holder.read(me.facts()) == me
 
 
 def test_a_dead_process_that_nobody_reaped_is_gone() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     deadline = time.monotonic() + 20
-    while lease.process_start(process.pid) is not None and time.monotonic() < deadline:
+    while machine.process_start(process.pid) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert lease.process_start(process.pid) is None
+    assert machine.process_start(process.pid) is None
+    assert machine.life_of(process.pid, 1) is Life.GONE
     process.wait()
-    assert lease.process_start(process.pid) is None
+    assert machine.process_start(process.pid) is None
+    assert machine.life_of(process.pid, 1) is Life.GONE
+
+
+def test_a_process_that_this_user_may_not_see_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hidden(_pid: int, _signal: int) -> None:
+        raise PermissionError
+
+    # Root sees all, also where /proc hides other users' processes: that one line is what the system would answer.
+    monkeypatch.setattr(os, "kill", hidden)
+    assert machine.life_of(2**22 + 1, 1) is Life.UNTOLD
+
+
+def test_a_machine_without_an_id_keeps_one_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "MACHINE_IDS", ())
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first = machine.machine_id()
+    assert first == machine.machine_id()
+    assert first.endswith(f"@{socket.gethostname()}")
+    (tmp_path / "pulseline" / "machine-id").write_text("")
+    assert machine.machine_id() not in {"", first, f"@{socket.gethostname()}"}
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert machine.machine_id() == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
+def test_this_machine_and_its_boot_have_names() -> None:
+    assert machine.process_space() == machine.process_space() != ""
+    assert 0 < machine.booted_at() < lease.wall_ticks()
 
 
 def test_half_a_renewal_is_none(tmp_path: Path) -> None:
     assert lease.read_renewal(tmp_path) is None
-    lease.renewal_path(tmp_path).write_text('{"token": 1, "ren')
+    whole = '{"token": 1, "renewed": 2, "state": "held", "monotonic": 3}'
+    for torn in ("", whole[:14], "\0" * len(whole), "[]", "1", '{"token": null, "renewed": 2, "state": ""}', "\ufffe"):
+        lease.renewal_path(tmp_path).write_text(torn)
+        assert lease.read_renewal(tmp_path) is None
+    lease.renewal_path(tmp_path).write_bytes(b"\xff\xfe")
     assert lease.read_renewal(tmp_path) is None
     lease.write_renewal(tmp_path, Renewal(1, 2))
     assert lease.read_renewal(tmp_path) == Renewal(1, 2)
@@ -165,6 +253,193 @@ def test_a_killed_driver_is_succeeded_at_once(tmp_path: Path, held: subprocess.P
         driver.publish(pending.commit)
 
 
+def begun_log(root: Path) -> CommitLog:
+    """Begin the log of a run."""
+    log = CommitLog(root)
+    log.create()
+    log.state()
+    return log
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """Give a run whose lease is held by a process of another machine, with a clock that is a day ahead."""
+    log = begun_log(tmp_path)
+    log.append(replace(row(lease.wall_ticks() + DAY), token=1))
+    lease.write_renewal(tmp_path, Renewal(1, lease.wall_ticks() + DAY, "held", lease.monotonic_ticks() + DAY))
+    return tmp_path
+
+
+@pytest.fixture
+def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watch for one second instead of thirty, to spare time."""
+    monkeypatch.setattr(lease, "LAPSES_AFTER", SECOND)
+    monkeypatch.setattr(lease, "LOOK_EVERY", SECOND // 20)
+
+
+def renewing(root: Path, state: str = "held", after: float = 0.3) -> threading.Timer:
+    """Renew the lease of `far` after some seconds, as its process would."""
+    renewal = Renewal(1, lease.wall_ticks() + DAY + SECOND, state, lease.monotonic_ticks() + DAY + SECOND)
+    timer = threading.Timer(after, lease.write_renewal, (root, renewal))
+    timer.start()
+    return timer
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_clock_that_is_a_day_ahead_locks_nobody_out(far: Path) -> None:
+    told: list[str] = []
+    with open_driver(far, flow="numbers", tell=told.append) as driver:
+        assert driver.token == 2
+    assert len(told) == 1
+    assert re.fullmatch(
+        r"process 42 on there holds the lease since \S+; waiting up to 1 s to see whether it still renews", told[0]
+    )
+
+
+def test_who_renews_while_watched_is_refused_as_soon_as_it_is_seen(far: Path) -> None:
+    begun, timer = time.monotonic(), renewing(far)
+    with pytest.raises(LeaseHeldError, match="process 42 on there"), open_driver(far, flow="numbers"):
+        pass
+    assert time.monotonic() - begun < 10
+    timer.join()
+
+
+def test_who_gives_it_back_while_watched_is_succeeded_as_soon_as_it_is_seen(far: Path) -> None:
+    begun, timer = time.monotonic(), renewing(far, "released")
+    with open_driver(far, flow="numbers") as driver:
+        assert driver.token == 2
+    assert time.monotonic() - begun < 10
+    timer.join()
+
+
+@pytest.mark.usefixtures("sooner")
+@pytest.mark.parametrize("content", [b"", b'{"token": 1, "rene', b"\0" * 60])
+def test_a_renewal_that_a_power_cut_left_torn_is_none(far: Path, content: bytes) -> None:
+    whole = lease.renewal_path(far).read_bytes()
+    timer = threading.Timer(0.3, lease.renewal_path(far).write_bytes, (content,))
+    again = threading.Timer(0.6, lease.renewal_path(far).write_bytes, (whole,))
+    timer.start()
+    again.start()
+    with open_driver(far, flow="numbers") as driver:
+        assert driver.token == 2
+        again.join()
+
+
+@pytest.mark.usefixtures("sooner")
+def test_of_watchers_one_gets_the_lease_and_the_others_are_refused_by_it(far: Path) -> None:
+    answers: list[str] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        try:
+            with open_driver(far, flow="numbers", tell=lambda _: None):
+                answers.append("held")
+                done.wait(20)
+        except LeaseHeldError as error:
+            answers.append(error.holder)
+
+    watchers = [threading.Thread(target=ask) for _ in range(3)]
+    for each in watchers:
+        each.start()
+    deadline = time.monotonic() + 20
+    while len(answers) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    done.set()
+    for each in watchers:
+        each.join()
+    assert sorted(answers) == ["held", *[str(lease.this_process())] * 2]
+    assert CommitLog(far).state().token == 2
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_driver_that_was_stopped_for_long_is_watched_and_succeeded(
+    tmp_path: Path, held: subprocess.Popen[str]
+) -> None:
+    held.send_signal(signal.SIGSTOP)
+    time.sleep(1.1)
+    told: list[str] = []
+    with open_driver(tmp_path, flow="numbers", tell=told.append) as driver:
+        assert f"process {held.pid} on" in told[0]
+        held.send_signal(signal.SIGCONT)
+        tell(held)
+        assert said(held).startswith("LeaseLostError flow numbers must be written under its newest lease, number 2")
+        driver.publish(1)
+
+
+def test_a_driver_that_wakes_while_it_is_watched_keeps_its_lease(
+    tmp_path: Path, held: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held.send_signal(signal.SIGSTOP)
+    asleep = Renewal(1, lease.wall_ticks() - DAY, "held", lease.monotonic_ticks() - 31 * SECOND)
+    lease.write_renewal(tmp_path, asleep)
+    monkeypatch.setattr(lease, "LOOK_EVERY", SECOND // 20)
+    woken: list[str] = []
+
+    def wake(text: str) -> None:
+        woken.append(text)
+        held.send_signal(signal.SIGCONT)
+
+    with pytest.raises(LeaseHeldError), open_driver(tmp_path, flow="numbers", tell=wake):
+        pass
+    assert len(woken) == 1
+    tell(held)
+    assert said(held) == "published"
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_watcher_that_was_stopped_itself_has_not_watched_in_between(
+    far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first pause takes as long as all looks together; the holder, stopped with it, is a little slower to wake.
+    sleep, slept = time.sleep, list[float]()
+
+    def long(seconds: float) -> None:
+        sleep(seconds if slept else 1.1)
+        slept.append(seconds)
+
+    monkeypatch.setattr("pipelines.engine.commits.lease.time.sleep", long)
+    timer = renewing(far, after=1.4)
+    with pytest.raises(LeaseHeldError), open_driver(far, flow="numbers"):
+        pass
+    timer.join()
+
+
+def test_a_lease_from_before_a_reboot_is_taken_at_once(tmp_path: Path) -> None:
+    log, me = begun_log(tmp_path), lease.this_process()
+    before = replace(me, machine="11111111-2222/4026531836", machine_id=machine.machine_id() or "this")
+    booted = machine.booted_at() - 60 * SECOND
+    log.append(replace(row(booted), token=1, detail=before.facts()))
+    lease.write_renewal(tmp_path, Renewal(1, booted + 5 * SECOND, "held", lease.monotonic_ticks() + DAY))
+    told: list[str] = []
+    with open_driver(tmp_path, flow="numbers", tell=told.append) as driver:
+        assert driver.token == 2
+    assert told == []
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_home_of_an_earlier_version_whose_driver_is_on_another_boot_opens(tmp_path: Path) -> None:
+    log = begun_log(tmp_path)
+    facts = {"host": socket.gethostname(), "machine": "11111111-2222/4026531836", "pid": 1, "started": 5}
+    log.append(replace(row(lease.wall_ticks() + DAY), token=1, detail=facts))
+    lease.renewal_path(tmp_path).write_text(f'{{"token": 1, "renewed": {lease.wall_ticks() + DAY}, "state": "held"}}')
+    with open_driver(tmp_path, flow="numbers", tell=lambda _: None) as driver:
+        assert driver.token == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs the right to make a process namespace")
+def test_a_process_of_another_container_of_this_machine_is_watched_not_looked_up(tmp_path: Path) -> None:
+    inside = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    with start(str(tmp_path), "hold", before=inside) as process:
+        assert said(process) == "held"
+        told: list[str] = []
+        begun = time.monotonic()
+        with pytest.raises(LeaseHeldError), open_driver(tmp_path, flow="numbers", tell=told.append):
+            pass
+        assert len(told) == 1
+        assert time.monotonic() - begun < 20
+        process.kill()
+
+
 def test_a_stopped_driver_is_overtaken_and_cannot_publish_when_it_wakes(
     tmp_path: Path, held: subprocess.Popen[str]
 ) -> None:
@@ -196,7 +471,8 @@ def test_a_driver_that_looked_before_it_was_overtaken_is_refused_by_the_table(tm
                 old.intent(1, (1, 11), 0, [1], {}, "print")  # type: ignore[arg-type]
             assert new.next_number() == 1
     log = CommitLog(tmp_path)
-    assert len(list(log.path.glob("e*.parquet"))) == len(log.rows()) == 2
+    assert [row.state for row in log.rows()] == [State.FORMAT, State.LEASE, State.LEASE]
+    assert len(list(log.path.glob("e*.parquet"))) == 3
 
 
 def test_of_two_that_take_over_at_once_the_slower_does_not_take_it_from_the_faster(

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import carrying
-from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, RESERVED, stream_schema
-from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.history import CarryLine
-from pipelines.engine.link import Keys, Link, landed_as_stream
-from pipelines.engine.payload import PORT, PayloadError, output_payload
-from pipelines.engine.readers import newest_rows
-from pipelines.engine.stamping import landed_row_schema
-from pipelines.engine.tasks import carry_key
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, RESERVED, stream_schema
+from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.commits.history import CarryLine
+from pipelines.engine.commits.readers import newest_rows
+from pipelines.engine.landing.stamp import landed_row_schema
+from pipelines.engine.tasks import carry as carrying
+from pipelines.engine.tasks.link import Keys, Link, landed_as_stream
+from pipelines.engine.tasks.payload import PORT, PayloadError, output_payload
+from pipelines.engine.tasks.task import carry_key
 from pipelines.flows.model import Ports, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late
 from pipelines.operators.heartbeat import HeartbeatPolicy
@@ -62,6 +62,13 @@ def rows(*given: dict[str, Any]) -> pa.Table:
 
 
 BEATING = Stream(name="beating", operator="heartbeat", inputs=("s",), by=("line",), policy=HeartbeatPolicy(interval=10))
+DOUBTING = Stream(
+    name="doubting",
+    operator="heartbeat",
+    inputs=("s",),
+    by=("line",),
+    policy=HeartbeatPolicy(interval=2, max_catch_up=1),
+)
 MERGED = Stream(
     name="merged",
     operator="merge",
@@ -86,7 +93,7 @@ EDGES = Stream(
     shape=Shape.EDGE,
     event_id="event",
 )
-STREAMS = {stream.name: stream for stream in (BEATING, MERGED, PUNCTUAL, EDGES)}
+STREAMS = {stream.name: stream for stream in (BEATING, DOUBTING, MERGED, PUNCTUAL, EDGES)}
 
 
 def link(stream: Stream, carry: dict[str, pa.Table] | None = None, commit: int = 1) -> Link:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import live_landing
-from pipelines.engine.landing import Landing
-from pipelines.engine.live_feeds import open_live
-from pipelines.engine.live_landing import LiveLanding, StreamEndedError
-from pipelines.engine.manifests import read_sequence
+from pipelines.engine.columnar.clock import ClockJumpError, WallClock
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live import landing as live_landing
+from pipelines.engine.live.landing import LiveLanding, StreamEndedError
+from pipelines.engine.sources.folder.inbox import Inbox
+from pipelines.engine.sources.live_feeds import open_live
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
@@ -93,3 +95,42 @@ def test_what_an_overtaken_driver_closed_meanwhile_is_not_landed_again(
     blind(first, 500)
     assert second.land(0, 450) == read_sequence(tmp_path / "landing", 4), "nothing was left of that span"
     assert second.last == 500
+
+
+CSV = "pump,at\na,2013-01-01T00:00:00Z\n"
+
+
+def test_a_reading_closes_behind_all_that_its_sources_were_seen_to_hold(tmp_path: Path, flow: Flow) -> None:
+    """A reading may be planned long before it lands: by Spark before a crash, or before it had its workers."""
+    clock = iter(range(1_000, 9_000, 100))
+
+    def tick() -> int:
+        return next(clock)
+
+    feeds = {"readings": Inbox(flow.sources["readings"], tmp_path, now=tick)}
+    landing = Landing(tmp_path / "landing")
+    watch = WallClock(wall=tick, monotonic=lambda: 0)
+    lander = LiveLanding(landing, flow, feeds, 10, clock=watch)
+    (tmp_path / "inbox" / "a.csv").write_text(CSV)
+    first, second = lander.land(0, 20), lander.land(0, 1_250)
+    assert first is not None
+    assert second is not None
+    assert (first.end, second.end) == (1_200, 1_400), "seen at 1,100 and 1,300"
+    assert (first.sources["readings"].rows, second.sources["readings"].rows) == (0, 1)
+    assert lander.land(0, 1_350) is None, "planned before the last one closed"
+    third = lander.land(0, 5_000)
+    assert third is not None
+    assert third.end == 5_000, "never before it was planned"
+    assert lander.land(0, 5_000) is None
+
+
+def test_what_came_before_the_clock_was_set_back_holds_the_reading_up(tmp_path: Path, flow: Flow) -> None:
+    feeds = {"readings": Inbox(flow.sources["readings"], tmp_path, now=lambda: 9_000)}
+    clock = WallClock(max_jump=8_500, wall=lambda: 1_000, monotonic=lambda: 0)
+    sequence = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 10, clock=clock).land(0, 20)
+    assert sequence is not None
+    assert sequence.end == 9_001
+    behind = WallClock(max_jump=5_000, wall=lambda: 1_000, monotonic=lambda: 0)
+    lander = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 10, clock=behind)
+    with pytest.raises(ClockJumpError, match="set the machine's clock right"):
+        lander.land(0, 9_500)

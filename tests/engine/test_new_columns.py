@@ -13,17 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import packed
-from pipelines.engine.column_errors import Breach, ColumnBrokenError, LandedColumnError, OtherColumnsError
-from pipelines.engine.compaction import compact, verify_segment
-from pipelines.engine.inbox import Inbox
-from pipelines.engine.landed_columns import payloads_over, read_as
-from pipelines.engine.landed_types import declared_type
-from pipelines.engine.link import landed_as_stream
-from pipelines.engine.manifests import MANIFEST, read_sequence, verify
-from pipelines.engine.positions import Known
-from pipelines.engine.sequence import from_told
-from pipelines.engine.undeclared import (
+from pipelines.engine.files import packed
+from pipelines.engine.landing.column_errors import Breach, ColumnBrokenError, LandedColumnError, OtherColumnsError
+from pipelines.engine.landing.compaction import compact, verify_segment
+from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
+from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.sequence import from_told
+from pipelines.engine.landing.source_feed import Reading
+from pipelines.engine.landing.types import declared_type
+from pipelines.engine.landing.undeclared import (
     DEEPEST,
     JSON,
     MOST_NAMES,
@@ -35,6 +33,9 @@ from pipelines.engine.undeclared import (
     texts_of,
     together,
 )
+from pipelines.engine.sources.folder.inbox import Inbox
+from pipelines.engine.sources.landed_schema import payloads_over, read_as
+from pipelines.engine.tasks.link import landed_as_stream
 from pipelines.flows.model import Flow, Missing, Retyped
 from tests.engine.folders import TYPES, Stand, flow_of, lines_of, rows_of
 from tests.engine.sockets import Listening, Sender, socket_flow
@@ -42,7 +43,7 @@ from tests.engine.sockets import Listening, Sender, socket_flow
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 AT = "2013-01-01T00:00:00Z"
 ALL = {"key": "a", "time": AT, "v": 1}
@@ -475,10 +476,10 @@ def test_an_error_about_a_file_survives_pickling() -> None:
 
 def test_a_look_at_a_folder_forgets_nothing_of_the_one_before(tmp_path: Path) -> None:
     stand = Stand(tmp_path, flow_of("json"))
-    inbox = Inbox(stand.flow.sources["rows"], tmp_path)
+    inbox = Inbox(stand.flow.sources["rows"], tmp_path, now=lambda: 0)
     stand.put("a.jsonl", objects({**ALL, **{f"c{number}": 1 for number in range(MOST_NAMES + 1)}}))
-    inbox.arrive(10, Known())
-    found = [inbox.arrive(reading, Known()) for reading in (20, 30)]
+    inbox.arrive(Reading(0, 10), Known())
+    found = [inbox.arrive(Reading(0, reading), Known()) for reading in (20, 30)]
     assert [len(each.added) for each in found] == [MOST_NAMES] * 2, "names are counted anew for each sequence"
     assert found[0].ledger["reason"].to_pylist().count("unknown_field") == 1
 

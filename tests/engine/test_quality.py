@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import quality
-from pipelines.engine.handles import Handle
-from pipelines.engine.quality import Quality, quality_path, read_quality, write_quality
+from pipelines.engine.commits import quality
+from pipelines.engine.commits.paths import ConcurrentAddError, version_path
+from pipelines.engine.commits.quality import Quality, quality_path, read_quality, write_quality
+from pipelines.engine.commits.table_log import TableLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pipelines.engine.tables import NewFile
+    from pipelines.engine.commits.table_log import Change
 
 DAY = 86_400_000_000
 FOUND = Quality(
@@ -75,24 +77,47 @@ def test_rows_of_several_commits_are_refused(tmp_path: Path) -> None:
 
 def test_two_checks_at_once_both_keep_what_they_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_quality(tmp_path, [FOUND])
-    judge, other = quality._replace, replace(FOUND, commit=8)
+    commit, other = TableLog.commit, replace(FOUND, commit=8)
     came: list[Quality] = []
 
-    def late(path: Path, file: NewFile, commit: int) -> None:
+    def late(log: TableLog, change: Change, applications: Mapping[str, int]) -> int:
         if not came:
             came.append(other)
-            handle = Handle(path)
-            handle.look()
             write_quality(tmp_path, [other])
-            monkeypatch.setattr(quality, "Handle", lambda _: handle)
-            monkeypatch.setattr(handle, "keep_young", lambda: handle._table)
-        else:
-            monkeypatch.setattr(quality, "Handle", Handle)
-        judge(path, file, commit)
+        return commit(log, change, applications)
 
-    monkeypatch.setattr(quality, "_replace", late)
+    monkeypatch.setattr(TableLog, "commit", late)
     write_quality(tmp_path, [replace(FOUND, held=True)])
     assert read_quality(tmp_path) == (replace(FOUND, held=True), other)
+
+
+def test_a_check_that_others_overtake_again_and_again_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_quality(tmp_path, [FOUND])
+
+    def refused(log: TableLog, change: Change, applications: Mapping[str, int]) -> int:
+        raise ConcurrentAddError(str(log.path), log.version + 1, f"{change.says} {applications}")
+
+    monkeypatch.setattr(TableLog, "commit", refused)
+    with pytest.raises(ConcurrentAddError, match="one writer"):
+        write_quality(tmp_path, [replace(FOUND, held=True)])
+    assert read_quality(tmp_path) == (FOUND,)
+    assert len(list(quality_path(tmp_path).glob("*.parquet"))) == 1
+
+
+def test_what_was_found_is_there_after_a_checkpoint_and_a_torn_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quality, "CHECKPOINT_EVERY", 2)
+    for commit in range(1, 6):
+        write_quality(tmp_path, [replace(FOUND, commit=commit)])
+    log = TableLog(quality_path(tmp_path))
+    assert log.look()
+    version_path(quality_path(tmp_path), log.version + 1).touch()
+    assert [row.commit for row in read_quality(tmp_path)] == [1, 2, 3, 4, 5]
+    write_quality(tmp_path, [replace(FOUND, commit=6)])
+    assert [row.commit for row in read_quality(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_replaced_files_stay_for_an_hour(tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ import pickle
 
 import pytest
 
-from pipelines.engine.streaming import QueryFailedError, why_ended
-from pipelines.jobs.ending import exit_code_of
+from pipelines.engine.live.queries import QueryFailedError, why_ended
+from pipelines.jobs.environment.exits import exit_code_of
 
 BURIED = """\
 [STREAM_FAILED] Query [id = 1f, runId = 2e] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] \
 Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):
   File "spark_sources.py", line 76, in latestOffset
     return {self.name: self._clock.read(last)}
-pipelines.engine.clock.ClockJumpError: the clock must move with the monotonic one SQLSTATE: 38000
+pipelines.engine.columnar.clock.ClockJumpError: the clock must move with the monotonic one SQLSTATE: 38000
 === Streaming Query ===
 Identifier: landing-live [id = 1f, runId = 2e]
 Current Committed Offsets: {}
@@ -47,7 +47,7 @@ class CapturedError(Exception):
     [
         (
             CapturedError(BURIED),
-            "pipelines.engine.clock.ClockJumpError: the clock must move with the monotonic one",
+            "pipelines.engine.columnar.clock.ClockJumpError: the clock must move with the monotonic one",
         ),
         (
             CapturedError("Identifier: x", CapturedError(JAVA)),

@@ -10,15 +10,18 @@ import uuid
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from pipelines.engine import readers
-from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, times
-from pipelines.engine.commits import Driver, open_driver
-from pipelines.engine.history import CarryLine, CommitKind, Span
-from pipelines.engine.sweep import Swept, sweep
-from pipelines.engine.tables import NewFile, append, carry_path, create, stream_path
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, times
+from pipelines.engine.commits import readers
+from pipelines.engine.commits.delta_log import create
+from pipelines.engine.commits.driver import Driver, open_driver
+from pipelines.engine.commits.history import CarryLine, CommitKind, Span
+from pipelines.engine.commits.paths import NewFile, carry_path, stream_path
+from pipelines.engine.commits.sweep import Swept, sweep
+from pipelines.engine.files.folders import UNNAMED
 
 STREAM = pa.schema([*ORDER_FIELDS, pa.field("origin", pa.string())])
 CARRY = pa.schema(
@@ -33,8 +36,9 @@ AT_ONCE = dt.timedelta(0)
 
 
 def new_file(folder: Path, commit: int, table: pa.Table) -> NewFile:
-    name = f"c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
-    folder.mkdir(parents=True, exist_ok=True)
+    below = "" if folder.parent.name == "carry" else f"{UNNAMED}/"
+    name = f"{below}c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / name)
     return NewFile(name=name, rows=table.num_rows, size=(folder / name).stat().st_size)
 
@@ -75,13 +79,13 @@ def commit(  # noqa: PLR0913 - a commit's parts
     driver.intent(number, span, parent, [number], {}, "print", kind=kind)
     folder, carry = stream_path(driver.root, "s"), carry_path(driver.root, "s", "state")
     create(folder, STREAM)
-    create(carry, CARRY)
+    files = {}
     if stream is not None:
         fixed = rows(number, stream["arrival"].cast(pa.int64()).to_pylist(), stream["origin"].to_pylist())
-        driver.add_files(number, folder, [new_file(folder, number, fixed)])
+        files["streams/s"] = [new_file(folder, number, fixed)]
     if changes:
-        driver.add_files(number, carry, [new_file(carry, number, carry_rows(number, changes))])
-    driver.written(number, {}, {}, carry_hash, {})
+        files["carry/s.state"] = [new_file(carry, number, carry_rows(number, changes))]
+    driver.written(number, files, {}, {}, carry_hash, {})
     driver.publish(number)
     return number
 
@@ -124,22 +128,58 @@ def test_open_and_superseded_commits_are_not_seen(tmp_path: Path) -> None:
         assert origins(tmp_path) == ["new"]
         driver.intent(3, Span(11, 21), 2, [3], {}, "print")
         folder = stream_path(tmp_path, "s")
-        driver.add_files(3, folder, [new_file(folder, 3, rows(3, [11], ["open"]))])
+        file = new_file(folder, 3, rows(3, [11], ["open"]))
         assert origins(tmp_path) == ["new"]
-        driver.written(3, {}, {}, "h", {})
+        driver.written(3, {"streams/s": [file]}, {}, {}, "h", {})
         assert origins(tmp_path) == ["new"]
         driver.publish(3)
         assert origins(tmp_path) == ["new", "open"]
 
 
-def test_a_compacted_file_shows_its_visible_commits_only(tmp_path: Path) -> None:
+def test_a_file_that_others_compacted_shows_its_visible_commits_only(tmp_path: Path) -> None:
+    folder = stream_path(tmp_path, "s")
+    with open_driver(tmp_path, flow="f") as driver:
+        for place, name in enumerate(["old", "other"]):
+            commit(driver, Span(place * 10, place * 10 + 10), rows(0, [place * 10], [name]))
+        DeltaTable(str(folder)).optimize.compact()
+        assert origins(tmp_path) == ["old", "other"]
+        assert not readers.published(tmp_path, "s").exact
+        assert origins(tmp_path, 10) == ["other"], "one file, of which some rows are asked for"
+        commit(driver, Span(0, 10), rows(0, [1], ["new"]))
+        assert origins(tmp_path) == ["new", "other"]
+        assert plain(folder) == ["new", "other"]
+        assert readers.read_stream(tmp_path, "s", columns=["origin"])["origin"].to_pylist() == ["new", "other"]
+
+
+def plain(folder: Path) -> list[str]:
+    """Read a table as anybody would who knows nothing of commits."""
+    found = ds.dataset(DeltaTable(str(folder)).file_uris(), schema=STREAM, format="parquet").to_table()
+    return list(found.sort_by([("arrival", "ascending"), ("place", "ascending")])["origin"].to_pylist())
+
+
+def test_a_commit_that_is_written_and_one_that_was_superseded_can_be_read_when_asked_for(tmp_path: Path) -> None:
+    folder = stream_path(tmp_path, "s")
     with open_driver(tmp_path, flow="f") as driver:
         for name in ("old", "new"):
             commit(driver, Span(1, 11), rows(0, [1], [name]))
-        DeltaTable(str(stream_path(tmp_path, "s"))).optimize.compact()
-        assert origins(tmp_path) == ["new"]
-        assert not readers.published(tmp_path, "s").exact
-        assert readers.read_stream(tmp_path, "s", columns=["origin"])["origin"].to_pylist() == ["new"]
+        driver.intent(3, Span(11, 21), 2, [3], {}, "print")
+        file = new_file(folder, 3, rows(3, [11], ["held"]))
+        driver.written(3, {"streams/s": [file]}, {}, {}, "h", {})
+        state = driver.state()
+        for number, name in enumerate(["old", "new", "held"], 1):
+            found = readers.rows_of(tmp_path, folder, [number], STREAM, state)
+            assert found.scan(["origin"])["origin"].to_pylist() == [name]
+        assert plain(folder) == ["new"]
+        assert readers.settled_commits(tmp_path, folder, state) == [2]
+
+
+def test_a_state_that_is_older_than_the_table_reads_what_it_shows(tmp_path: Path) -> None:
+    with open_driver(tmp_path, flow="f") as driver:
+        commit(driver, Span(1, 11), rows(0, [1], ["old"]))
+        state = readers.log_state(tmp_path)
+        commit(driver, Span(1, 11), rows(0, [1], ["new"]))
+    assert readers.read_stream(tmp_path, "s", state=state)["origin"].to_pylist() == ["old"]
+    assert origins(tmp_path) == ["new"]
 
 
 def test_a_table_whose_commits_are_all_open_reads_as_its_columns(tmp_path: Path) -> None:
@@ -151,6 +191,8 @@ def test_a_table_whose_commits_are_all_open_reads_as_its_columns(tmp_path: Path)
 
 def dues(root: Path, number: int) -> dict[str, int]:
     found = readers.read_carry(root, "s", "state", number, key=["origin"])
+    if not found.num_rows:
+        return {}
     return dict(zip(found["origin"].to_pylist(), found["due"].to_pylist(), strict=True))
 
 
@@ -189,7 +231,7 @@ def test_reading_does_not_abort_the_interpreter(tmp_path: Path) -> None:
     with open_driver(tmp_path, flow="f") as driver:
         commit(driver, Span(1, 11), rows(0, [1], ["a"]))
     code = (
-        "import pathlib, sys\nfrom pipelines.engine.readers import read_stream\n"
+        "import pathlib, sys\nfrom pipelines.engine.commits.readers import read_stream\n"
         "print(read_stream(pathlib.Path(sys.argv[1]), 's').num_rows, 'pyspark' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -197,6 +239,11 @@ def test_reading_does_not_abort_the_interpreter(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "1 False\n")
+
+
+def swept(driver: Driver, keep: dt.timedelta = AT_ONCE) -> Swept:
+    """Sweep under the lease."""
+    return sweep(driver.root, keep, driver.state())
 
 
 def test_a_sweep_removes_strays_and_keeps_what_counts(tmp_path: Path) -> None:
@@ -207,10 +254,23 @@ def test_a_sweep_removes_strays_and_keeps_what_counts(tmp_path: Path) -> None:
         driver.intent(2, Span(11, 21), 1, [2], {}, "print")
         kept = [new_file(folder, number, rows(number, [11], ["b"])) for number in (2, 3)]
         never = new_file(carry_path(tmp_path, "t", "state"), 1, carry_rows(1, []))
-        assert sweep(tmp_path, AT_ONCE) == Swept(strays=2, superseded=0, size=stray.size + never.size)
+        assert swept(driver) == Swept(files=2, size=stray.size + never.size)
     assert not (folder / stray.name).exists()
     assert all((folder / file.name).exists() for file in kept)
     assert origins(tmp_path) == ["a"]
+
+
+def test_a_sweep_keeps_what_a_commit_that_waits_has_written(tmp_path: Path) -> None:
+    folder = stream_path(tmp_path, "s")
+    with open_driver(tmp_path, flow="f") as driver:
+        driver.intent(1, Span(1, 11), 0, [1], {}, "print")
+        create(folder, STREAM)
+        file = new_file(folder, 1, rows(1, [1], ["a"]))
+        driver.written(1, {"streams/s": [file]}, {}, {}, "h", {})
+        assert swept(driver) == Swept()
+        driver.reject(1, verdict="late")
+        assert swept(driver, dt.timedelta(hours=1)) == Swept()
+        assert swept(driver) == Swept(1, file.size)
 
 
 def test_a_sweep_removes_superseded_commits_after_their_time(tmp_path: Path) -> None:
@@ -218,14 +278,26 @@ def test_a_sweep_removes_superseded_commits_after_their_time(tmp_path: Path) -> 
     with open_driver(tmp_path, flow="f") as driver:
         for name in ("old", "new"):
             commit(driver, Span(1, 11), rows(0, [1], [name]), [("base", name, 1)])
-        assert sweep(tmp_path, dt.timedelta(hours=1)) == Swept()
-        swept = sweep(tmp_path, AT_ONCE)
-        assert (swept.strays, swept.superseded) == (0, 2)
-        assert [path.name[:9] for path in folder.glob("*.parquet")] == ["c00000002"]
-        assert sweep(tmp_path, AT_ONCE) == Swept()
+        assert swept(driver, dt.timedelta(hours=1)) == Swept()
+        assert swept(driver).files == 2
+        assert [path.name[:9] for path in folder.rglob("*.parquet")] == ["c00000002"]
+        assert swept(driver) == Swept()
         assert origins(tmp_path) == ["new"]
         commit(driver, Span(11, 21), rows(0, [11], ["next"]), [("base", "next", 1)])
     assert origins(tmp_path) == ["new", "next"]
+
+
+def test_what_was_written_long_ago_stays_for_its_time_from_when_it_was_superseded(tmp_path: Path) -> None:
+    folder = stream_path(tmp_path, "s")
+    with open_driver(tmp_path, flow="f") as driver:
+        commit(driver, Span(1, 11), rows(0, [1], ["old"]))
+        (first,) = folder.rglob("*.parquet")
+        os.utime(first, (0, 0))
+        before = DeltaTable(str(folder)).version()
+        commit(driver, Span(1, 11), rows(0, [1], ["new"]))
+        assert swept(driver, dt.timedelta(hours=1)) == Swept()
+    files = DeltaTable(str(folder), version=before).file_uris()
+    assert pq.read_table(files[0], partitioning=None)["origin"].to_pylist() == ["old"]
 
 
 def test_a_sweep_keeps_the_carry_that_an_epoch_still_stands_on(tmp_path: Path) -> None:
@@ -233,20 +305,30 @@ def test_a_sweep_keeps_the_carry_that_an_epoch_still_stands_on(tmp_path: Path) -
         commit(driver, Span(1, 11), None, [("base", "EWR", 1)], carry_hash="one")
         epoch = commit(driver, Span(11, 12), None, [("set", "JFK", 2)], kind=CommitKind.EPOCH)
         commit(driver, Span(1, 11), None, [("base", "EWR", 9)], carry_hash="other")
-        assert sweep(tmp_path, AT_ONCE) == Swept()
+        assert swept(driver) == Swept()
     assert dues(tmp_path, epoch) == {"EWR": 1, "JFK": 2}
 
 
-def test_a_sweep_keeps_for_a_time_what_compaction_replaced(tmp_path: Path) -> None:
+def test_a_sweep_keeps_what_compaction_by_others_replaced_for_the_log_to_be_made_anew(tmp_path: Path) -> None:
     folder = stream_path(tmp_path, "s")
     with open_driver(tmp_path, flow="f") as driver:
         for place, name in enumerate("ab"):
             commit(driver, Span(place * 10, place * 10 + 10), rows(0, [place * 10], [name]))
-    DeltaTable(str(folder)).optimize.compact()
-    assert sweep(tmp_path, dt.timedelta(hours=1)) == Swept()
-    assert len(list(folder.glob("c*.parquet"))) == 2
-    assert sweep(tmp_path, AT_ONCE).strays == 2
-    assert origins(tmp_path) == ["a", "b"]
+        before = DeltaTable(str(folder)).version()
+        for file in folder.rglob("c*.parquet"):
+            os.utime(file, (0, 0))
+        DeltaTable(str(folder)).optimize.compact()
+        assert swept(driver) == Swept()
+        assert len(list(folder.rglob("c*.parquet"))) == 2
+        assert origins(tmp_path) == plain(folder) == ["a", "b"]
+        # Once a commit of the two is run again, `commits` knows of a file of ours in place of all.
+        commit(driver, Span(0, 10), rows(0, [0], ["c"]))
+        assert swept(driver, dt.timedelta(hours=1)) == Swept()
+        assert origins(tmp_path) == plain(folder) == ["c", "b"]
+        older = DeltaTable(str(folder), version=before).file_uris()
+        assert ds.dataset(older).to_table().num_rows == 2, "versions from before stay readable for their time"
+        assert swept(driver).files == 3
+        assert origins(tmp_path) == plain(folder) == ["c", "b"]
 
 
 def test_a_driver_adds_beside_a_sweep(tmp_path: Path) -> None:
@@ -256,9 +338,10 @@ def test_a_driver_adds_beside_a_sweep(tmp_path: Path) -> None:
         for name in ("old", "new"):
             commit(driver, Span(1, 11), rows(0, [1], [name]))
         driver.intent(3, Span(11, 21), 2, [3], {}, "print")
-        handle = DeltaTable(str(folder))
-        assert sweep(tmp_path, AT_ONCE).superseded == 1
-        append(handle, folder, [new_file(folder, 3, rows(3, [11], ["next"]))], "f/streams/s", 3)
-        driver.written(3, {}, {}, "h", {})
+        file = new_file(folder, 3, rows(3, [11], ["next"]))
+        driver.written(3, {"streams/s": [file]}, {}, {}, "h", {})
+        looked = driver.tables.log(folder)
+        assert swept(driver).files == 1
+        assert driver.tables.log(folder) is looked
         driver.publish(3)
-    assert origins(tmp_path) == ["new", "next"]
+    assert origins(tmp_path) == plain(folder) == ["new", "next"]

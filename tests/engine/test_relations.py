@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pytest
 
-from pipelines.engine import epochs
-from pipelines.engine.columns import TIME
-from pipelines.engine.readers import log_state, read_carry
-from pipelines.engine.tasks import carry_key, carry_parts
+from pipelines.engine.columnar.columns import TIME
+from pipelines.engine.commits.readers import log_state, read_carry
+from pipelines.engine.live import epochs
+from pipelines.engine.tasks.task import carry_key, carry_parts
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, MINUTE, SECOND, Trial, cut, trial

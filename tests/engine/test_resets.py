@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import refusals, steps
-from pipelines.engine.entries import CommitKind
-from pipelines.engine.following import Following
-from pipelines.engine.history import LogState
-from pipelines.engine.resets import newest_drain, newest_reset, newest_state, state_at, state_at_sequence, way_back
+from pipelines.engine.commits import errors as refusals
+from pipelines.engine.commits import steps
+from pipelines.engine.commits.entry import CommitKind
+from pipelines.engine.commits.history import LogState
+from pipelines.engine.commits.incremental import Following
+from pipelines.engine.commits.resets import (
+    newest_drain,
+    newest_reset,
+    newest_state,
+    state_at,
+    state_at_sequence,
+    way_back,
+)
 from tests.engine.test_housekeeping import ACTS, play, stamped
 
 

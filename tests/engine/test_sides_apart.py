@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.columns import ticks
-from pipelines.engine.readers import log_state
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.commits.readers import log_state
 from tests.engine.test_relations import rows
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, SECOND, Trial, trial

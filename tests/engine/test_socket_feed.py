@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import socket_feed
-from pipelines.engine.live_feed import Loss
-from pipelines.engine.manifests import read_sequence
-from pipelines.engine.positions import Position
-from pipelines.engine.source_state import read_state
-from pipelines.engine.spool_errors import SpoolBrokenError, SpoolWriteError
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.progress import Position
+from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.socket import feed as socket_feed
+from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolWriteError
+from pipelines.engine.sources.state import read_state
 from tests.engine.folders import lines_of, rows_of
 from tests.engine.sockets import AT, Listening, Sender, socket_flow, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -110,20 +110,24 @@ def test_a_broken_connection_is_told_as_a_range_and_its_time_is_blind(heard: Lis
     heard.now = 37
     sequence = heard.land()
     assert sequence.sources["rows"].blind_spans == (), "the connection broke after this reading"
+    assert (values_of(sequence), lines_of(sequence)) == ([], []), "and nothing had come before it"
+    sequence = heard.land()
+    assert sequence.sources["rows"].blind_spans == ((12, 20),)
     assert values_of(sequence) == [(1, 1)]
     assert lines_of(sequence) == [("unfinished_line", "dropped", 2, b"a,half")]
-    assert heard.land().sources["rows"].blind_spans == ((12, 20),)
     again = Sender(sender.port).accept()
     again.send(csv_of(2))
     heard.spooled(2 * len(csv_of(1)) + 6)
     sequence = heard.land()
     assert sequence.sources["rows"].blind_spans == ((20, 30),)
+    assert (values_of(sequence), lines_of(sequence)) == ([], []), "the connection is back after this reading"
+    sequence = heard.land()
+    assert sequence.sources["rows"].blind_spans == ((30, 37),)
     assert values_of(sequence) == [(2, 2)]
     ((reason, action, place, raw),) = lines_of(sequence)
     assert (reason, action, place) == ("disconnected", "noted", 1)
     facts = {"from": "1970-01-01T00:00:00.000012Z", "to": "1970-01-01T00:00:00.000037Z", "offset": len(csv_of(1)) + 6}
     assert json.loads(raw) == facts | {"why": "the other side hung up"}
-    assert heard.land().sources["rows"].blind_spans == ((30, 37),)
     assert heard.land().sources["rows"].blind_spans == ()
     told = [line.partition(";")[0] for line in heard.told if "attempt" not in line.partition(";")[0]]
     connected = f"source rows: connected to 127.0.0.1:{sender.port}"
@@ -254,3 +258,50 @@ def test_landed_bytes_that_are_to_land_again_and_are_gone_stop_the_landing(heard
     sequence = heard.land()
     assert values_of(sequence) == [(3, 2), (4, 3)]
     assert [line[:3] for line in lines_of(sequence)] == [("offsets_lost", "noted", 1), ("disconnected", "noted", 2)]
+
+
+def test_nothing_lands_under_a_reading_that_it_came_after(heard: Listening, sender: Sender) -> None:
+    size = len(csv_of(1))
+    for value, now in enumerate((7, 12, 19, 20, 3)):
+        heard.now = now
+        sender.send(csv_of(value)[: size // 2])
+        heard.spooled(value * size + size // 2)
+        heard.now = max(now, 8)
+        sender.send(csv_of(value)[size // 2 :])
+        heard.spooled((value + 1) * size)
+    assert values_of(heard.land()) == [(1, 0)]
+    assert heard.waiting == {"rows": (0, ())}, "what came later is no backlog of this reading"
+    assert values_of(heard.land(limit_rows=1)) == [(1, 1)]
+    assert heard.waiting != {"rows": (0, ())}
+    heard.feed.close()
+    heard.open()
+    heard.connect(sender)
+    assert values_of(heard.land()) == [(1, 2), (2, 3), (3, 4)], "and the clock that was set back moved nothing"
+
+
+def test_rows_that_a_damaged_file_took_along_are_told_and_the_others_land(heard: Listening, sender: Sender) -> None:
+    pieces = [csv_of(1), csv_of(2) + csv_of(3)[:9], csv_of(3)[9:] + csv_of(4), csv_of(5)]
+    for at, piece in enumerate(pieces, start=1):
+        sender.send(piece)
+        heard.spooled(sum(map(len, pieces[:at])))
+    heard.feed.close()
+    path = heard.base / "spool" / "rows" / "0000000001.spool"
+    path.write_bytes(path.read_bytes().replace(b",2\n", b",3\n"))
+    heard.open()
+    first, last = len(pieces[0]), len(pieces[0]) + len(pieces[1]) - 1
+    with pytest.raises(SpoolDamagedError, match=f"{path.name} has other bits than were written, in bytes {first} to"):
+        heard.land()
+    heard.loss = Loss.ACCEPT
+    heard.open()
+    sequence = heard.land()
+    assert [value for _, value in values_of(sequence)] == [1, 4, 5]
+    (lost, cut), raws = zip(*[(line[0], line[3]) for line in lines_of(sequence)], strict=True)
+    assert (lost, cut, raws[1]) == ("offsets_lost", "unreadable_row", csv_of(3)[9:-1].encode())
+    assert json.loads(raws[0]) == {"first": first, "last": last}
+    heard.land()
+    heard.connect(sender)
+    sender.send(csv_of(6))
+    heard.spooled(sum(map(len, pieces)) + first)
+    assert [value for _, value in values_of(heard.land())] == [6]
+    heard.land()
+    assert path.with_name(path.name + ".damaged").exists(), "it stays for whoever can mend it"

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import tasks
-from pipelines.engine.columns import ticks, times
-from pipelines.engine.content import ContentHash
-from pipelines.engine.inputs import OrderedInput
-from pipelines.engine.spacing import common, spaced
+from pipelines.engine.columnar.columns import ticks, times
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.files.ordered import OrderedInput
+from pipelines.engine.tasks import task as tasks
+from pipelines.engine.tasks.readings import common, spaced
 from tests.jobs.streamed import streamed
 from tests.jobs.trials import BEGIN, MINUTE, SECOND, parcels, trial
 
@@ -42,9 +42,9 @@ COUNTS = st.lists(st.tuples(st.integers(1, 99), st.integers(0, 40)), max_size=9)
 CHILD = """\
 import json, re, sys
 from pathlib import Path
-from pipelines.engine.core import CoreEngine
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.model import Flow
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 asked = json.loads(sys.stdin.read())
 wanted = Backfill(flow=Flow.from_definition(asked["flow"]), root=Path(asked["root"]), base=Path(asked["base"]),
                   engine=CoreEngine())

@@ -1,4 +1,4 @@
-"""Tables: made once, files added once for each commit number, whoever else writes."""
+"""Tables: made once, each commit settled once and whole, whoever else writes."""
 
 from __future__ import annotations
 
@@ -11,106 +11,150 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.engine import tables
-from pipelines.engine.tables import NewFile
+from pipelines.engine.commits import delta_log
+from pipelines.engine.commits import paths as tables
+from pipelines.engine.commits.delta_log import SETTLED
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.entry import Span
+from pipelines.engine.commits.paths import NewFile, stream_path
+from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.files.folders import UNNAMED
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipelines.engine.commits.driver import Driver
 
 SCHEMA = pa.schema([pa.field("commit", pa.int64()), pa.field("value", pa.string())])
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a table's folder, the table made."""
-    tables.create(tmp_path / "table", SCHEMA)
-    return tmp_path / "table"
+    """Give the folder of the table of a run's stream `s`, made."""
+    path = stream_path(tmp_path, "s")
+    delta_log.create(path, SCHEMA)
+    return path
 
 
 def written(folder: Path, commit: int, values: list[str]) -> NewFile:
     """Write a file as a task does."""
-    name = f"c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    name = f"{UNNAMED}/c{commit:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"commit": [commit] * len(values), "value": values}, schema=SCHEMA), folder / name)
-    return NewFile(name=name, rows=len(values), size=(folder / name).stat().st_size, stats={"value": ("a", "z")})
+    size = (folder / name).stat().st_size
+    return NewFile(name=name, rows=len(values), size=size, first=commit, last=commit)
+
+
+def publish(driver: Driver, values: list[str]) -> int:
+    """Take the next commit of the stream to its end."""
+    number, tip = driver.next_number(), driver.state().tip
+    driver.intent(number, Span(number, number + 1), tip.commit if tip else 0, [number], {}, "print")
+    driver.written(number, {"streams/s": [written(stream_path(driver.root, "s"), number, values)]}, {}, {}, "h", {})
+    driver.publish(number)
+    return number
+
+
+def log_of(folder: Path) -> TableLog:
+    """Look at a table's log."""
+    log = TableLog(folder)
+    assert log.look()
+    return log
+
+
+def append(folder: Path, commit: int, values: list[str]) -> None:
+    """Settle a commit in a table by itself."""
+    log_of(folder).commit(Change(adds=[written(folder, commit, values)]), {SETTLED: commit})
 
 
 def test_creating_twice_is_creating_once(folder: Path) -> None:
-    tables.create(folder, SCHEMA)
+    delta_log.create(folder, SCHEMA)
     assert DeltaTable(str(folder)).version() == 0
-    table = tables.open_table(folder)
+    table = delta_log.open_table(folder)
     assert table is not None
-    assert tables.schema_of(table).equals(SCHEMA)
+    assert delta_log.schema_of(table).equals(SCHEMA)
+
+
+def test_a_table_says_that_others_only_read_it(folder: Path) -> None:
+    configuration = DeltaTable(str(folder)).metadata().configuration
+    assert configuration["pulseline.writer"].startswith("written by its run alone")
+    assert configuration["delta.logRetentionDuration"] == "interval 7 days"
 
 
 def test_a_table_may_be_created_over_files_that_tasks_wrote_before(tmp_path: Path) -> None:
     file = written(tmp_path, 1, ["a"])
-    tables.create(tmp_path, SCHEMA)
-    assert tables.add_files(tmp_path, "f/t", 1, [file])
+    delta_log.create(tmp_path, SCHEMA)
+    assert DeltaTable(str(tmp_path)).file_uris() == []
+    log_of(tmp_path).commit(Change(adds=[file]), {SETTLED: 1})
+    assert len(DeltaTable(str(tmp_path)).file_uris()) == 1
 
 
 def test_other_columns_are_refused(folder: Path) -> None:
     with pytest.raises(tables.SchemaChangedError, match="run of its own"):
-        tables.create(folder, SCHEMA.append(pa.field("more", pa.int64())))
+        delta_log.create(folder, SCHEMA.append(pa.field("more", pa.int64())))
 
 
-def test_a_number_is_added_once(folder: Path) -> None:
-    assert tables.add_files(folder, "f/t", 1, [written(folder, 1, ["a", "b"])])
-    assert not tables.add_files(folder, "f/t", 1, [written(folder, 1, ["a", "b"])])
-    table = tables.open_table(folder)
+def test_a_number_is_settled_once(tmp_path: Path, folder: Path) -> None:
+    with open_driver(tmp_path, flow="f") as driver:
+        publish(driver, ["a", "b"])
+        before = driver.tables.versions()
+        assert driver.tables.settle(1) == before
+    with open_driver(tmp_path, flow="f") as again:
+        assert again.tables.settle(1) == before
+    table = delta_log.open_table(folder)
     assert table is not None
-    assert [(file.rows, file.first, file.last) for file in tables.active_files(table, folder)] == [(2, 1, 1)]
+    assert [(file.rows, file.first, file.last) for file in delta_log.active_files(table, folder)] == [(2, 1, 1)]
 
 
-def test_a_table_ahead_of_the_commits_is_refused(folder: Path) -> None:
-    tables.add_files(folder, "f/t", 7, [written(folder, 7, ["a"])])
-    with pytest.raises(tables.TableAheadError, match="commit 7 already"):
-        tables.add_files(folder, "f/t", 6, [written(folder, 6, ["a"])])
-
-
-def test_adding_nothing_leaves_the_number_free(folder: Path) -> None:
-    assert not tables.add_files(folder, "f/t", 1, [])
-    assert tables.add_files(folder, "f/t", 1, [written(folder, 1, ["a"])])
-
-
-def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(tables.TableMissingError, match="create it"):
-        tables.add_files(tmp_path / "none", "f/t", 1, [])
-
-
-def test_a_file_that_is_not_there_is_refused(folder: Path) -> None:
-    with pytest.raises(tables.FileMissingError, match="run the task again"):
-        tables.add_files(folder, "f/t", 1, [NewFile(name="c1.parquet", rows=1, size=1)])
-
-
-def test_of_two_writers_from_handles_of_one_age_the_second_is_refused(folder: Path) -> None:
-    first, second = (DeltaTable(str(folder)) for _ in range(2))
-    tables.append(first, folder, [written(folder, 1, ["a"])], "f/t", 1)
-    with pytest.raises(tables.ConcurrentAddError, match="one writer"):
-        tables.append(second, folder, [written(folder, 1, ["a"])], "f/t", 1)
-    with pytest.raises(tables.ConcurrentAddError):
-        tables.append(second, folder, [written(folder, 2, ["a"])], "f/t", 2)
+def test_a_table_ahead_of_the_commits_is_refused(tmp_path: Path, folder: Path) -> None:
+    append(folder, 7, ["a"])
+    with open_driver(tmp_path, flow="f") as driver, pytest.raises(tables.TableAheadError, match="commit 7 already"):
+        publish(driver, ["a"])
     assert len(DeltaTable(str(folder)).file_uris()) == 1
 
 
-def test_what_delta_rs_lets_pass_is_as_was_measured(folder: Path) -> None:
-    """A number seen before and a smaller one pass: if this ever fails, `add_files` may stop comparing."""
-    for version in (2, 2, 1):
-        tables.append(DeltaTable(str(folder)), folder, [written(folder, 2, ["a"])], "f/t", version)
-    assert len(DeltaTable(str(folder)).file_uris()) == 3
-    assert DeltaTable(str(folder)).transaction_version("f/t") == 1
+def test_settling_nothing_leaves_the_number_free(tmp_path: Path, folder: Path) -> None:
+    with open_driver(tmp_path, flow="f") as driver:
+        driver.intent(1, Span(1, 2), 0, [1], {}, "print")
+        driver.written(1, {}, {}, {}, "h", {})
+        driver.publish(1)
+        assert (log_of(folder).version, log_of(folder).settled()) == (0, 0)
+        assert publish(driver, ["a"]) == 2
+    assert (log_of(folder).version, log_of(folder).settled()) == (1, 2)
 
 
-def test_compaction_keeps_the_number_and_does_not_refuse_an_older_handle(folder: Path) -> None:
+def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    log = TableLog(tmp_path / "none")
+    assert not log.look()
+    with pytest.raises(tables.TableMissingError, match="create it"):
+        log.commit(Change(), {SETTLED: 1})
+
+
+def test_of_two_writers_from_looks_of_one_age_the_second_is_refused(folder: Path) -> None:
+    first, second = (log_of(folder) for _ in range(2))
+    first.commit(Change(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
+    with pytest.raises(tables.ConcurrentAddError, match="one writer"):
+        second.commit(Change(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
+    with pytest.raises(tables.ConcurrentAddError):
+        second.commit(Change(adds=[written(folder, 2, ["a"])]), {SETTLED: 2})
+    assert (second.version, second.settled(), second.files) == (0, 0, {})
+    assert len(DeltaTable(str(folder)).file_uris()) == 1
+    assert second.look()
+    assert (second.version, second.settled(), second.files) == (first.version, 1, first.files)
+
+
+def test_compaction_by_others_keeps_the_number_and_refuses_an_older_look(folder: Path) -> None:
     for commit in (1, 2):
-        tables.add_files(folder, "f/t", commit, [written(folder, commit, ["a"])])
-    old = DeltaTable(str(folder))
+        append(folder, commit, ["a"])
+    old = log_of(folder)
     DeltaTable(str(folder)).optimize.compact()
-    assert not tables.add_files(folder, "f/t", 2, [written(folder, 2, ["a"])])
-    tables.append(old, folder, [written(folder, 3, ["a"])], "f/t", 3)
-    table = tables.open_table(folder)
+    assert log_of(folder).settled() == 2
+    with pytest.raises(tables.ConcurrentAddError):
+        old.commit(Change(adds=[written(folder, 3, ["a"])]), {SETTLED: 3})
+    append(folder, 3, ["a"])
+    table = delta_log.open_table(folder)
     assert table is not None
-    bounds = sorted((file.first, file.last) for file in tables.active_files(table, folder))
-    assert bounds == [(0, 2**63 - 1), (1, 2)]
+    bounds = sorted((file.first, file.last) for file in delta_log.active_files(table, folder))
+    assert bounds == [(1, 2), (3, 3)]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +165,9 @@ def test_compaction_keeps_the_number_and_does_not_refuse_an_older_handle(folder:
         tables.TableAheadError("t", 1, 2),
         tables.FileMissingError("t", "f"),
         tables.ConcurrentAddError("t", 1, "why"),
+        tables.TableLostError("t", 1),
+        tables.ForeignWriteError("t", 1, "DELETE", "took rows away"),
+        tables.TornLogError("t", "f", "why"),
     ],
 )
 def test_errors_survive_pickling(error: tables.TableError) -> None:

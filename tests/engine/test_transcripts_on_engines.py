@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.engine import inputs
-from pipelines.engine.core import CoreEngine
+from pipelines.engine.files import ordered as inputs
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.operators.registry import OPERATORS
 from tests.engine.shared_transcripts import Shared, assert_told, shared
 from tests.transcripts_model import transcripts
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.tasks.stages import Engine
     from tests.conftest import LentSpark
     from tests.engine.shared_transcripts import Told
 

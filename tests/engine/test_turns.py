@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.turns import BEHIND, Turns, ahead
+from pipelines.engine.files.background import BEHIND, Turns, ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.columns import with_kinds_encoded
-from pipelines.engine.content import content_hash
-from pipelines.engine.keys import bucket_of, canonical_keys
-from pipelines.engine.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket
+from pipelines.engine.columnar.columns import with_kinds_encoded
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.columnar.keys import bucket_of, canonical_keys
+from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
@@ -46,14 +46,24 @@ def test_no_rows_make_no_file(tmp_path: Path) -> None:
 def test_a_file_says_what_the_driver_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, groups: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
+    monkeypatch.setattr("pipelines.engine.files.writing.MANY", many)
     file, made = written(tmp_path, Layout(), ROWS.slice(0, 25), ROWS.slice(25))
     assert made is not None
     path = tmp_path / made.table / made.name
     assert (made.rows, made.size, made.groups) == (40, path.stat().st_size, groups)
-    assert made.name.startswith("c00000007-0-000of001-")
+    assert made.name.startswith("_written/c00000007-0-000of001-")
     assert pq.read_table(path).equals(ROWS)
     assert file.content == content_hash(ROWS, leave_out=frozenset({"commit"}))
+
+
+def test_a_file_waits_where_a_vacuum_by_others_leaves_it_and_the_carrys_lies_in_its_folder(tmp_path: Path) -> None:
+    for table, below in (("streams/s", "_written/"), ("ledger", "_written/"), ("carry/s.state", "")):
+        file = TableFile(tmp_path, table, "c00000007-0-000of001", Layout())
+        file.write(ROWS)
+        made = file.close()
+        assert made is not None
+        assert made.name.startswith(f"{below}c00000007-0-")
+        assert (tmp_path / table / made.name).is_file()
 
 
 def test_two_attempts_never_share_a_name(tmp_path: Path) -> None:
@@ -87,7 +97,7 @@ def test_a_column_called_like_a_part_of_a_struct_is_written_and_reads_back(tmp_p
 def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int, many: int
 ) -> None:
-    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
+    monkeypatch.setattr("pipelines.engine.files.writing.MANY", many)
     file, made = written(tmp_path, Layout(key=KEY, buckets=buckets), ROWS.slice(0, 25), ROWS.slice(25))
     assert made is not None
     found = pq.ParquetFile(tmp_path / made.table / made.name)
@@ -102,7 +112,7 @@ def test_row_groups_hold_one_bucket_of_the_next_reader_in_order(
 def test_rows_stand_in_their_order_though_threads_write_and_hash_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.engine.writing.MANY", 3)
+    monkeypatch.setattr("pipelines.engine.files.writing.MANY", 3)
     file, made = written(tmp_path, Layout(), *(ROWS.slice(at, 1 + at % 4) for at in range(0, 37, 4)), ROWS.slice(37))
     kept = [row for at in range(0, 37, 4) for row in range(at, at + 1 + at % 4)] + [37, 38, 39]
     assert made is not None
@@ -115,7 +125,7 @@ def test_rows_stand_in_their_order_though_threads_write_and_hash_them(
 def test_what_cannot_be_written_is_an_error_of_whoever_closes_at_the_latest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr("pipelines.engine.writing.MANY", many)
+    monkeypatch.setattr("pipelines.engine.files.writing.MANY", many)
     (tmp_path / "streams").write_text("no folder")
     with pytest.raises(OSError, match="streams"):
         written(tmp_path, Layout(), *(ROWS.slice(at, 10) for at in range(0, 40, 10)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from expectations.views import View, Views
-from pipelines.engine.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:

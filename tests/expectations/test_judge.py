@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,6 +55,7 @@ def test_nothing_planted_nothing_found_and_pages_are_made(session: SparkSession,
         ("account_holds", "beating"): 606,
         ("timers_increase", "beating"): 60,
         ("account_holds", "ordered"): 666,
+        ("few_held", "ordered"): 666,
         ("timers_increase", "ordered"): 60,
         ("account_holds", "punctual"): 666,
         ("timers_increase", "punctual"): 60,
@@ -150,7 +151,9 @@ def test_exactly_what_is_planted_is_found(spoilt: Spoilt) -> None:
     assert found == {law: [identity(row) for row in rows] for law, rows in spoilt.planted.items()}
     counted = {(each.expectation, each.table): each.unexpected for each in spoilt.found if not each.held}
     assert counted == {law: len(rows) for law, rows in spoilt.planted.items()}
-    assert all(each.severity == "blocking" and each.remedy for each in spoilt.found)
+    assert all(each.remedy for each in spoilt.found)
+    assert {each.expectation for each in spoilt.found if each.severity == "warning"} == {"few_held"}
+    assert {each.severity for each in spoilt.found} == {"blocking", "warning"}
 
 
 def test_each_row_is_held_against_what_governs_it(spoilt: Spoilt) -> None:
@@ -200,6 +203,29 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSes
     whole = {"rows_in": 666, "main": 667, "side": 0, "dropped": 0, "held": 0, "missing": -1}
     assert accounts["ordered"].rows == (whole,)
     assert accounts["punctual"].rows[0]["missing"] == 2
+
+
+@pytest.mark.parametrize(("held", "warns"), [(133, False), (134, True)])
+def test_a_merge_that_keeps_more_than_a_fifth_of_what_came_in_warns(
+    session: SparkSession, flow: Flow, held: int, *, warns: bool
+) -> None:
+    streams = good(flow)
+    data = [each for each in streams.streams["ordered"] if each["kind"] == "data"]
+    gone = [identity(each) for each in data[-held:]]
+    streams.streams["ordered"] = [each for each in streams.streams["ordered"] if identity(each) not in gone]
+    views = replace(streams.views(session), held={"ordered": {"data": held}})
+    found = {each.expectation: each for each in judge(session, flow, views, SPAN) if each.table == "ordered"}
+    assert found["account_holds"].held
+    assert (found["few_held"].held, found["few_held"].severity) == (not warns, "warning")
+    if warns:
+        (figures,) = found["few_held"].rows
+        assert (figures["rows_in"], figures["held"], found["few_held"].unexpected) == (666, held, held)
+
+
+def test_few_rows_that_are_held_say_nothing(session: SparkSession, flow: Flow) -> None:
+    views = replace(Planted(flow=flow, streams={}, landed=0).views(session), held={"ordered": {"data": 99}})
+    (found,) = [each for each in judge(session, flow, views, SPAN) if each.expectation == "few_held"]
+    assert found.held
 
 
 def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(session: SparkSession, tmp_path: Path) -> None:

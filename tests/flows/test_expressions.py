@@ -160,6 +160,7 @@ def test_what_needs_other_rows_is_refused(text: str) -> None:
         (r"a = 'x\q'", r"the escape `\q` in a string", r"one of \\", None),
         ("'it''s'", "two strings side by side", r"\' for a quote", None),
         ('a = "b"', '`"b"` in double quotes', "'text' in single quotes", None),
+        (f"a LIKE '{'_' * 200_000}'", "a pattern of 200,000 characters", "1,000 at most", None),
         ("a RLIKE 'x'", "`a RLIKE 'x'`", "LIKE", None),
         ("a ILIKE 'x'", "`a ILIKE 'x'`", "LIKE", None),
         ("a[0]", "`a[0]`", "columns, literals", None),
@@ -227,3 +228,20 @@ def test_the_parser_is_loaded_by_the_first_expression_only() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True", "False"]
+
+
+def test_what_is_no_expression_writes_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ExpressionError):
+        parse_expression("IF b")
+
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 5_000, "-" + "9" * 5_000, "1." + "9" * 5_000, f"a + INTERVAL {'9' * 5_000} DAYS"]
+)
+def test_a_number_of_thousands_of_digits_is_refused_in_one_short_sentence(text: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse_expression(text)
+
+    assert len(str(caught.value)) < 1_000

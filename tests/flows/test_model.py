@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import columns
+from pipelines.engine.columnar import columns
 from pipelines.flows import policies
 from pipelines.flows.errors import DefinitionError
 from pipelines.flows.model import RESERVED, Flow

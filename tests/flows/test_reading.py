@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.flows.durations import parse
 from pipelines.flows.errors import FlowError
-from pipelines.flows.reading import read_flow
+from pipelines.flows.reading import read_flow, read_frame
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late
 from pipelines.operators.rows import Shape
 
@@ -185,3 +186,18 @@ def test_the_model_loads_neither_compiler_nor_engine() -> None:
     told = "import sys, pipelines.flows.reading, pipelines.flows.grid, pipelines.flows.plan; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
     assert not {"numba", "pyspark", "pandas", "deltalake"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("said", "kept"), [("", "7d"), ("keep_versions: 36h\n", "36h")])
+def test_versions_of_tables_are_kept_a_week_unless_the_flow_says(tmp_path: Path, said: str, kept: str) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(f"flow: f\n{said}sources:\n  rows: {{feed: {{parquet: r.parquet}}, key: k, time: t, arrival: a}}\n")
+    assert read_frame(path).keep_versions == parse(kept)
+
+
+def test_versions_of_tables_are_kept_for_a_while_at_least(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    rows = "sources:\n  rows: {feed: {parquet: r.parquet}, key: k, time: t, arrival: a}\n"
+    path.write_text(f"flow: f\nkeep_versions: 1m\n{rows}")
+    with pytest.raises(FlowError, match=r"f\.yaml:2.*at least 1h"):
+        read_frame(path)

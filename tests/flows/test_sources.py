@@ -89,7 +89,7 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         ("feed: {kafka: x}, key: k, time: t", "no `format`", None),
         ("feed: {parquet: x, csv: y}, key: k, time: t, arrival: a", "2 kinds of feed", None),
         ("feed: {}, key: k, time: t, arrival: a", "0 kinds of feed", None),
-        ("feed: {parquet: x, types: {}}, key: k, time: t, arrival: a", "unknown key `types`", None),
+        ("feed: {parquet: x, types: {}}, key: k, time: t, arrival: a", "unknown key `types`", "retyped"),
         ("feed: {parquet: x, timezone: Berlin}, key: k, time: t, arrival: a", "`timezone: Berlin`", "Europe/Berlin"),
         (f"feed: {{{CSV}, delimiter: ab}}, key: k, time: t, arrival: a", "`delimiter: ab`", None),
         ("feed: {csv: x, types: {t: timestam}}, key: k, time: t, arrival: a", "`t: timestam`", "timestamp"),

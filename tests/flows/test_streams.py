@@ -14,8 +14,8 @@ from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
+from pipelines.operators.merge import Ahead, MergePolicy
 from pipelines.operators.merge import AtEnd as MergeEnd
-from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import Shape
@@ -82,7 +82,7 @@ def test_a_merge_by_the_values_of_a_column(read: Read) -> None:
     stream = read(streams=f"  b: {{heartbeat: d, interval: 1m}}\n  m: {{{merged}}}\n").streams["m"]
     assert stream.ports is not None
     assert (stream.by, stream.ports.column, stream.ports.values) == ((), "origin", ("EWR", 7, True, "7", "NO"))
-    assert stream.policy == MergePolicy(ports=5, at_end=MergeEnd.FLUSH, max_held=10)
+    assert stream.policy == MergePolicy(ports=5, at_end=MergeEnd.FLUSH, max_held=10, max_ahead=DAY)
 
 
 def test_a_merge_of_streams_has_a_port_for_each_in_their_order(read: Read) -> None:
@@ -90,7 +90,26 @@ def test_a_merge_of_streams_has_a_port_for_each_in_their_order(read: Read) -> No
     assert stream.ports is not None
     assert (stream.by, stream.inputs, stream.ports.streams) == (("a",), ("e", "d"), ("e", "d"))
     assert (stream.ports.column, len(stream.ports)) == (None, 2)
-    assert stream.policy == MergePolicy(ports=2, at_end=MergeEnd.HOLD)
+    assert stream.policy == MergePolicy(ports=2, at_end=MergeEnd.HOLD, max_ahead=DAY)
+
+
+def test_a_merge_takes_a_bound_of_its_own_or_none_and_may_set_rows_aside(read: Read) -> None:
+    aside = read(sources=TWO, streams="  m: {merge: [e, d], max_ahead: 2h, ahead: divert}\n").streams["m"]
+    assert aside.policy == MergePolicy(ports=2, max_ahead=DAY // 12, ahead=Ahead.DIVERT)
+    assert aside.sides == ("m.diverted",)
+    assert read(sources=TWO, streams="  m: {merge: [e, d], max_ahead: off}\n").streams["m"].policy == MergePolicy(
+        ports=2
+    )
+
+
+def test_what_a_merge_set_aside_may_be_read(read: Read) -> None:
+    streams = "  m: {merge: [e, d], ahead: divert}\n  w: {filter: m.diverted, where: 'true'}\n"
+    assert read(sources=TWO, streams=streams).streams["w"].inputs == ("m.diverted",)
+
+
+def test_rows_are_set_aside_only_where_there_is_a_bound(read: Read) -> None:
+    with pytest.raises(FlowError, match=r"`ahead: divert`.* expected drop where max_ahead is off"):
+        read(sources=TWO, streams="  m: {merge: [e, d], max_ahead: off, ahead: divert}\n")
 
 
 def test_a_merge_without_timers_may_have_its_ports_in_any_column(read: Read) -> None:
@@ -166,6 +185,16 @@ def test_the_shape_of_a_source_comes_through_to_advance_time(read: Read) -> None
         ("project: d, columns: {kind: dest}", "`kind`, a column that every stream has,", None),
         ("alter_duration: d, duration: 0s", "`duration: 0s`", None),
         ("shift_time: d", "no `shift` in stream `x`", None),
+        ("deduplicate: d", "no `within` in stream `x`", None),
+        ("deduplicate: d, within: 0", "`within: 0` in stream `x`, expected greater than zero", None),
+        ("deduplicate: d, within: off", "`within: off`", None),
+        ("deduplicate: d, within: 1h, on: []", "an empty `on`", None),
+        ("deduplicate: d, within: 1h, on: [a, a]", "`a` twice under `on`", None),
+        ("deduplicate: d, within: 1h, max_kept: 0", "`max_kept: 0` in stream `x`, expected at least 1", None),
+        ("deduplicate: d, within: 1h, max_ahead: -1s", "`max_ahead: -1s`", None),
+        ("deduplicate: [d, b], within: 1h", "2 inputs of `deduplicate`", None),
+        ("deduplicat: d, within: 1h", "unknown key `deduplicat`", "deduplicate"),
+        ("deduplicate: d, withn: 1h", "unknown key `withn`", "within"),
         ("advance_time: d, import: b, late: drop", "`b`, which has no CTIs,", None),
         ("replay: d", "`replay`, which is not built yet,", None),
         ("heartbeat: d, interval: 1m, parallel: true", "`parallel`, which is not built yet,", None),

@@ -28,6 +28,7 @@ def test_types_stand_inside_each_other() -> None:
         *("", "int", "int64 int64", "list", "list<", "list<>", "list<int8", "list<int8>>", "decimal", "decimal(10)"),
         *("decimal(0,0)", "decimal(39,1)", "decimal(3,4)", "decimal(a,b)", "struct<>", "struct<a>", "struct<a:int8"),
         *("struct<a: int8, a: int8>", "struct<a: int8;>", "list<int8]", "struct<1: int8>"),
+        *('list<string>"', "int64\n;", "bool \x00", "list<" * 5_000, "decimal(" + "9" * 5_000 + ",1)"),
     ],
 )
 def test_what_is_no_type_is_none(spelled: str) -> None:

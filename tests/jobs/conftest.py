@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.core import CoreEngine
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
-from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.settings import load_flow, read_settings
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +130,7 @@ def _lived_in(tmp_path_factory: pytest.TempPathFactory) -> House:
     with pytest.MonkeyPatch.context() as patch:
         live_in(made, patch)
         # A day is several row groups, though it is short.
-        patch.setattr("pipelines.engine.writing.MANY", 8)
+        patch.setattr("pipelines.engine.files.writing.MANY", 8)
         made.backfill("2013-01-01", "2013-01-04")
     return made
 

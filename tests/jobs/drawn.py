@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from pipelines.engine.columns import TIME
+from pipelines.engine.columnar.columns import TIME
 from tests.jobs.trials import BEGIN, SECOND
 
 if TYPE_CHECKING:
@@ -219,6 +219,21 @@ def _windows(draw: st.DrawFn) -> tuple[str, str]:
     return rows, f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n" + draw(st.sampled_from([wins, moved]))
 
 
+def _again(draw: st.DrawFn) -> tuple[str, str]:
+    """Rows that come again, of every shape, by key with timers and CTIs, and stream-wide."""
+    (rows, _), by = _shaped(draw, "rows"), draw(st.sampled_from(["", "by: key, "]))
+    on = st.sampled_from(["", "on: event, ", "on: [line, event], "])
+    ahead = st.sampled_from(["off", "0s", "5s"])
+    streams = (
+        f"  once: {{deduplicate: rows, {draw(on)}within: {draw(SPANS)}, max_ahead: {draw(ahead)}}}\n"
+        f"  beating: {{heartbeat: once, {_beats(draw)}}}\n"
+        f"  twice: {{deduplicate: beating, {draw(on)}within: {draw(SPANS)}, max_ahead: {draw(ahead)}}}\n"
+        f"  punctual: {{advance_time: rows, {by}{_promises(draw)}}}\n"
+        f"  last: {{deduplicate: punctual, {draw(on)}within: {draw(SPANS)}, max_ahead: {draw(ahead)}}}\n"
+    )
+    return rows, streams
+
+
 KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "chain": _chain,
     "groups": _groups,
@@ -228,6 +243,7 @@ KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "edges": _edges,
     "meetings": _meetings,
     "windows": _windows,
+    "again": _again,
 }
 
 

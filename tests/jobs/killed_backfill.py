@@ -12,18 +12,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine import manifests
-from pipelines.engine.commits import Driver
+from pipelines.engine.commits.delta_log import SETTLED
+from pipelines.engine.commits.driver import Driver
+from pipelines.engine.commits.settling import Tables
+from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.landing import manifest as manifests
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import run_backfill
-from pipelines.jobs.engines import engine_named
+from pipelines.jobs.environment.engines import engine_named
+from pipelines.jobs.runs.backfill import run_backfill
 from tests.jobs.trials import SPANS, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pipelines.engine.stages import Engine
-    from pipelines.engine.tasks import Done, Task
+    from pipelines.engine.commits.table_log import Change
+    from pipelines.engine.tasks.stages import Engine
+    from pipelines.engine.tasks.task import Done, Task
 
     Function = Callable[..., Any]
 
@@ -60,17 +64,29 @@ def after(function: Function, skip: int) -> Function:
     return dies
 
 
-def between_tables(add: Function, skip: int) -> Function:
-    """Die when the second table of a commit has its files, in the first commit whose number is above `skip`."""
-    added: list[int] = []
+def between_tables(commit: Function, skip: int) -> Function:
+    """Die when the second table of a commit has followed it, in the first commit whose number is above `skip`."""
+    followed: list[int] = []
 
-    def dies(driver: Driver, number: int, *rest: Any) -> Any:  # noqa: ANN401 - whatever the function takes
-        given = add(driver, number, *rest)
-        if given and number > skip:
-            added.append(number)
-        if added.count(number) == 2:
+    def dies(log: TableLog, change: Change, numbers: Mapping[str, int]) -> int:
+        version: int = commit(log, change, numbers)
+        if numbers.get(SETTLED, 0) > skip:
+            followed.append(numbers[SETTLED])
+        if followed and followed.count(followed[-1]) == 2:
             die()
-        return given
+        return version
+
+    return dies
+
+
+def before_table(commit: Function, skip: int) -> Function:
+    """Die when a table has been looked at and is about to follow, in the first commit whose number is above `skip`."""
+
+    def dies(log: TableLog, change: Change, numbers: Mapping[str, int]) -> int:
+        if numbers.get(SETTLED, 0) > skip:
+            die()
+        version: int = commit(log, change, numbers)
+        return version
 
     return dies
 
@@ -107,13 +123,17 @@ def lay_in_wait(point: str, skip: int, name: str = "core") -> Engine:
         manifests.name_once = before(manifests.name_once, skip)
     elif point == "intent":
         Driver.intent = after(Driver.intent, skip)  # type: ignore[method-assign]
-    elif point == "adding":
-        Driver.add_files = between_tables(Driver.add_files, skip)  # type: ignore[method-assign]
-    elif point == "added":
+    elif point == "listed":
         Driver.written = before(Driver.written, skip)  # type: ignore[method-assign]
     elif point == "written":
         Driver.written = after(Driver.written, skip)  # type: ignore[method-assign]
     elif point == "published":
+        Tables.settle = before(Tables.settle, skip)  # type: ignore[method-assign]
+    elif point == "looked":
+        TableLog.commit = before_table(TableLog.commit, skip)  # type: ignore[method-assign]
+    elif point == "settling":
+        TableLog.commit = between_tables(TableLog.commit, skip)  # type: ignore[method-assign]
+    elif point == "settled":
         Driver.publish = after(Driver.publish, skip)  # type: ignore[method-assign]
     return DyingEngine(engine, skip) if point == "tasks" else engine
 

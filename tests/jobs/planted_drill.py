@@ -5,16 +5,24 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine import buffers, manifests
-from pipelines.engine.commits import Driver
-from pipelines.jobs.drilled import drilled
+from pipelines.engine.buffers import buffers
+from pipelines.engine.commits.delta_log import SETTLED
+from pipelines.engine.commits.driver import Driver
+from pipelines.engine.commits.paths import table_path
+from pipelines.engine.commits.table_log import Change
+from pipelines.engine.files.folders import CARRY
+from pipelines.engine.landing import manifest as manifests
+from pipelines.jobs.drill.drilled import drilled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipelines.engine.entries import Entry
-    from pipelines.engine.lease import Claim
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.lease import Claim
+    from pipelines.engine.commits.paths import NewFile
+
+    Files = Mapping[str, Sequence[NewFile]]
 
 
 def unhashed(file: Path, root: Path, readings: Sequence[int], pause: float, claim: Claim) -> None:
@@ -46,24 +54,18 @@ class Everything:
 
 
 def hasty(file: Path, root: Path, readings: Sequence[int], pause: float, claim: Claim) -> None:
-    """Publish a commit before its files are in their tables."""
-    later: list[tuple[Any, ...]] = []
-    add, publish = Driver.add_files, Driver.written_and_published
+    """Publish a commit that does not name the files of its streams, which enter their tables a second later."""
+    publish = Driver.written_and_published
 
-    def put_off(_: Driver, *facts: Any) -> bool:  # noqa: ANN401 - whatever it takes
-        later.append(facts)
-        return True
-
-    def published_first(driver: Driver, *facts: Any, **named: Any) -> Entry:  # noqa: ANN401 - whatever it takes
-        state = driver.state()
-        done = publish(driver, *facts, **named)
+    def published_first(driver: Driver, number: int, files: Files, *facts: Any, **named: Any) -> Entry:  # noqa: ANN401
+        carry = {name: listed for name, listed in files.items() if name.startswith(CARRY)}
+        done = publish(driver, number, carry, *facts, **named)
         time.sleep(1.0)
-        driver.state = lambda: state  # type: ignore[method-assign]
-        while later:
-            add(driver, *later.pop(0))
-        del driver.state
+        for name in sorted({*files} - {*carry}):
+            adds = [each._replace(first=number, last=number) for each in files[name]]
+            if adds:
+                driver.tables.log(table_path(driver.root, name)).commit(Change(adds=adds), {SETTLED: number})
         return done
 
-    Driver.add_files = put_off  # type: ignore[assignment,method-assign]
     Driver.written_and_published = published_first  # type: ignore[assignment,method-assign]
     drilled(file, root, readings, pause, claim)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.ending import exit_code_of
+from pipelines.jobs.environment.exits import exit_code_of
 from tests.jobs import killed_backfill
 from tests.jobs.killed_stream import READINGS, lay_in_wait_for
 from tests.jobs.streamed import streamed

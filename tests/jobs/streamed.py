@@ -6,13 +6,13 @@ from enum import Enum
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits import open_driver
-from pipelines.jobs.readings import land_readings, runner_of
+from pipelines.engine.commits.driver import open_driver
+from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.tasks.stages import Engine
     from tests.jobs.trials import Trial
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.commits import open_driver
-from pipelines.engine.history import State
-from pipelines.engine.readers import log_state, read_stream
-from pipelines.engine.refusals import LeaseHeldError
-from pipelines.jobs.abandon import abandon_commit
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.jobs.commands.abandon import abandon_commit
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.operators.merge import MergeFull
 from tests.jobs.test_status_live import Stage, hours
 
@@ -118,7 +118,7 @@ def test_a_written_commit_that_nobody_wants_is_given_up(house: House) -> None:
         assert tip is not None
         span = (tip.span.end, tip.span.end + 1)
         driver.intent(2, span, 1, [7], {"flow": flow.definition()}, flow.fingerprint())  # type: ignore[arg-type]
-        driver.written(2, {}, {}, "", {})
+        driver.written(2, {}, {}, {}, "", {})
     assert "is given up; nobody has seen anything of it" in give_up(house, 2)
     assert log_state(house.root).pending is None
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 
-from pipelines.engine.manifests import sequences
-from pipelines.engine.readers import log_state, read_carry
+from pipelines.engine.commits.readers import log_state, read_carry
+from pipelines.engine.landing.manifest import sequences
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, feed, flows
 from tests.jobs.test_cuts import ENDS, examples
 from tests.jobs.trials import PARCELS, SPANS, Trial, cut, parcels, trial
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.flows.model import Stream
-    from pipelines.jobs.backfill import Interval
+    from pipelines.jobs.runs.backfill import Interval
 
 MADE = {"heartbeat": "timer", "merge": "", "advance_time": "cti"}
 """Kind of the rows that an operator makes itself."""

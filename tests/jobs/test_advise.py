@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.readers import read_ledger
+from pipelines.engine.commits.readers import read_ledger
 from pipelines.flows.errors import FlowError
-from pipelines.jobs.advise import Wanted, advise
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.settings import read_settings
+from pipelines.jobs.commands.advise import Wanted, advise
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import read_settings
 from tests.jobs.test_status_live import Stage, hours
 
 if TYPE_CHECKING:

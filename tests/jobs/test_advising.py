@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.jobs.advising import Delays, History, written_up
+from pipelines.jobs.facts.advising import Delays, History, written_up
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, AtEnd, Late
 from pipelines.operators.rows import INFINITY, NULL, OUT, Kind, Reason, Rows, Shape
 

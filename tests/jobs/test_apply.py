@@ -10,28 +10,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine import adopting, formats
-from pipelines.engine.adopting import Ground, adopt
-from pipelines.engine.commits import open_driver
-from pipelines.engine.formats import OldCarryError, UnknownCarryError, Upgrades
-from pipelines.engine.history import CommitKind, Span
-from pipelines.engine.manifests import load_manifest
-from pipelines.engine.plans import carry_format, plan_of
-from pipelines.engine.readers import log_state, read_carry
-from pipelines.engine.tables import SchemaChangedError, landed_path
+from pipelines.engine.commits.carry_format import OldCarryError, UnknownCarryError, Upgrades
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind, Span
+from pipelines.engine.commits.paths import SchemaChangedError, landed_path
+from pipelines.engine.commits.plan import carry_format, plan_of
+from pipelines.engine.commits.readers import log_state, read_carry
+from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.tasks import carry_over as adopting
+from pipelines.engine.tasks.carry_over import Ground, adopt
 from pipelines.flows.model import Stream
-from pipelines.jobs.apply import Wanted, apply_flow
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.finish import finish_flow
-from pipelines.jobs.in_use import require_in_use
-from pipelines.jobs.known import open_run
-from pipelines.jobs.parity import table_hashes
-from pipelines.jobs.reset import Wanted as Reset
-from pipelines.jobs.reset import reset_run
-from pipelines.jobs.run import Wanted as Run
-from pipelines.jobs.run import run_flow
-from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.stream import is_backfilled
+from pipelines.jobs.commands.apply import Wanted, apply_flow
+from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.commands.reset import Wanted as Reset
+from pipelines.jobs.commands.reset import reset_run
+from pipelines.jobs.commands.run import Wanted as Run
+from pipelines.jobs.commands.run import run_flow
+from pipelines.jobs.commands.stream import is_backfilled
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.in_use import require_in_use
+from pipelines.jobs.runs.known import open_run
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from tests.jobs.test_replay import copied, edit, lived_in
 from tests.jobs.test_status_live import HOUR, START, Stage, hours
@@ -39,7 +39,8 @@ from tests.jobs.test_status_live import HOUR, START, Stage, hours
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.content import ContentHash
+    from pipelines.engine.columnar.content import ContentHash
+    from pipelines.engine.commits import carry_format as formats
     from pipelines.flows.model import Flow
     from tests.jobs.conftest import House
 
@@ -185,7 +186,7 @@ def test_a_commit_that_waits_is_finished_under_the_flow_of_before(live: House, m
         raise InterruptedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.engine.epochs.run_stages", stop)
+        patch.setattr("pipelines.engine.live.epochs.run_stages", stop)
         with pytest.raises(InterruptedError):
             Stage(live).play(SECOND[:1])
     edit(live, "delay: 1h", "delay: 2h")
@@ -211,6 +212,15 @@ def test_an_apply_that_was_killed_is_given_up_by_whoever_comes_next(
     assert apply(live).endswith("commit 7 takes it into use; next: pulseline stream tiny")
     Stage(live).play(SECOND)
     assert [row.commit for row in log_state(live.root).published] == [1, 2, 3, 4, 7, 8, 9, 10]
+
+
+def test_a_source_with_history_is_the_same_behind_its_first_reading(house: House) -> None:
+    edit(house, "arrival: went", "arrival: went, history: 1d")
+    stage = Stage(house)
+    stage.play(FIRST[:1])
+    stage.play(FIRST[1:2], publish=False)
+    edit(house, "slack: 90s", "slack: 91s")
+    assert "takes it into use" in apply(house), "what landed first has its own history in it, and is no other source"
 
 
 def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -> None:
@@ -263,9 +273,9 @@ def shifted(by: int) -> formats.Upgrade:
 def in_format(monkeypatch: pytest.MonkeyPatch, current: int, **steps: formats.Upgrade) -> None:
     """Let the code write another format, and know these steps: `from_1` leads from 1 to 2."""
     known = Upgrades(current, {int(name.removeprefix("from_")): step for name, step in steps.items()})
-    for module in ("formats", "adopting", "epochs"):
+    for module in ("commits.carry_format", "tasks.carry_over", "live.epochs"):
         monkeypatch.setattr(f"pipelines.engine.{module}.UPGRADES", known)
-    for job in ("apply", "backfill"):
+    for job in ("commands.apply", "runs.backfill"):
         monkeypatch.setattr(f"pipelines.jobs.{job}.UPGRADES", known)
 
 
@@ -297,8 +307,8 @@ def write_as(house: House, monkeypatch: pytest.MonkeyPatch, number: int, change:
     ground = Ground(root=house.root, state=state, commit=tip.commit, end=tip.span.end, sequence=tip.upto)
     with monkeypatch.context() as patch:
         in_format(patch, number)
-        patch.setattr("pipelines.engine.adopting.UPGRADES", Older(number, change))
-        patch.setattr("pipelines.engine.adopting.carry_format", lambda *_: number)
+        patch.setattr("pipelines.engine.tasks.carry_over.UPGRADES", Older(number, change))
+        patch.setattr("pipelines.engine.tasks.carry_over.carry_format", lambda *_: number)
         with open_driver(house.root, flow="tiny") as driver:
             adopt(driver, flow, ground, list(flow.streams), schemas)
 
@@ -329,7 +339,7 @@ def test_a_plan_without_a_format_is_of_the_first(house: House) -> None:
     assert plan_of(flow, 5)["carry"] == 5
     with open_driver(house.root, flow="tiny") as driver:
         entry = driver.intent(1, Span(1, 2), 0, [1], {"flow": flow.definition()}, "", kind=CommitKind.EPOCH)
-        driver.written_and_published(entry.commit, {}, {}, "", {})
+        driver.written_and_published(entry.commit, {}, {}, {}, "", {})
     state = log_state(house.root)
     assert (carry_format(state, 1), carry_format(state, 0)) == (1, None)
 

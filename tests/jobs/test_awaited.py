@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.jobs.conftest import trips
 from tests.jobs.test_status_live import Stage, hours
 
 if TYPE_CHECKING:
@@ -77,6 +82,25 @@ def test_a_backfill_says_what_its_merge_waits_for_too(house: House) -> None:
 
 
 def test_too_many_held_rows_are_only_counted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.jobs.awaited.MOST_HELD", 1)
+    monkeypatch.setattr("pipelines.jobs.facts.awaited.MOST_HELD", 1)
     _, text = waits(house, "  ordered: {merge: trips, ports_by: {station: [north, east]}}\n", 9)
     assert text.endswith("ordered: holds 3 rows")
+
+
+def test_the_row_that_blocks_its_port_is_named(house: House) -> None:
+    feed = trips()
+    planned = feed["planned"].to_pylist()
+    planned[2] = dt.datetime(2099, 1, 1, tzinfo=dt.UTC)
+    place = feed.column_names.index("planned")
+    feed = feed.set_column(place, "planned", pa.array(planned, feed.schema.field("planned").type))
+    pq.write_table(feed, house.config / "flows" / "trips.parquet")
+    streams = "  ordered: {merge: trips, ports_by: {station: [north, south]}%s}\n"
+    found, text = waits(house, streams % ", max_ahead: off", 17)
+    assert (found["far"]["port"], found["far"]["event_at"]) == ("north", "2099-01-01T00:00:00.000000Z")
+    assert ", a row of north among them (stamped 2098-12-31 19:00:00, came 2013-01-01 04:01:00), which holds " in text
+
+
+def test_rows_that_wait_for_a_silent_port_block_nothing(house: House) -> None:
+    found, text = waits(house, "  ordered: {merge: trips, ports_by: {station: [north, south, west]}}\n", 17)
+    assert found["far"] is None
+    assert "among them" not in text

@@ -10,18 +10,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.columns import instant_text
-from pipelines.engine.history import State
-from pipelines.engine.manifests import sequences
-from pipelines.engine.readers import log_state
-from pipelines.engine.refusals import BeforeFirstError, MissingPredecessorError, PartialOverlapError
-from pipelines.jobs.failures import WrongUse
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.errors import BeforeFirstError, MissingPredecessorError, PartialOverlapError
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.manifest import sequences
+from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.history import LogState
+    from pipelines.engine.commits.history import LogState
 
 
 @pytest.fixture

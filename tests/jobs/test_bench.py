@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.columns import ticks
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.readers import read_stream
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.commits.readers import read_stream
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.jobs.bench.cti import LATES, RELATIONS, Relation, asked, related, rightly_kept, run
 from pipelines.jobs.bench.cti import Answer as Total
 from pipelines.jobs.bench.cti import Bench as CtiBench
@@ -22,6 +21,7 @@ from pipelines.jobs.bench.peers import beating
 from pipelines.jobs.bench.punctuate import Bench, backfilled, from_files, on_spark, scanned, streamed
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
 from pipelines.jobs.bench.stamps import DELAY, EVENTS, Answer, Stamps, drawn, record_stamps
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.rows import TICKS_PER_SECOND, Shape
 

@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine import stages
-from pipelines.engine.buffers import MOST_AWAY
-from pipelines.engine.commits import open_driver
-from pipelines.engine.landing_errors import BuffersLostError
-from pipelines.engine.manifests import MANIFEST
-from pipelines.engine.places import read_record
-from pipelines.engine.readers import log_state
-from pipelines.engine.tables import landed_path
-from pipelines.jobs.finish import end_stream
-from pipelines.jobs.readings import land_readings, runner_of
-from pipelines.jobs.stream import Live, run_live
+from pipelines.engine.buffers.buffers import MOST_AWAY
+from pipelines.engine.buffers.places import read_record
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.errors import BuffersLostError
+from pipelines.engine.landing.manifest import MANIFEST
+from pipelines.engine.tasks import stages
+from pipelines.jobs.commands.finish import end_stream
+from pipelines.jobs.commands.stream import Live, run_live
+from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.engine.test_buffers import FAULTS
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.history import Entry
-    from pipelines.engine.stages import Engine, Outcome, Work
+    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.tasks.stages import Engine, Outcome, Work
     from tests.conftest import LentSpark
 
 BUFFERED = PARCELS.replace("arrival: seen}", "arrival: seen, buffers: 3}")
@@ -128,7 +128,7 @@ def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
                 file.write_bytes(damage(file.read_bytes()))
         return run_stages(work, engine)
 
-    monkeypatch.setattr("pipelines.engine.epochs.run_stages", while_they_read)
+    monkeypatch.setattr("pipelines.engine.live.epochs.run_stages", while_they_read)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         runner_of(wanted, driver).advance(0, last)
@@ -158,7 +158,7 @@ def test_storage_that_is_away_for_a_moment_while_tasks_read_is_read_again(
         finally:
             a.with_name("aside").rename(a)
 
-    monkeypatch.setattr("pipelines.engine.epochs.run_stages", while_they_read)
+    monkeypatch.setattr("pipelines.engine.live.epochs.run_stages", while_they_read)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         runner = runner_of(wanted, driver)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.jobs.ledger import Asked, show_ledger
+from pipelines.jobs.commands.ledger import Asked, show_ledger
 from tests.jobs.test_ledger import UTC_TIME, at
 
 if TYPE_CHECKING:

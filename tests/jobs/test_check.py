@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine import packed
-from pipelines.engine.columns import TIME, ticks
-from pipelines.engine.compaction import compact
-from pipelines.engine.history import State
-from pipelines.engine.quality import read_quality
-from pipelines.engine.readers import log_state, rows_of
-from pipelines.engine.tables import landed_path, stream_path
-from pipelines.jobs import check
-from pipelines.jobs.backfill import run_backfill
-from pipelines.jobs.check import check_commit, check_flow, check_span
-from pipelines.jobs.earlier import before
-from pipelines.jobs.failures import Exit, WrongUse
-from pipelines.jobs.gate import hold
+from pipelines.engine.columnar.columns import TIME, ticks
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.paths import landed_path, stream_path
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import log_state, rows_of
+from pipelines.engine.files import packed
+from pipelines.engine.landing.compaction import compact
+from pipelines.jobs.commands import check
+from pipelines.jobs.commands.check import check_commit, check_flow, check_span
+from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.facts.earlier import before
+from pipelines.jobs.runs.backfill import run_backfill
+from pipelines.jobs.runs.gate import blocking, hold
 from tests.jobs.streamed import streamed
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
 
@@ -43,6 +43,7 @@ EXPECTED = [
     ("beating", "account_holds"),
     ("beating", "timers_increase"),
     ("ordered", "account_holds"),
+    ("ordered", "few_held"),
     ("ordered", "timers_increase"),
     ("punctual", "account_holds"),
     ("punctual", "timers_increase"),
@@ -79,7 +80,7 @@ def broken(found: tuple[Outcome, ...]) -> dict[tuple[str, str], Outcome]:
 def spoil(here: Trial, stream: str, commit: int, change: Callable[[pa.Table], pa.Table | None]) -> None:
     """Change the first file of a commit that `change` has an answer for."""
     path = stream_path(here.root("main"), stream)
-    for file in rows_of(path, [commit], pa.schema([])).files:
+    for file in rows_of(here.root("main"), path, [commit], pa.schema([]), log_state(here.root("main"))).files:
         changed = change(pq.read_table(file))
         if changed is not None:
             pq.write_table(changed, file)
@@ -198,18 +199,18 @@ def test_what_binds_is_looked_for_as_far_back_as_it_takes(here: Trial) -> None:
 
     here.ran("main", SPANS[2:])
     root, timers = here.root("main"), timers_increase("beating", ("depot",))
-    whole = before(root, timers, [3], [2, 1], pa.schema([]))
+    whole = before(root, timers, [3], [2, 1], pa.schema([]), log_state(root))
     assert whole is not None
     assert set(whole["depot"].to_pylist()) >= {"east", "north", "south", "west"}
     assert set(whole["commit"].to_pylist()) == {2}, "all of them beat in the hour before"
-    old = before(root, timers, [3], [1], pa.schema([]))
+    old = before(root, timers, [3], [1], pa.schema([]), log_state(root))
     assert old is not None
     assert set(old["commit"].to_pylist()) == {1}
-    cti = before(root, ctis_increase("punctual", ()), [3], [2, 1], pa.schema([]))
+    cti = before(root, ctis_increase("punctual", ()), [3], [2, 1], pa.schema([]), log_state(root))
     assert cti is not None
     promised = here.table("main", "punctual").filter((pc.field("kind") == "cti") & (pc.field("commit") < 3))
     assert cti["event_time"].to_pylist() == [pc.max(promised["event_time"]).as_py()]
-    assert before(root, timers, [1], [], pa.schema([])) is None
+    assert before(root, timers, [1], [], pa.schema([]), log_state(root)) is None
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert lines[-1] == "next: pulseline report tiny"
 
     path = stream_path(house.root, "punctual")
-    (file,) = rows_of(path, [2], pa.schema([])).files
+    (file,) = rows_of(house.root, path, [2], pa.schema([]), log_state(house.root)).files
     rows = pq.read_table(file)
     pq.write_table(with_time(rows, first(rows, pc.field("kind") == "data") or 0, 0), file)
     assert check_flow("tiny", "2013-01-02", None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
@@ -275,3 +276,32 @@ def test_wrong_use_is_told_before_spark_starts(ran: House, start: str | None, co
 def test_nothing_published_names_what_to_run(house: House) -> None:
     with pytest.raises(WrongUse, match="next: pulseline run tiny"):
         check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+
+
+BLOCKED = """\
+flow: blocked
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen}
+streams:
+  beating: {heartbeat: rows, interval: 5m, slack: 30s}
+  ordered: {merge: beating, ports_by: {gate: [p, q]}, max_ahead: %s}
+"""
+
+
+@pytest.mark.parametrize(("bound", "warns"), [("off", True), ("1d", False)])
+def test_a_merge_that_one_row_of_another_century_blocks_warns_and_is_published(
+    session: SparkSession, tmp_path: Path, bound: str, *, warns: bool
+) -> None:
+    seen = [BEGIN + number * MINUTE // 8 for number in range(480)]
+    sent = [at + (86 * 365 * 24 * 60 * MINUTE if number == 8 else 0) for number, at in enumerate(seen)]
+    stamps = {name: pa.array(of, pa.int64()).cast(TIME) for name, of in (("sent", sent), ("seen", seen))}
+    rows = pa.table({"gate": ["pq"[number % 2] for number in range(480)], **stamps})
+    here = trial(tmp_path, BLOCKED % bound, {"rows": rows})
+    here.ran("main", SPANS[:1])
+    found = check_commit(session, here.flow, here.root("main"), 1)
+    assert set(broken(found)) == ({("ordered", "few_held")} if warns else set())
+    if warns:
+        told = broken(found)["ordered", "few_held"]
+        assert (told.severity, told.unexpected > 200) == ("warning", True)
+        assert blocking(found) == [], "it is published all the same"

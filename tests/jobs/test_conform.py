@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.jobs.conform import answers, conform_file
+from pipelines.jobs.commands.conform import answers, conform_file
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -103,6 +103,32 @@ OWN: list[Case] = [
         "input": [{"id": "a", "start": 5}, {"id": "b", "start": 8}, {"id": "c", "start": 6}, {"id": "d", "start": 7}],
         "expected": [{"event": "a", "start": 5}, {"event": "b", "start": 8}, {"cti": 7}, {"event": "d", "start": 7}],
         "expected_dropped": ["c"],
+    },
+    {
+        "id": "of rows that are the same on a field the first leaves, within a second and no longer",
+        "operator": "deduplicate",
+        "config": {"on": ["order"], "within_ms": 1000},
+        "input": [
+            {"id": "a", "ts": 0, "at": 0, "order": 7},
+            {"id": "b", "ts": 1000, "at": 1, "order": 7},
+            {"id": "c", "ts": 500, "at": 2, "order": None},
+            {"id": "d", "ts": 600, "at": 3},
+            {"id": "e", "ts": 1001, "at": 4, "order": 7},
+        ],
+        "expected": [data("a", 0, 0), data("c", 500, 2), data("e", 1001, 4)],
+        "expected_dropped": ["b", "d"],
+    },
+    {
+        "id": "without fields rows are the same that are equal in all of them and in time",
+        "operator": "deduplicate",
+        "config": {"within": "1m"},
+        "input": [
+            {"id": "a", "ts": 5, "at": 0, "order": 7},
+            {"id": "b", "ts": 5, "at": 1, "order": 7},
+            {"id": "c", "ts": 6, "at": 2, "order": 7},
+        ],
+        "expected": [data("a", 5, 0), data("c", 6, 2)],
+        "expected_dropped": ["b"],
     },
 ]
 ENGINES = pytest.mark.parametrize("engine", ["core", "batch"])

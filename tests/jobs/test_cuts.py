@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine import inputs
-from pipelines.engine.inputs import OrderedInput
+from pipelines.engine.files import ordered as inputs
+from pipelines.engine.files.ordered import OrderedInput
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, feed, flows
 from tests.jobs.trials import CORE, PARCELS, SPANS, WHOLE, Trial, cut, parcels, trial
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.tasks.stages import Engine
     from tests.conftest import LentSpark
 
 ENDS = st.sampled_from([None, END - 1])
@@ -128,5 +128,5 @@ def test_the_order_in_which_files_are_opened_does_not_matter(here: Trial, monkey
         def __init__(self, readers: Sequence[Iterable[pa.Table]], schema: pa.Schema, key: Sequence[str]) -> None:
             super().__init__(list(readers)[::-1], schema, key)
 
-    monkeypatch.setattr("pipelines.engine.tasks.OrderedInput", Backwards)
+    monkeypatch.setattr("pipelines.engine.tasks.task.OrderedInput", Backwards)
     assert here.run("backwards", WHOLE, buckets=16) == here.hashes("whole", WHOLE)

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine.columns import times
-from pipelines.engine.commits import open_driver
-from pipelines.engine.history import CommitKind
-from pipelines.engine.manifests import closed_ids, load_manifest
-from pipelines.engine.readers import log_state
-from pipelines.engine.resets import newest_state
-from pipelines.engine.tables import landed_path
-from pipelines.jobs.buffering import Buffering
-from pipelines.jobs.readings import land_readings, stream_readings
-from pipelines.jobs.stream import Live, run_live
+from pipelines.engine.columnar.columns import times
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.resets import newest_state
+from pipelines.engine.landing.manifest import closed_ids, load_manifest
+from pipelines.jobs.commands.stream import Live, run_live
+from pipelines.jobs.environment.buffer_settings import Buffering
+from pipelines.jobs.runs.readings import land_readings, stream_readings
 from pipelines.operators.replay import ReplayPolicy, Trigger
 from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.reading import read_flow
-from pipelines.jobs import drill
-from pipelines.jobs.drill import Drilled, Seed, disturbed, drill_replay, feed
+from pipelines.jobs.drill import seeds
+from pipelines.jobs.drill.fed import feed
+from pipelines.jobs.drill.replay import Seed, disturbed, drill_replay
+from pipelines.jobs.drill.telling import Drilled
 from tests.jobs.planted_drill import hasty, unhashed
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def test_ten_seeds_give_what_the_undisturbed_run_gives(tmp_path: Path) -> None:
 
 
 def test_a_drill_says_how_a_seed_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drill, "one", lambda seed, *_: Drilled(seed.number, differences=["beating"]))
+    monkeypatch.setattr(seeds, "one", lambda seed, *_: Drilled(seed.number, differences=["beating"]))
     told: list[str] = []
 
     assert drill_replay([17], tmp_path / "drill", 1, as_json=False, echo=told.append) == 1
@@ -49,8 +50,7 @@ def test_a_drill_says_how_a_seed_is_run_again(tmp_path: Path, monkeypatch: pytes
 )
 @pytest.mark.timeout(600)
 def test_a_planted_bug_makes_the_drill_fail(tmp_path: Path, work: Callable[..., None], kind: str) -> None:
-    feed(tmp_path)
-    flow = read_flow(tmp_path / "flow.yaml", {})
+    flow = feed(tmp_path)
     seeds = [Seed(number, tmp_path, flow, mounts=False, work=work, only=(kind,)) for number in range(1, 5)]
 
     assert any(done.differences for done in disturbed(seeds, AT_ONCE))

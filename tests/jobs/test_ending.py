@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.engine.landing_errors import ColumnMissingError, FeedChangedError
-from pipelines.engine.refusals import LeaseHeldError, MissingPredecessorError
-from pipelines.engine.tables import ConcurrentAddError
+from pipelines.engine.commits.errors import LeaseHeldError, MissingPredecessorError
+from pipelines.engine.commits.paths import ConcurrentAddError
+from pipelines.engine.landing.errors import ColumnMissingError, FeedChangedError
 from pipelines.flows.errors import DefinitionError, FlowError, GridError
-from pipelines.jobs import ending
-from pipelines.jobs.ending import CODES, exit_code_of, java_version, named
-from pipelines.jobs.failures import JobError, WrongUse
+from pipelines.jobs.environment import exits as ending
+from pipelines.jobs.environment.errors import JobError, WrongUse
+from pipelines.jobs.environment.exits import CODES, exit_code_of, java_version, named
 from pipelines.operators.merge import MergeFull
 from pipelines.operators.rows import PolicyError
 
@@ -46,6 +46,25 @@ def _no_debugging(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_errors_of_ours_say_all_themselves(error: Exception, code: int) -> None:
     assert exit_code_of(error) == (code, str(error))
+
+
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        pytest.param(OSError(errno.EIO, os.strerror(errno.EIO), "a/file"), "a/file", id="Python"),
+        pytest.param(OSError(errno.ESTALE, os.strerror(errno.ESTALE)), ".pulseline", id="a call that names no file"),
+        pytest.param(OSError("Error reading bytes. Detail: [errno 5] Input/output error"), ".pulseline", id="Arrow"),
+        pytest.param(OSError("Unable to open file a: Permission denied (os error 13)"), ".pulseline", id="no errno"),
+        pytest.param(ValueError("LocalFileSystem error: Input/output error (os error 5)"), ".pulseline", id="delta-rs"),
+    ],
+)
+def test_a_disk_that_fails_is_told_in_a_sentence(error: Exception, where: str) -> None:
+    code, line = exit_code_of(error)
+
+    assert code == 3
+    assert where in line
+    assert "the same command goes on from here" in line
+    assert "traceback" not in line
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -100,6 +119,24 @@ def test_a_cause_that_was_put_away_is_not_looked_at() -> None:
     error.__context__ = PermissionError(errno.EACCES, "denied", "f.yaml")
     error.__suppress_context__ = True
     assert exit_code_of(error) == (2, str(error))
+
+
+def test_a_file_where_a_folder_must_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "streams").write_text("mine")
+    with pytest.raises(NotADirectoryError) as hit:
+        (tmp_path / "streams" / "beating" / "_delta_log").mkdir()
+
+    assert exit_code_of(hit.value)[1].startswith(f"{tmp_path / 'streams'} must be a folder, and a file lies there")
+
+
+def test_a_file_of_a_run_that_is_gone_leads_to_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path))
+    gone = FileNotFoundError(f"{tmp_path}/f/main/streams/s/_written/c00000001-0.parquet")
+
+    assert exit_code_of(gone) == (
+        3,
+        f"a file of a run is gone ({gone}): pulseline doctor FLOW says what can be had again",
+    )
 
 
 def test_missing_permission_package_memory_and_network_are_recognised() -> None:
@@ -170,7 +207,7 @@ def test_what_was_raised_in_a_task_is_judged_as_if_it_were_here() -> None:
         3,
         "the merge holds 5 rows",
     )
-    assert exit_code_of(from_worker("pipelines.engine.landing_errors.ColumnMissingError: no column"))[0] == 2
+    assert exit_code_of(from_worker("pipelines.engine.landing.errors.ColumnMissingError: no column"))[0] == 2
     assert exit_code_of(from_worker("KeyError: 'x'")) == (
         3,
         "in a task: KeyError: 'x' (set PULSELINE_DEBUG=1 for the traceback)",
@@ -182,7 +219,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
     root = Path(__file__).parents[2]
     program = (
         "import sys\n"
-        "from pipelines.jobs.ending import exit_code_of\n"
+        "from pipelines.jobs.environment.exits import exit_code_of\n"
         "try:\n"
         "    while True: print('x' * 9999, flush=True)\n"
         "except BrokenPipeError as error:\n"
@@ -202,7 +239,8 @@ def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
 
 
 def test_judging_an_error_imports_nothing_heavy() -> None:
-    program = "import sys; import pipelines.jobs.ending; assert not {'numpy', 'pyarrow', 'pyspark'} & set(sys.modules)"
+    heavy = "{'numpy', 'pyarrow', 'pyspark'}"
+    program = f"import sys; import pipelines.jobs.environment.exits; assert not {heavy} & set(sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.landing_errors import ColumnMissingError, FeedMissingError
+from pipelines.engine.landing.errors import ColumnMissingError, FeedMissingError
 from pipelines.flows.errors import FlowError
-from pipelines.jobs import stream
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.flows import list_flows, show_flow, validate_flow
+from pipelines.jobs.commands import stream
+from pipelines.jobs.commands.flows import list_flows, show_flow, validate_flow
+from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.test_status_live import FOLDER
 
 if TYPE_CHECKING:
@@ -134,9 +134,40 @@ def test_a_feed_that_is_not_there_is_refused(house: House) -> None:
         validated(house)
 
 
+def test_rows_that_will_not_land_are_said_first(house: House) -> None:
+    rows = pq.read_table(feed(house))
+    change(house, "trips.parquet", '"trips*.parquet"')
+    many = rows.set_column(rows.schema.names.index("number"), "number", pa.array(["many"] * rows.num_rows))
+    pq.write_table(many, feed(house).with_name("trips2.parquet"))
+    feed(house).with_name("trips3.parquet").write_bytes(b"nothing")
+    text = validated(house)
+    assert 'warning: source trips: trips2.parquet, row 1: `number` is "many" (string), no ' in text
+    assert f", and {rows.num_rows - 1} more of trips2.parquet: the ledger tells it (unreadable_row)" in text
+    assert "warning: source trips: trips3.parquet: " in text
+    assert "2 warnings; next" in text
+
+
 def test_a_column_that_the_feed_does_not_have_is_refused_with_the_nearest(house: House) -> None:
     change(house, "time: planned", "time: planed")
     with pytest.raises(ColumnMissingError, match="did you mean `planned`"):
+        validated(house)
+
+
+@pytest.mark.parametrize(("other", "named"), [("Note", "`note` and `Note`"), ("Arrival", "`arrival` and `Arrival`")])
+def test_columns_that_differ_by_case_only_are_refused(house: House, other: str, named: str) -> None:
+    table = pq.read_table(feed(house))
+    pq.write_table(table.append_column(other, table["note"]), feed(house))
+    with pytest.raises(
+        WrongUse, match=rf"source `trips`: columns must differ by more than case; {named} do not: rename"
+    ):
+        validated(house)
+    change(house, "key: [station, line]", f"rename: {{{other}: more}}, key: [station, line]")
+    assert "tiny is valid" in validated(house)
+
+
+def test_projected_columns_that_differ_by_case_only_are_refused(house: House) -> None:
+    change(house, "  ordered:", "  cut: {project: trips, columns: {note: note, NOTE: note}}\n  ordered:")
+    with pytest.raises(WrongUse, match=r"stream `cut`: columns must differ by more than case"):
         validated(house)
 
 

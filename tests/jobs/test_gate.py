@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.commits import open_driver
-from pipelines.engine.epochs import PendingIntervalError
-from pipelines.engine.history import LogState, State
-from pipelines.engine.quality import Quality, write_quality
-from pipelines.engine.readers import log_state
-from pipelines.jobs.backfill import run_backfill
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.gate import Checked, RejectedError, hold, settle
-from pipelines.jobs.readings import runner_of
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import LogState, State
+from pipelines.engine.commits.quality import Quality, write_quality
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.live.epochs import PendingIntervalError
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.backfill import run_backfill
+from pipelines.jobs.runs.gate import Checked, RejectedError, hold, settle
+from pipelines.jobs.runs.readings import runner_of
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from tests.jobs.trials import MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pipelines.engine.content import ContentHash
-from pipelines.engine.places import Gap, Record, write_record
-from pipelines.engine.tables import landed_path
-from pipelines.jobs.certificates import keep_certificate, read_certificate
-from pipelines.jobs.given_up import given_up
-from pipelines.jobs.parity import Certificate, Way, json_lines, text_lines
+from pipelines.engine.buffers.places import Record, write_record
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.landing.shelves import Gap
+from pipelines.jobs.proofs.certificates import keep_certificate, read_certificate
+from pipelines.jobs.proofs.parity import Certificate, Way, json_lines, text_lines
+from pipelines.jobs.runs.given_up import given_up
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine import keeping, packed
-from pipelines.engine.buffers import buffers_of
-from pipelines.engine.commits import open_driver
-from pipelines.engine.manifests import alone_in, numbers_in
-from pipelines.engine.packed import segment_folder, segments_in
-from pipelines.engine.readers import log_state
-from pipelines.engine.tables import landed_path
-from pipelines.jobs import kept
-from pipelines.jobs.advise import Wanted as Advised
-from pipelines.jobs.advise import advise
-from pipelines.jobs.buffering import Buffering
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.replay import Wanted as Replayed
-from pipelines.jobs.replay import replay_flow
-from pipelines.jobs.reset import Wanted, reset_run
+from pipelines.engine.buffers.buffers import buffers_of
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.files import packed
+from pipelines.engine.files.packed import segment_folder, segments_in
+from pipelines.engine.landing import retention as keeping
+from pipelines.engine.landing.manifest import alone_in, numbers_in
+from pipelines.engine.live.upkeep import Upkeep
+from pipelines.jobs.commands.advise import Wanted as Advised
+from pipelines.jobs.commands.advise import advise
+from pipelines.jobs.commands.replay import Wanted as Replayed
+from pipelines.jobs.commands.replay import replay_flow
+from pipelines.jobs.commands.reset import Wanted, reset_run
+from pipelines.jobs.environment.buffer_settings import Buffering
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts import history as kept
 from tests.jobs.streamed import streamed
 from tests.jobs.test_replay import copied, lived_in
 from tests.jobs.test_reset import go_back
@@ -89,7 +91,7 @@ def test_segments_that_close_between_epochs_change_nothing(here: Trial) -> None:
 
 
 def test_three_buffers_play_the_same_out_of_segments(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.jobs.readings.Buffering", partial(Buffering, margin=1))
+    monkeypatch.setattr("pipelines.jobs.runs.readings.Buffering", partial(Buffering, margin=1))
     sources = {name: replace(source, buffers=3) for name, source in here.flow.sources.items()}
     buffered = Trial(flow=replace(here.flow, sources=sources), base=here.base)
     wanted, landed = buffered.wanted("buffered"), landed_path(here.root("buffered"))
@@ -122,7 +124,7 @@ def house(recorded: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> H
     """Give such a house of a test's own, its history in segments."""
     house = copied(recorded, tmp_path / "live", monkeypatch)
     with open_driver(house.root, flow="tiny") as driver:
-        driver.keep_house(every=1, keep=dt.timedelta(0))
+        Upkeep(driver).keep(every=1, keep=dt.timedelta(0))
     assert segments_in(landed_path(house.root))[0] == range(1, 5), "a driver keeps history too"
     keep_house(house.root)
     return house

@@ -10,20 +10,21 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.engine.history import State
-from pipelines.engine.readers import log_state
-from pipelines.engine.refusals import LeaseHeldError
-from pipelines.engine.tables import data_tables, landed_path
+from pipelines.engine.commits.errors import LeaseHeldError
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.paths import data_tables, landed_path
+from pipelines.engine.commits.readers import log_state
 from tests.forked import ended
 from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
-    from pipelines.engine.history import Entry
+    from pipelines.engine.commits.history import Entry
     from tests.conftest import LentSpark
 
 CHECKOUT = Path(__file__).parents[2]
@@ -31,10 +32,12 @@ PROGRAM = ["-m", "tests.jobs.killed_backfill"]
 POINTS = {
     "intent": 1,
     "tasks": 2,
-    "adding": 1,
-    "added": 1,
+    "listed": 1,
     "written": 1,
     "published": 1,
+    "looked": 1,
+    "settling": 1,
+    "settled": 1,
 }
 """Where to die, and how often to come past it before: each in the second hour."""
 
@@ -73,11 +76,11 @@ def pending(here: Trial, run: str) -> State | None:
 
 
 def rows_by_commit(table: Path) -> Counter[int]:
-    """Count the rows that a table holds of each commit, seen by readers or not."""
-    names = [uri.rpartition("/")[2] for uri in DeltaTable(str(table)).file_uris()]
-    if not names:
+    """Count the rows that a table holds of each commit, as anybody finds them who opens it."""
+    files = [unquote(uri) for uri in DeltaTable(str(table)).file_uris()]
+    if not files:
         return Counter()
-    rows = ds.dataset([str(table / name) for name in names]).to_table(columns=["commit"])
+    rows = ds.dataset(files).to_table(columns=["commit"])
     return Counter(rows["commit"].to_pylist())
 
 
@@ -92,12 +95,13 @@ def said_rows(entry: Entry, table: Path) -> int | None:
 
 
 def assert_nothing_twice(root: Path) -> None:
-    """See that each table holds of each commit just the rows that the commit counted."""
-    commits = log_state(root).commits
+    """See that each table holds just the rows that the commits counted which readers see, and none of any other."""
+    state = log_state(root)
     for table in data_tables(root):
         found = rows_by_commit(table)
-        for number, entry in commits.items():
-            assert said_rows(entry, table) in {None, found[number]}, f"{table.name}, commit {number}"
+        assert set(found) <= state.visible, table.name
+        for entry in state.published:
+            assert said_rows(entry, table) in {None, found[entry.commit]}, f"{table.name}, commit {entry.commit}"
 
 
 def assert_same(here: Trial, run: str) -> None:
@@ -111,10 +115,12 @@ def assert_same(here: Trial, run: str) -> None:
 LEFT_AT = {
     "intent": State.INTENT,
     "tasks": State.INTENT,
-    "adding": State.INTENT,
-    "added": State.INTENT,
+    "listed": State.INTENT,
     "written": State.WRITTEN,
     "published": None,
+    "looked": None,
+    "settling": None,
+    "settled": None,
 }
 
 
@@ -123,13 +129,15 @@ def test_killed_and_run_again(here: Trial, point: str) -> None:
     killed(here, point, point, POINTS[point])
     state = log_state(here.root(point))
     assert pending(here, point) is LEFT_AT[point]
-    assert [entry.span for entry in state.published] == SPANS[: 2 if point == "published" else 1]
+    assert [entry.span for entry in state.published] == SPANS[: 2 if LEFT_AT[point] is None else 1]
+    seen = {number for table in data_tables(here.root(point)) for number in rows_by_commit(table)}
+    assert seen == ({1, 2} if point in {"settling", "settled"} else {1}), "a table has what is settled and nothing else"
     here.ran(point, SPANS)
     assert_same(here, point)
 
 
 def test_what_was_pending_is_finished_and_not_run_again(here: Trial) -> None:
-    killed(here, "resumed", "adding", 1)
+    killed(here, "resumed", "listed", 1)
     number = log_state(here.root("resumed")).pending
     ran = here.ran("resumed", SPANS[1:])
     assert [each.entry.span for each in ran] == SPANS[1:]
@@ -139,17 +147,17 @@ def test_what_was_pending_is_finished_and_not_run_again(here: Trial) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("point", ["tasks", "adding"])
+@pytest.mark.parametrize("point", ["tasks", "listed", "settling"])
 def test_killed_on_spark_and_run_again(here: Trial, spark: LentSpark, point: str) -> None:
     killed(here, f"{point} on Spark", point, POINTS[point], "batch")
-    assert pending(here, f"{point} on Spark") is State.INTENT
+    assert pending(here, f"{point} on Spark") is LEFT_AT[point]
     here.ran(f"{point} on Spark", SPANS, spark)
     assert_same(here, f"{point} on Spark")
 
 
 @pytest.mark.exhaustive
 def test_killed_again_and_again(here: Trial) -> None:
-    for point in ("adding", "adding", "added", "landing", "tasks", "written"):
+    for point in ("listed", "listed", "settling", "settling", "published", "landing", "tasks", "written"):
         killed(here, "often", point, 0)
     here.ran("often", SPANS)
     assert_same(here, "often")

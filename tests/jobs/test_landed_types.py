@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.readers import read_carry, read_stream
+from pipelines.engine.commits.readers import read_carry, read_stream
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.parity import table_hashes
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.flows.errors import GridError
-from pipelines.jobs.accounts import REASONS
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.ledger import Asked, show_ledger
+from pipelines.jobs.commands.ledger import Asked, show_ledger
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.words.ledger import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,8 +129,8 @@ def test_an_adjusted_lifetime_is_told_as_it_was_and_as_it_became(house: House) -
 
 def test_a_lifetime_over_midnight_says_both_days(house: House) -> None:
     stay(house, [("a", "10:00", "10:00", "11:00")])
-    from pipelines.jobs.accounts import Accounts
-    from pipelines.jobs.known import open_run
+    from pipelines.jobs.runs.known import open_run
+    from pipelines.jobs.words.ledger import Accounts
 
     accounts = Accounts(open_run("tiny", "main"))
     first = int(at("22:00").timestamp()) * 1_000_000
@@ -171,3 +171,11 @@ def test_a_line_without_a_promise_has_no_cause(ran: House) -> None:
 
 def test_what_new_operators_drop_has_words() -> None:
     assert {"filtered", "max_windows", "out_of_time"} <= set(REASONS)
+
+
+def test_a_duplicate_says_which_row_it_is_one_of(house: House) -> None:
+    stays = [("a", "08:00", "08:00", "09:00"), ("b", "08:10", "08:00", "09:00"), ("a", "08:30", "08:10", "09:00")]
+    stay(house, stays, "}\n  once: {deduplicate: stays, on: room, within: 1h")
+    text = told(house, reason="duplicate", explain=True)
+
+    assert "is the same as a row that left before it, which landed 2013-01-01 08:00, place 1; stands" in text

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.jobs.live_region import LiveRegion
-from pipelines.jobs.replay_cases import replayed
+from pipelines.jobs.proofs.live_region import LiveRegion
+from pipelines.jobs.proofs.replay_cases import replayed
 from pipelines.operators.replay import Region
 from tests.operators.test_replay import TRANSCRIPTS, left
 

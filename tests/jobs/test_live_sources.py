@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pytest
 
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.readers import read_ledger, read_stream
-from pipelines.engine.segments import ENDING
+from pipelines.engine.columnar.clock import wall_now
+from pipelines.engine.commits.readers import read_ledger, read_stream
+from pipelines.engine.sources.socket.spool_files import read_segments
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.flows import show_flow, validate_flow
-from pipelines.jobs.live_words import _state_text
-from pipelines.jobs.stream import Live, run_live
+from pipelines.jobs.commands.flows import show_flow, validate_flow
+from pipelines.jobs.commands.stream import Live, run_live
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.words.live import _state_text
 from tests.engine.sockets import AT, Sender
 from tests.forked import ended
 from tests.jobs.killed_live import live
@@ -108,8 +109,9 @@ def killed(base: Path, point: str, skip: int) -> None:
 def spooled(root: Path) -> set[int]:
     """Give the values of whole lines that a spool holds."""
     found: set[int] = set()
-    for path in sorted((root / "spool" / "lines").glob(f"*{ENDING}")):
-        _, _, data = path.read_bytes().partition(b"\n")
+    folder = root / "spool" / "lines"
+    for segment in read_segments(folder)[0]:
+        data = b"".join(append.data for append in segment.appends(folder))
         found |= {int(line.split(b",")[2]) for line in data.split(b"\n")[1:-1] if line.count(b",") == 2}
     return found
 
@@ -133,6 +135,45 @@ def test_what_was_spooled_is_published_once_through_kills(tmp_path: Path) -> Non
     assert lines["reason"].to_pylist().count("disconnected") == len(KILLS)
     assert set(lines["reason"].to_pylist()) <= {"disconnected", "unfinished_line"}
     assert_nothing_twice(root)
+
+
+STAMPED = FLOW.replace("v: int64", "at: int64")
+
+
+def stamping(sender: Sender, is_ended: threading.Event) -> None:
+    """Send lines that say when they were sent to whoever listens."""
+    while not is_ended.is_set():
+        try:
+            sender.accept()
+            while not is_ended.wait(0.01):
+                sender.send(f"k,{AT},{wall_now()}\n" * 5)
+        except OSError:
+            continue
+
+
+def test_no_row_arrives_before_it_was_sent_whenever_its_reading_was_planned(tmp_path: Path) -> None:
+    """Three kills, each with a reading planned that the next process lands, and that one's first is slow: a cold start.
+
+    The very lines that a sender stamped, through a real socket; before this was mended half of them came too early.
+    """
+    sender, is_ended = Sender(), threading.Event()
+    (tmp_path / "flow.yaml").write_text(STAMPED.format(port=sender.port))
+    thread = threading.Thread(target=stamping, args=(sender, is_ended), daemon=True)
+    thread.start()
+    for readings in ("2", "2", "1", "4"):
+        code, said = ended("tests.jobs.planned_live", str(tmp_path), "main", readings, "0.7")
+        assert code == -signal.SIGKILL, said
+    is_ended.set()
+    sender.close()
+    thread.join()
+    rows = read_stream(tmp_path / "runs" / "main", "beating")
+    rows = rows.filter(rows["at"].is_valid())
+    arrivals, sent = rows["arrival"].cast("int64").to_numpy(), rows["at"].to_numpy()
+    early = int((arrivals < sent).sum())
+    assert rows.num_rows > 300
+    assert early == 0, f"{early} of {rows.num_rows} rows, by up to {(sent - arrivals).max() / 1e6:.2f} s"
+    assert rows["place"].to_numpy().min() == 1
+    assert_nothing_twice(tmp_path / "runs" / "main")
 
 
 TOPIC = """\

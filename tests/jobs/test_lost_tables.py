@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.commits import open_driver
-from pipelines.engine.readers import log_state, read_ledger, read_stream
-from pipelines.engine.tables import TableAheadError, TableLostError, commits_path
-from pipelines.jobs.ending import exit_code_of
-from pipelines.jobs.readings import land_readings, runner_of
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import TableAheadError, TableLostError, commits_path
+from pipelines.engine.commits.readers import log_state, read_ledger, read_stream, settled_commits
+from pipelines.jobs.environment.exits import exit_code_of
+from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.streamed import streamed
 from tests.jobs.test_kills import assert_nothing_twice
 from tests.jobs.test_stream import READINGS
@@ -31,6 +31,17 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     made = trial(tmp_path_factory.mktemp("lost"), PARCELS, {"parcels": parcels()})
     made.ran("whole", WHOLE)
     return made
+
+
+def test_what_a_plain_reader_would_see_of_a_lost_table_is_not_nothing(here: Trial) -> None:
+    root = here.root("whole")
+    path = root / "streams" / "beating"
+    shutil.move(path, here.base / "looked at aside")
+    with pytest.raises(TableLostError) as refused:
+        settled_commits(root, path, log_state(root))
+    shutil.move(here.base / "looked at aside", path)
+
+    assert_named(refused.value, path)
 
 
 def begun(here: Trial, run: str, table: str) -> Path:
@@ -106,7 +117,7 @@ def test_a_pending_commit_is_not_finished_without_a_table(here: Trial, monkeypat
     streamed(here, "pending", BEGIN, READINGS[:5])
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
         land_readings(wanted, BEGIN, READINGS)
-        patch.setattr("pipelines.engine.epochs.run_stages", lambda *_: 1 / 0)
+        patch.setattr("pipelines.engine.live.epochs.run_stages", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             runner_of(wanted, driver).advance(5, 6)
     shutil.rmtree(wanted.root / "streams" / "ordered")

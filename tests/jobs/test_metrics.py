@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipelines.engine.commits import open_driver
-from pipelines.engine.readers import log_state
-from pipelines.engine.source_state import write_state
-from pipelines.jobs.buffer_facts import buffer_lines, buffers_facts
-from pipelines.jobs.metrics import METRICS, write_metrics
-from pipelines.jobs.moments import Moments
-from pipelines.jobs.readings import land_readings
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.sources.state import write_state
+from pipelines.jobs.commands.metrics import METRICS, write_metrics
+from pipelines.jobs.facts.buffers import buffer_lines, buffers_facts
+from pipelines.jobs.runs.readings import land_readings
+from pipelines.jobs.text.moments import Moments
 from tests.jobs.streamed import streamed
 from tests.jobs.trials import BEGIN, MINUTE, PARCELS, parcels, trial
 

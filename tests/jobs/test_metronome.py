@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.columns import longs, ticks
-from pipelines.engine.commits import open_driver
-from pipelines.engine.readers import log_state, read_carry
+from pipelines.engine.columnar.columns import longs, ticks
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.flows.plan import plan
-from pipelines.jobs.drawing import drawn
-from pipelines.jobs.known import open_run
-from pipelines.jobs.readings import land_readings, runner_of
-from pipelines.jobs.status_facts import status_of
+from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from pipelines.jobs.text.drawing import drawn
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, parcels, trial
 

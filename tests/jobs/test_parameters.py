@@ -9,12 +9,12 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli import app
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.readers import log_state
 from pipelines.flows.model import Flow
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.known import open_run
-from pipelines.jobs.parameters import parameters_of
-from pipelines.jobs.settings import load_flow, read_settings
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.parameters import parameters_of
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.known import open_run
 from pipelines.operators.heartbeat import HeartbeatPolicy
 
 if TYPE_CHECKING:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipelines.engine import carrying, inputs, link, writing
-from pipelines.engine.core import CoreEngine
-from pipelines.jobs import parity
-from pipelines.jobs.parity import Certificate, Way, certify, text_lines
-from pipelines.jobs.settings import Settings
+from pipelines.engine.files import ordered as inputs
+from pipelines.engine.files import writing
+from pipelines.engine.tasks import carry as carrying
+from pipelines.engine.tasks import link
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.environment.settings import Settings
+from pipelines.jobs.proofs import parity
+from pipelines.jobs.proofs.parity import Certificate, Way, certify, text_lines
 from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:
@@ -112,7 +115,7 @@ def test_a_task_that_forgets_the_order(certified: Callable[[], Certificate], mon
 
 def test_a_task_that_leaves_a_file_out(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inputs.OrderedInput
-    monkeypatch.setattr("pipelines.engine.tasks.OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
+    monkeypatch.setattr("pipelines.engine.tasks.task.OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
     assert_found(certified(), BUCKETS, {"ordered", "punctual"})
 
 

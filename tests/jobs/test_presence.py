@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine import live_landing
-from pipelines.engine.commits import open_driver
-from pipelines.engine.manifests import MANIFEST, sequence_folder
-from pipelines.engine.tables import landed_path
-from pipelines.jobs import presence
-from pipelines.jobs.known import open_run
-from pipelines.jobs.live_facts import RANGE, closed_at
-from pipelines.jobs.presence import LOOK, RETIRED, patience
-from pipelines.jobs.report_live import read_presence
-from pipelines.jobs.status_facts import status_of
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.landing.manifest import MANIFEST, sequence_folder
+from pipelines.engine.live import landing as live_landing
+from pipelines.engine.sources import live_feeds
+from pipelines.engine.sources.folder.inbox import Inbox
+from pipelines.jobs.facts import presence
+from pipelines.jobs.facts.live import closed_at
+from pipelines.jobs.facts.presence import LOOK, RETIRED, patience
+from pipelines.jobs.facts.report_live import read_presence
+from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.played import FILE
 from tests.jobs.test_status_live import FOLDER, HOUR, START, Stage, hours
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ ROWS = "".join(f'{{"door": "{door}", "opened": "2013-01-01T05:10:00Z"}}\n' for d
 def doors(house: House, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Give a folder flow, two of whose doors opened in the second hour, and nothing since."""
     monkeypatch.setattr(live_landing, "wall_now", lambda: 0)  # each stage begins before its own readings
+    # What lies in the folder was seen before them, too.
+    monkeypatch.setattr(live_feeds, "Inbox", partial(Inbox, now=lambda: 0))
     inbox = house.config / "flows" / "inbox"
     inbox.mkdir()
     text = FOLDER.replace("interval: 1h", "interval: 1h, slack: 5m, expire: 6h")
@@ -198,7 +204,7 @@ def test_a_recording_that_is_played_is_judged_by_its_own_clock(house: House) -> 
     assert (found["state"], found["why"]) == ("recorded", "nobody plays the recording")
     assert (found["since_at"], found["do"]) == (hours(20)[0], "pulseline stream tiny"), "by the recording's clock"
     assert (found["keys"]["states"], found["keys"]["longest"]) == ({"recorded": 3}, []), "nothing is missed of them"
-    (stage.house.root / RANGE).write_text(json.dumps([START, hours(20)[0]]))
+    (stage.house.root / FILE).write_text(json.dumps([START, hours(20)[0]]))
     found = said(stage, now, held=False)
     assert (found["why"], found["do"]) == ("the recording was played to the end of its range", None)
     stage.play(hours(100, 120))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.engine.readers import read_stream
-from pipelines.jobs import promised
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.readers import read_stream
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.facts import promised
 from tests.jobs.test_status_live import Stage, hours
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.readers import log_state
 from tests.jobs import test_kills, test_stream_kills
 from tests.jobs.killed_stream import READINGS
 from tests.jobs.streamed import streamed
@@ -27,7 +27,8 @@ streams:
   loaded: {join: [bound, driven]}
   counted: {window: loaded, size: 20m, hop: 10m, measures: {n: count, total: sum(number), mean: mean(weight)}}
 """
-IN_BACKFILL = {"landing": 1, "intent": 1, "tasks": 3, "adding": 1, "added": 1, "written": 1, "published": 1}
+PUBLISHED = ("published", "looked", "settling", "settled")
+IN_BACKFILL = {"landing": 1, "intent": 1, "tasks": 3, "listed": 1, "written": 1, **dict.fromkeys(PUBLISHED, 1)}
 """Where to die, and how often to come past it before: each in the second hour."""
 
 
@@ -53,13 +54,13 @@ def test_each_operator_lets_something_leave(here: Trial) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", [pytest.param(point, marks=() if point == "adding" else pytest.mark.exhaustive) for point in IN_BACKFILL]
+    "point", [pytest.param(point, marks=() if point == "settling" else pytest.mark.exhaustive) for point in IN_BACKFILL]
 )
 def test_a_backfill_killed_and_run_again(here: Trial, point: str) -> None:
     run = f"backfill {point}"
     test_kills.killed(here, run, point, IN_BACKFILL[point])
     assert pending(here, run) is LEFT_AT.get(point)
-    assert len(log_state(here.root(run)).published) == (2 if point == "published" else 1)
+    assert len(log_state(here.root(run)).published) == (2 if point in PUBLISHED else 1)
     here.ran(run, SPANS)
     assert_same(here, run)
 
@@ -82,8 +83,8 @@ def test_a_stream_killed_and_started_again(here: Trial, point: str) -> None:
 
 @pytest.mark.exhaustive
 def test_a_stream_killed_again_and_again(here: Trial) -> None:
-    for point in ("intent", "tasks", "adding", "unpublished", "done"):
+    for point in ("intent", "tasks", "unpublished", "settling", "done"):
         test_stream_kills.killed(here, "often", point, 0)
-        assert (log_state(here.root("often")).pending is None) is (point == "done")
+        assert (log_state(here.root("often")).pending is None) is (point in {"settling", "done"})
     streamed(here, "often", BEGIN, READINGS)
     assert_same(here, "often")

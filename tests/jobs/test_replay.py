@@ -12,21 +12,21 @@ import pyarrow as pa
 import pytest
 
 from expectations.laws import ACCOUNT_HOLDS
-from pipelines.engine.commits import open_driver
-from pipelines.engine.history import CommitKind
-from pipelines.engine.readers import log_state
-from pipelines.engine.refusals import LeaseHeldError, NoStateError
-from pipelines.jobs.apply import Wanted as Apply
-from pipelines.jobs.apply import apply_flow
-from pipelines.jobs.check import check_span
-from pipelines.jobs.differing import spread
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.replay import MARK, Wanted, replay_flow
-from pipelines.jobs.report import report_flow
-from pipelines.jobs.reset import Wanted as Reset
-from pipelines.jobs.reset import reset_run
-from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError, NoStateError
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.jobs.commands.apply import Wanted as Apply
+from pipelines.jobs.commands.apply import apply_flow
+from pipelines.jobs.commands.check import check_span
+from pipelines.jobs.commands.replay import Wanted, replay_flow
+from pipelines.jobs.commands.report import report_flow
+from pipelines.jobs.commands.reset import Wanted as Reset
+from pipelines.jobs.commands.reset import reset_run
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.differing import spread
 from tests.jobs.conftest import build, live_in
 from tests.jobs.test_status_live import Stage, hours
 
@@ -129,6 +129,16 @@ def test_the_recording_of_a_backfill_and_what_came_behind_it_gives_the_same_rows
     assert told(house)["same"]
 
 
+def test_a_first_interval_alone_is_played_with_the_history_that_landed_in_it(house: House) -> None:
+    edit(house, "arrival: went", "arrival: went, history: 1d")
+    house.backfill("2013-01-02", "2013-01-03")
+    assert told(house)["same"]
+    assert read_stream(house.root, "beating")["number"].drop_null().sort()[0].as_py() < 12, "rows of the day before"
+    house.backfill("2013-01-03", "2013-01-04")
+    assert told(house)["same"]
+    assert told(house, start="1")["same"]
+
+
 def test_what_a_reset_took_back_is_no_part_of_a_recording(live: House) -> None:
     reset_run(Reset(flow="tiny", to="3"), lambda _: None)
     assert told(live)["end"] == "2013-01-01T14:00:00.000000Z"
@@ -216,7 +226,7 @@ def test_what_follows_a_changed_stream_is_told_apart_from_it(live: House) -> Non
 
 def test_another_version_of_an_operator_is_named(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.operators.advance_time.AdvanceTime.version", 99)
-    monkeypatch.setattr("pipelines.jobs.comparing.content_hash", changing())
+    monkeypatch.setattr("pipelines.jobs.proofs.comparing.content_hash", changing())
     found = told(live)
     assert not found["same"]
     assert found["tables"]["beating"]["cause"] == "an operator has another version than when this was recorded"
@@ -224,7 +234,7 @@ def test_another_version_of_an_operator_is_named(live: House, monkeypatch: pytes
 
 def changing() -> Any:  # noqa: ANN401 - stands for a function
     """Give a content hash under which no two tables are equal."""
-    from pipelines.engine.content import ContentHash
+    from pipelines.engine.columnar.content import ContentHash
 
     numbers = iter(range(1, 1_000))
     return lambda *_, **__: ContentHash(1, next(numbers), 1)
@@ -271,9 +281,9 @@ def stopped(*_: object, **__: object) -> Any:  # noqa: ANN401 - stands for a fun
     raise KeyboardInterrupt
 
 
-def unmarked(root: Path, _: object) -> None:
-    """Make a folder, and be stopped before it is marked."""
-    root.mkdir()
+def unmarked(mark: Path, _: bytes) -> None:
+    """Be stopped in a new folder while its mark is written."""
+    mark.with_name(f".{mark.name}.1a2b3c4d.draft").touch()
     stopped()
 
 
@@ -286,21 +296,26 @@ def leased(root: Path, **_: object) -> None:
 
 def halved(folder: Path, **_: object) -> None:
     """Remove the mark of a folder, and be stopped before the rest is."""
-    (folder / MARK).unlink(missing_ok=True)
+    (folder / "replay.json").unlink(missing_ok=True)
     stopped()
 
 
 @pytest.mark.parametrize(
     ("place", "instead"),
-    [("_mark", unmarked), ("open_driver", leased), ("EpochRunner.play", stopped), ("shutil.rmtree", halved)],
+    [
+        ("runs.remade.durable.replace", unmarked),
+        ("commands.replay.open_driver", leased),
+        ("commands.replay.EpochRunner.play", stopped),
+        ("runs.remade.shutil.rmtree", halved),
+    ],
 )
 def test_a_replay_that_was_stopped_anywhere_is_replaced_by_the_next(
     live: House, place: str, instead: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if place == "shutil.rmtree":
+    if place == "runs.remade.shutil.rmtree":
         replay(live, end="3")
     with monkeypatch.context() as patch:
-        patch.setattr(f"pipelines.jobs.replay.{place}", instead)
+        patch.setattr(f"pipelines.jobs.{place}", instead)
         with pytest.raises(KeyboardInterrupt):
             replay(live)
     assert replay(live)[0] == 0
@@ -312,7 +327,7 @@ def test_a_replay_replaces_the_one_before_it_and_leaves_the_recording_alone(live
     replay(live)
     replay(live, end="3")
     root = live.home / "tiny" / "replay"
-    assert json.loads((root / MARK).read_text())["of"] == "main"
+    assert json.loads((root / "replay.json").read_text())["of"] == "main"
     assert sorted((file, file.stat().st_mtime_ns) for file in live.root.rglob("*") if file.is_file()) == before
     with open_driver(root, flow="tiny"), pytest.raises(LeaseHeldError):
         replay(live)

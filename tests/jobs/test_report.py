@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.commits import open_driver
-from pipelines.engine.quality import Quality, write_quality
-from pipelines.engine.readers import log_state
-from pipelines.jobs.certificates import keep_certificate, kept_certificate
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.known import open_run
-from pipelines.jobs.parity import Certificate, Way, table_hashes
-from pipelines.jobs.report import page_name, report_flow
-from pipelines.jobs.report_facts import Reported, read_facts
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.quality import Quality, write_quality
+from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.report import page_name, report_flow
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.report import Reported, read_facts
+from pipelines.jobs.proofs.certificates import keep_certificate, kept_certificate
+from pipelines.jobs.proofs.parity import Certificate, Way, table_hashes
+from pipelines.jobs.runs.known import open_run
 from tests.jobs.test_status_live import FOLDER, Stage, hours
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.jobs.replay import REPLAY_RUN
-from pipelines.jobs.request import main
+from pipelines.jobs.commands.replay import REPLAY_RUN
+from pipelines.jobs.commands.request import main
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -116,6 +116,31 @@ def test_a_bad_form_is_refused(house: House, ask: Asking, conf: object, said: st
     assert not house.home.exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param("--conf=", "the form must be JSON (Expecting value", id="no form at all"),
+        pytest.param('--conf={"start" 1}', "the form must be JSON (Expecting ':' delimiter", id="no JSON"),
+        pytest.param("--conf=" + "[" * 100_000, "the form must be JSON (maximum recursion depth", id="lists in lists"),
+        pytest.param("--conf=" + "9" * 5_000, "the form must be JSON (Exceeds the limit", id="thousands of digits"),
+        pytest.param("--conf=" + '{"start": 1' * 100, "…`", id="long"),
+        pytest.param("--events=null", "the events must be a JSON list of objects; they are `null`", id="no events"),
+        pytest.param('--events=[{"run": 1}, "core"]', "the events must be a JSON list of objects", id="no object"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused_in_one_sentence(ask: Asking, more: str, said: str) -> None:
+    code, told = ask("quality", {}, more)
+    assert code == 2
+    assert said in told
+    assert "PULSELINE_DEBUG" not in told
+    assert len(told) < 500
+
+
+def test_a_speed_beyond_all_numbers_is_refused(ask: Asking) -> None:
+    code, told = ask("stream", {"start": "2013-01-01", "end": "2013-01-02", "speed": 10**400})
+    assert (code, "expected a number above zero" in told) == (2, True)
+
+
 def test_days_of_its_own_are_refused_where_airflow_gives_them(ask: Asking) -> None:
     interval = [f"--start={FIRST_DAY[0]}", f"--end={FIRST_DAY[1]}", "--by=backfill"]
     code, told = ask("backfill", {"start": "2013-01-02"}, *interval)
@@ -133,7 +158,7 @@ def test_what_is_published_is_left_alone_unless_forced(house: House, ask: Asking
 
 
 def test_a_stale_day_is_run_again_with_all_behind_it(house: House, ask: Asking) -> None:
-    from pipelines.engine.readers import log_state
+    from pipelines.engine.commits.readers import log_state
     from tests.jobs.conftest import trips
 
     house.backfill("2013-01-01", "2013-01-04")
@@ -172,7 +197,7 @@ def test_a_stream_that_goes_on_needs_no_range(house: House, ask: Asking) -> None
     code, told = ask("stream", {})
     assert (code, "has played nothing yet" in told) == (2, True)
     (house.home / "tiny" / "live").mkdir(parents=True)
-    (house.home / "tiny" / "live" / "range.json").write_text("{}")
+    (house.home / "tiny" / "live" / "range.json").write_text("[0, 1]")
     assert ask.found("stream", {})["commands"]["stream"][0] == ["stream", "tiny", "--run", "live"]
 
 
@@ -276,7 +301,7 @@ def test_an_unknown_flow_names_the_nearest(ask: Asking) -> None:
 def test_a_refusal_loads_neither_spark_nor_a_compiler(kind: str, wrong: str, hint: str) -> None:
     conf = f"--conf={json.dumps({wrong: 1})}"
     run = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "pipelines.jobs.request", kind, "tiny", conf],
+        [sys.executable, "-X", "importtime", "-m", "pipelines.jobs.commands.request", kind, "tiny", conf],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -285,5 +310,5 @@ def test_a_refusal_loads_neither_spark_nor_a_compiler(kind: str, wrong: str, hin
     assert run.returncode == 2
     assert f"did you mean `{hint}`?" in run.stderr
     loaded = {line.split("|")[-1].strip() for line in run.stderr.splitlines() if line.startswith("import time:")}
-    assert "pipelines.jobs.forms" in loaded
+    assert "pipelines.jobs.environment.forms" in loaded
     assert not loaded & {"pyspark", "numba", "great_expectations", "airflow"}

@@ -16,31 +16,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import epochs
-from pipelines.engine.buffers import buffers_of
-from pipelines.engine.commits import Driver, open_driver
-from pipelines.engine.content import ContentHash
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.history import CommitKind, Span, State
-from pipelines.engine.manifests import numbers_in
-from pipelines.engine.readers import log_state, read_stream
-from pipelines.engine.refusals import (
+from pipelines.engine.buffers.buffers import buffers_of
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.commits.delta_log import active_files, open_table
+from pipelines.engine.commits.driver import Driver, open_driver
+from pipelines.engine.commits.errors import (
     BeforeStatesError,
     LeaseHeldError,
     NoStateError,
     SealedIntervalError,
     StreamedSpanError,
 )
-from pipelines.engine.resets import way_back
-from pipelines.engine.streaming import CHECKPOINTS
-from pipelines.engine.tables import active_files, data_tables, landed_path, open_table
-from pipelines.jobs.backfill import Backfill
-from pipelines.jobs.buffering import Buffering, consistent_state
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.readings import land_readings, runner_of, stream_readings
-from pipelines.jobs.reset import Plan, Wanted, reset_run, reset_to
-from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.history import CommitKind, Span, State
+from pipelines.engine.commits.paths import data_tables, landed_path
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.commits.resets import way_back
+from pipelines.engine.landing.manifest import numbers_in
+from pipelines.engine.live import epochs
+from pipelines.engine.live.checkpoints import CHECKPOINTS
+from pipelines.engine.live.upkeep import Upkeep
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.reset import Plan, Wanted, reset_run, reset_to
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.buffer_settings import Buffering, consistent_state
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.backfill import Backfill
+from pipelines.jobs.runs.readings import land_readings, runner_of, stream_readings
 from pipelines.operators.merge import MergeFull
 from tests.jobs.streamed import streamed
 from tests.jobs.test_abandon import allow
@@ -51,7 +53,7 @@ from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipelines.engine.tables import ActiveFile
+    from pipelines.engine.commits.paths import ActiveFile
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House
 
@@ -90,7 +92,7 @@ def go_on(wanted: Backfill, epochs_wanted: int, most: int = 1, start: int = BEGI
 def keep_house(wanted: Backfill) -> None:
     """Put the tables in order at once, keeping nothing that was superseded."""
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        driver.keep_house(every=1, keep=AT_ONCE)
+        Upkeep(driver).keep(every=1, keep=AT_ONCE)
 
 
 STEPS = st.lists(
@@ -111,7 +113,7 @@ def test_resets_at_any_moment_to_any_state_change_nothing_in_the_end(
 ) -> None:
     with tempfile.TemporaryDirectory(dir=here.base) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(epochs, "FOLD_EVERY", fold)
-        patch.setattr("pipelines.engine.housekeeping.FEW", 2)
+        patch.setattr("pipelines.engine.commits.housekeeping.FEW", 2)
         run = f"../{Path(folder).name}/any"
         if handed_over:
             here.ran(run, SPANS[:1])
@@ -172,19 +174,21 @@ def test_a_reset_of_a_reset_goes_back_to_what_that_went_back_to(here: Trial) -> 
 
 
 def test_rows_that_a_reset_took_back_leave_the_files(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.engine.housekeeping.FEW", 2)
+    monkeypatch.setattr("pipelines.engine.commits.housekeeping.FEW", 2)
     wanted = here.wanted("swept")
     go_on(wanted, 6)
     keep_house(wanted)
     assert any(file.first <= 3 < file.last for path in data_tables(wanted.root) for file in files_of(path))
+    before = [file.path for path in data_tables(wanted.root) for file in files_of(path)]
     go_back(wanted, 3)
+    assert all(file.last <= 3 for path in data_tables(wanted.root) for file in files_of(path))
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        driver.keep_house(every=1)
-    assert any(file.last > 3 for path in data_tables(wanted.root) for file in files_of(path)), "somebody may read them"
+        Upkeep(driver).keep(every=1)
+    assert all(file.exists() for file in before), "somebody may read an older version"
 
     keep_house(wanted)
 
-    assert all(file.last <= 3 for path in data_tables(wanted.root) for file in files_of(path))
+    assert not any(file.exists() for file in before if file.name.startswith("k"))
     go_on(wanted, 7)
     keep_house(wanted)
     assert not any(3 < file.first <= 7 for path in data_tables(wanted.root) for file in files_of(path))
@@ -204,7 +208,7 @@ def test_a_stream_adopts_an_interval_that_was_run_again_by_a_reset_to_it(here: T
     epoch = log_state(wanted.root).published[1].commit
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         rerun = driver.intent(4, Span(*SPANS[0]), 0, [1], {"flow": wanted.flow.definition()}, "other")
-        driver.written(rerun.commit, {}, {}, ContentHash(1, 2, 3).text, {})
+        driver.written(rerun.commit, {}, {}, {}, ContentHash(1, 2, 3).text, {})
         driver.publish(rerun.commit)
     assert [row.commit for row in log_state(wanted.root).stale] == [epoch]
 
@@ -237,7 +241,7 @@ def test_a_reset_behind_which_the_buffers_hold_nothing_plays_from_history(
     sources = {name: replace(source, buffers=3) for name, source in here.flow.sources.items()}
     buffered = Trial(flow=replace(here.flow, sources=sources), base=here.base)
     wanted = buffered.wanted("buffered")
-    monkeypatch.setattr("pipelines.jobs.readings.Buffering", partial(Buffering, margin=0))
+    monkeypatch.setattr("pipelines.jobs.runs.readings.Buffering", partial(Buffering, margin=0))
     go_on(wanted, 4)
     held = {name: numbers_in(place) for name, place in buffers_of(wanted.root).items()}
     assert set(map(tuple, held.values())) == {(5, 6, 7)}, "what no commit covers"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.settings import read_settings
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import config_folder, flow_file, read_settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from pipelines.jobs.environment.settings import Settings
 
-    from pipelines.jobs.settings import Settings
-
+ROOT = Path(__file__).parents[2]
 PLAIN = "home: here\nengine: core\nmaster: local[2]\n"
 
 
@@ -72,7 +72,7 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
         (PLAIN + "buffers: {max_bytes: true}\n", r"`buffers: max_bytes` must be a whole number above 0"),
         (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
         (PLAIN + "buffers: false\n", r"must be a mapping of"),
-        (PLAIN + "buffer: {}\n", r"has buffer; there are buffers, engine, home, landed, master"),
+        (PLAIN + "buffer: {}\n", r"has buffer; there are access, buffers, engine, home, landed, master"),
         (
             PLAIN + "landed: {keep: soon}\n",
             r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'",
@@ -82,6 +82,8 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
         (PLAIN + "landed: {keep: -1d}\n", r"must be a duration .*it is '-1d'"),
         (PLAIN + "landed: {kept: 30d}\n", r"`landed` must be a mapping of keep; it is {'kept': '30d'}"),
         (PLAIN + "landed: 30d\n", r"`landed` must be a mapping of keep; it is '30d'"),
+        (PLAIN + "access: friends\n", r"`access` must be owner, group, everyone; it is 'friends'"),
+        (PLAIN + "access: [owner]\n", r"`access` must be owner, group, everyone; it is \['owner'\]"),
         ("home: [\n", r"must be YAML"),
         ("just text\n", r"must be a mapping of settings"),
         ("engine: core\n", r"must have home, master"),
@@ -90,3 +92,12 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
 def test_what_makes_no_sense_is_refused(folder: Path, text: str, said: str) -> None:
     with pytest.raises(WrongUse, match=said):
         settings(folder, text)
+
+
+def test_outside_of_a_checkout_its_own_settings_and_flows_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PULSELINE_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert config_folder() == ROOT / "config"
+    assert flow_file(read_settings(), "flights").is_file()

@@ -17,12 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine import readers
-from pipelines.engine.tables import NewFile, add_files, create, stream_path
-from pipelines.jobs import paging
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.ledger import Asked, show_ledger
-from pipelines.jobs.show import show_stream
+from pipelines.engine.commits import readers
+from pipelines.engine.commits.delta_log import SETTLED, create
+from pipelines.engine.commits.history import CommitKind, Entry, LogState, State
+from pipelines.engine.commits.paths import NewFile, stream_path
+from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.jobs.commands.ledger import Asked, show_ledger
+from pipelines.jobs.commands.show import show_stream
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts import pages as paging
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -203,16 +206,20 @@ def test_row_groups_that_lie_across_each_other_come_in_order(tmp_path: Path) -> 
             arrivals = pa.array([at for at, _ in group]).cast(schema[0].type)
             given = {"arrival": arrivals, "place": [place for _, place in group], "commit": [1, 1]}
             writer.write_table(pa.table(given, schema=schema))
-    add_files(path, "s", 1, [NewFile(name="f.parquet", rows=10, size=(path / "f.parquet").stat().st_size)])
+    entry = Entry(commit=1, state=State.PUBLISHED, kind=CommitKind.EPOCH)
+    log, state = TableLog(path), LogState.of([entry])
+    log.look()
+    file = NewFile(name="f.parquet", rows=10, size=(path / "f.parquet").stat().st_size, first=1, last=1)
+    log.commit(Change(adds=[file]), {SETTLED: 1})
     for limit in (None, 1, 3, 4, 5, 9):
-        pages = list(paging.stream_pages(tmp_path, "s", [1], ("arrival", "place"), None, limit))
+        pages = list(paging.stream_pages(tmp_path, "s", [1], state, ("arrival", "place"), None, limit))
         rows = pa.concat_tables(pages)
         came = list(zip(rows["arrival"].cast(pa.int64()).to_pylist(), rows["place"].to_pylist(), strict=True))
         assert came == sorted(row for group in groups for row in group)[:limit]
-    assert len(list(paging.stream_pages(tmp_path, "s", [1], ("arrival", "place")))) > 2
-    assert paging.newest_row(tmp_path, "s", [1], ("arrival", "place")) == {"arrival": 14, "place": 4}
+    assert len(list(paging.stream_pages(tmp_path, "s", [1], state, ("arrival", "place")))) > 2
+    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place")) == {"arrival": 14, "place": 4}
     early = pc.field("place") == 7
-    assert paging.newest_row(tmp_path, "s", [1], ("arrival", "place"), early) == {"arrival": 9, "place": 7}
+    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place"), early) == {"arrival": 9, "place": 7}
 
 
 def test_the_ledger_is_counted_and_told_in_words(ran: House) -> None:
@@ -240,15 +247,15 @@ def test_the_ledger_takes_a_reason_and_a_limit(ran: House) -> None:
 
 
 def test_every_reason_has_words() -> None:
-    from pipelines.jobs.accounts import REASONS
+    from pipelines.jobs.words.ledger import REASONS
     from pipelines.operators.rows import Reason
 
     assert {reason.name.lower() for reason in Reason if reason} <= set(REASONS)
 
 
 def test_a_page_that_spans_a_change_of_clocks_says_both_offsets() -> None:
-    from pipelines.jobs.moments import Moments
-    from pipelines.jobs.printing import times_note
+    from pipelines.jobs.text.moments import Moments
+    from pipelines.jobs.text.tables import times_note
 
     instants = [dt.datetime(2013, 3, 10, hour, tzinfo=dt.UTC) for hour in (6, 8)]
     rows = pa.table({"arrival": pa.array(instants, pa.timestamp("us", "UTC"))})
@@ -259,9 +266,9 @@ def test_a_page_that_spans_a_change_of_clocks_says_both_offsets() -> None:
 def test_looking_needs_neither_jvm_nor_compiler_nor_pandas() -> None:
     program = (
         "import sys\n"
-        "from pipelines.jobs.ledger import Asked, show_ledger\n"
-        "from pipelines.jobs.show import show_stream\n"
-        "from pipelines.jobs.status import show_status\n"
+        "from pipelines.jobs.commands.ledger import Asked, show_ledger\n"
+        "from pipelines.jobs.commands.show import show_stream\n"
+        "from pipelines.jobs.commands.status import show_status\n"
         "show_stream('tiny', 'punctual', None, None, 3, 'table', 'main', print)\n"
         "show_ledger('tiny', Asked(), 3, 'table', 'main', print, explain=True)\n"
         "show_status('tiny', 'main', False, print)\n"

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine import lease as leases
-from pipelines.engine.commits import open_driver
-from pipelines.engine.history import LogState, Span, State
-from pipelines.engine.lease import Renewal, write_renewal
-from pipelines.engine.log import CommitLog
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.known import KnownRun, open_run
-from pipelines.jobs.settings import read_settings
-from pipelines.jobs.status import show_status
-from pipelines.jobs.status_facts import status_of
+from pipelines.engine.commits import lease as leases
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import LogState, Span, State
+from pipelines.engine.commits.lease import Renewal, write_renewal
+from pipelines.engine.commits.log import CommitLog
+from pipelines.jobs.commands.status import lease_text, show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.runs.known import KnownRun, open_run
+from pipelines.jobs.text.moments import utc_text
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -46,7 +47,7 @@ def begin(house: House, *, written: bool) -> None:
         plan = json.loads(log.commits[tip.commit].plan or "{}")
         driver.intent(driver.next_number(), Span(DAYS[2], DAYS[3]), tip.commit, [3], plan, "print")
         if written:
-            driver.written(tip.commit + 1, {}, {}, "hash", {})
+            driver.written(tip.commit + 1, {}, {}, {}, "hash", {})
 
 
 def test_a_run_that_is_complete_says_what_is_published_and_how_to_go_on(ran: House) -> None:
@@ -94,6 +95,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "pending",
         "stopped",
         "stale",
+        "unsettled",
         "live",
         "replay",
         "history",
@@ -173,6 +175,33 @@ def test_a_lease_whose_process_is_gone_or_silent_is_free(house: House) -> None:
     silent = with_holder(machine="elsewhere")
     assert status_of(silent, row.at + leases.LAPSES_AFTER + 1)["lease"]["standing"] == "lapsed"
     assert status_of(silent, row.at + 1)["lease"]["standing"] == "held"
+    assert status_of(silent, row.at - leases.LAPSES_AFTER - 1)["lease"]["standing"] == "ahead"
+
+
+WATCHES = "the next run watches it for 30 s and takes it if it does not renew"
+
+
+@pytest.mark.parametrize(
+    ("standing", "process", "away", "expected"),
+    [
+        ("held", "alive", -3, "held by {who}, which is alive, since {since}; {last} (3 s ago)"),
+        ("held", "untold", -3, "held by {who}, which cannot be looked up from here, since {since}; {last} (3 s ago)"),
+        ("lapsed", "alive", -60, "not renewed: {who}, which is alive, took it {since} ({last} (1 m ago)); {watches}"),
+        (
+            "ahead",
+            "untold",
+            60,
+            "taken by {who}, whose clock ran ahead of this one's ({last} (1 m from now)); {watches}",
+        ),
+    ],
+)
+def test_the_words_about_a_lease_say_what_is_seen(standing: str, process: str, away: int, expected: str) -> None:
+    now = leases.wall_ticks() // 1_000_000 * 1_000_000
+    since, renewed = now - 3_600_000_000, now + away * 1_000_000
+    holder = {"pid": 7, "host": "there"}
+    told = {"standing": standing, "holder": holder, "since_at": since, "renewed_at": renewed, "process": process}
+    words = {"who": "process 7 on there", "watches": WATCHES, "last": f"last renewed {utc_text(renewed)}"}
+    assert lease_text(told, now) == expected.format(**words, since=f"{utc_text(since)} (1 h ago)")
 
 
 def with_holder(**changes: object) -> KnownRun:

@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine import live_landing, manifests
-from pipelines.engine.commits import open_driver
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.entries import CommitKind, Entry, Span, State
-from pipelines.engine.epochs import EpochRunner
-from pipelines.engine.landing import Landing
-from pipelines.engine.live_landing import LiveLanding
-from pipelines.engine.manifests import MANIFEST
-from pipelines.engine.refusals import LeaseLostError
-from pipelines.engine.tables import landed_path
-from pipelines.jobs import live_facts
-from pipelines.jobs.failures import WrongUse
-from pipelines.jobs.known import open_run
-from pipelines.jobs.live_facts import MINUTE, epochs_folded, heartbeats, last_closed, live_of
-from pipelines.jobs.live_words import milliseconds
-from pipelines.jobs.settings import load_flow, read_settings
-from pipelines.jobs.status import show_status
-from pipelines.jobs.stopped import forget_stop, noted_stop
-from pipelines.jobs.stream import open_feeds
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.entry import CommitKind, Entry, Span, State
+from pipelines.engine.commits.errors import LeaseLostError
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.landing import manifest as manifests
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import MANIFEST
+from pipelines.engine.live import landing as live_landing
+from pipelines.engine.live.epochs import EpochRunner
+from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts import live as live_facts
+from pipelines.jobs.facts.live import MINUTE, epochs_folded, heartbeats, last_closed, live_of
+from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
+from pipelines.jobs.words.live import milliseconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.sequence import Sequence
+    from pipelines.engine.landing.sequence import Sequence
     from tests.jobs.conftest import House
 
 HOUR = 3_600_000_000

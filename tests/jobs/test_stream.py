@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.engine import epochs
-from pipelines.engine.columns import ticks
-from pipelines.engine.commits import open_driver
-from pipelines.engine.content import ContentHash, content_hash
-from pipelines.engine.epochs import SequencesAheadError
-from pipelines.engine.history import CommitKind
-from pipelines.engine.readers import log_state
-from pipelines.engine.refusals import LeaseHeldError, PlanChangedError, StreamedSpanError
-from pipelines.engine.streaming import checkpoint
-from pipelines.jobs.failures import JobError
-from pipelines.jobs.readings import land_readings, runner_of, stream_readings
-from pipelines.jobs.stream import Live, run_live
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError, PlanChangedError, StreamedSpanError
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.live import epochs
+from pipelines.engine.live.checkpoints import checkpoint
+from pipelines.engine.live.epochs import SequencesAheadError
+from pipelines.jobs.commands.stream import Live, run_live
+from pipelines.jobs.environment.errors import JobError
+from pipelines.jobs.runs.readings import land_readings, runner_of, stream_readings
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, flows
 from tests.jobs.streamed import Restart, streamed
@@ -34,7 +34,7 @@ from tests.jobs.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.history import Entry
+    from pipelines.engine.commits.history import Entry
     from tests.conftest import LentSpark
 
 EXAMPLES = int(os.environ.get("PULSELINE_EXAMPLES", "12"))
@@ -156,10 +156,15 @@ def test_a_checkpoint_in_which_no_batch_has_ended_is_made_anew(tmp_path: Path) -
     for folder in (landing / "offsets", landing / "state", flow / "commits"):
         folder.mkdir(parents=True)
     (landing / "offsets" / "0").touch()
-    (flow / "commits" / "0").touch()
 
-    assert not checkpoint(tmp_path, "landing", 0).exists()
-    assert checkpoint(tmp_path, "flow", 0).exists()
+    for name in ("offsets/0", "commits/0", "metadata"):
+        (flow / name).parent.mkdir(exist_ok=True)
+        (flow / name).write_text("{}" if name == "metadata" else "v1\n{}")
+    told: list[str] = []
+
+    assert not checkpoint(tmp_path, "landing", 0, told.append).exists()
+    assert checkpoint(tmp_path, "flow", 0, told.append).exists()
+    assert told == []
 
 
 def test_a_lost_checkpoint_is_made_anew(here: Trial, spark: LentSpark) -> None:
@@ -293,7 +298,7 @@ def test_a_pending_epoch_is_no_backfills_and_a_pending_interval_no_streams(
     with pytest.raises(JobError, match="epoch of a stream"):
         here.ran("left by a stream", SPANS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.jobs.backfill.run_stages", stop)
+        patch.setattr("pipelines.jobs.runs.backfill.run_stages", stop)
         with pytest.raises(InterruptedError):
             here.ran("left by a backfill", SPANS[:1])
     wanted = here.wanted("left by a backfill")

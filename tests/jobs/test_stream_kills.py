@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from pipelines.engine.history import State
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.readers import log_state
 from tests.forked import ended
 from tests.jobs.killed_stream import READINGS
 from tests.jobs.streamed import Restart, streamed
@@ -18,9 +18,11 @@ POINTS = {
     "landing": (4, None),
     "intent": (3, State.INTENT),
     "tasks": (5, State.INTENT),
-    "adding": (3, State.INTENT),
     "folded": (1, State.INTENT),
     "unpublished": (3, State.INTENT),
+    "published": (3, None),
+    "looked": (3, None),
+    "settling": (3, None),
     "done": (3, None),
 }
 """Where to die: how often to come past it before, and what is left pending."""
@@ -53,7 +55,7 @@ def test_killed_and_started_again(here: Trial, point: str) -> None:
 
 @pytest.mark.exhaustive
 def test_killed_again_and_again(here: Trial) -> None:
-    for point in ("intent", "adding", "unpublished", "done"):
+    for point in ("intent", "unpublished", "published", "settling", "done"):
         killed(here, "often", point, 0)
     streamed(here, "often", BEGIN, READINGS)
     assert here.hashes("often", WHOLE) == here.hashes("whole", WHOLE)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine import lease
-from pipelines.engine.commits import open_driver
-from pipelines.engine.landing import Landing
-from pipelines.engine.lease import Claim
-from pipelines.engine.readers import log_state
-from pipelines.engine.refusals import LeaseHeldError, LeaseLostError
-from pipelines.jobs.readings import land_readings, runner_of
-from pipelines.jobs.stream import Live, Session
+from pipelines.engine.commits import lease
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.index import Landing
+from pipelines.jobs.commands.stream import Live, Session
+from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.killed_stream import READINGS
 from tests.jobs.test_kills import assert_nothing_twice
 from tests.jobs.trials import BEGIN, PARCELS, WHOLE, Trial, parcels, trial
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from tests.conftest import LentSpark
 
 CHECKOUT = Path(__file__).parents[2]
-POINTS = {"intent": 3, "tasks": 5, "adding": 3, "folded": 1, "unpublished": 3, "done": 3}
+POINTS = {"intent": 3, "tasks": 5, "folded": 1, "unpublished": 3, "looked": 3, "settling": 3, "done": 3}
 """Where the first driver stops: how often it comes past it before."""
-ALWAYS = frozenset({"adding", "unpublished"})
-"""Between two tables, and before what is written is published; the others are in `make check-all`."""
+ALWAYS = frozenset({"looked", "settling", "unpublished"})
+"""Between a look at a table and its transaction, between two tables, and before what is written is published; the
+others are in `make check-all`."""
 EVERY_POINT = [pytest.param(point, marks=() if point in ALWAYS else pytest.mark.exhaustive) for point in sorted(POINTS)]
 
 
@@ -115,7 +116,7 @@ def test_a_stream_that_was_stopped_and_overtaken_ends_with_its_sentence(
     assert_overtaken(here, run, first)
 
 
-@pytest.mark.parametrize("stopped", ["adding"], indirect=True)
+@pytest.mark.parametrize("stopped", ["settling"], indirect=True)
 def test_a_stream_that_did_not_renew_its_lease_is_succeeded_without_asking(
     here: Trial, stopped: tuple[Stopped, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

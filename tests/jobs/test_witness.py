@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.readers import log_state
-from pipelines.jobs.counts import counted
-from pipelines.jobs.status import show_status
+from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.runs.counts import counted
 from pipelines.operators.advance_time import AdvanceTime
 from pipelines.operators.rows import Kind
 from tests.jobs.streamed import streamed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipelines.engine.history import LogState
+    from pipelines.engine.commits.history import LogState
     from pipelines.operators.rows import Records, Rows
     from tests.jobs.conftest import House
 

@@ -11,22 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import times
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.entries import LEDGER
-from pipelines.engine.readers import read_ledger, read_stream
+from pipelines.engine.columnar.columns import times
+from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.readers import read_ledger, read_stream
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill, run_backfill
-from pipelines.jobs.parity import table_hashes
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pipelines.engine.content import ContentHash
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.columnar.content import ContentHash
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
-    from pipelines.jobs.backfill import Interval, Ran
+    from pipelines.jobs.runs.backfill import Interval, Ran
 
     Hashes = dict[str, ContentHash]
 

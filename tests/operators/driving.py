@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pipelines.operators.deduplicate import STANDING_INSTANTS, DeduplicatePolicy, Named
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import NO_BLIND, Blind, Per
@@ -74,6 +75,8 @@ class Drive:
         self._keys: dict[str, int] = {ALONE: 0} if job.operator == "metronome" else {}
         self._groups: dict[tuple[str, str | None], int] = {}
         self._events: dict[tuple[str, str, str], int] = {}
+        self._same: dict[tuple[object, ...], int] = {}
+        self._came: dict[tuple[int, int], str] = {}
         self.waiting: list[Given] = []
         """Rows that the operator holds, in the order in which they came."""
         self._start({})
@@ -99,20 +102,36 @@ class Drive:
             records = self._operator.records[part.name]
             for name in part.instants & set(part.record.names or ()):
                 readable(records[name].tolist())
-            if self._job.operator == "heartbeat":
+            if self._job.operator == "heartbeat" and part.name == "state":
                 never = records["newest"] == NULL
                 assert not records["retired"][never].any(), "a key that was never heard is not retired"
             if part.per is Per.EVENT:
                 carry[part.name] = self._kept_events(records)
             else:
-                width = 1 if part.per is Per.KEY else len(self._job.ports)
+                width = len(self._job.ports) if part.per is Per.PORT else 1
                 carry[part.name] = records.reshape(-1, width)[::-1].ravel().copy()
+        events = list(self._events)
         if not any(part.per is Per.EVENT for part in before.parts):
             self._events = {}
         self._keys = {key: i for i, key in enumerate(reversed(self._keys))}
         self._start(carry)
         if self._job.operator == "window":
             self._take_up_windows(before, keys)
+        elif self._job.operator == "deduplicate":
+            self._take_up_standing(before, keys, events)
+
+    def _take_up_standing(self, before: Any, keys: list[str], events: list[tuple[str, str, str]]) -> None:  # noqa: ANN401 - an operator
+        """Hand remembered rows on, by keys, values and events in another order, what is not carried left out."""
+        known, same = before.remembered().copy(), list(self._same)
+        self._same = {values: i for i, values in enumerate(reversed(same))}
+        for row in known:
+            readable(int(row[name]) for name in STANDING_INSTANTS)
+            row["key"] = self._keys[keys[row["key"]]]
+            row["same"] = self._same[same[row["same"]]]
+            event = events[row["event"] - 1] if row["named"] else None
+            row["event"] = 0 if event is None else self._events.setdefault(event, len(self._events) + 1)
+            row["less"], row["more"] = 0, 0
+        self._operator.resume(known)
 
     def _take_up_windows(self, before: Any, keys: list[str]) -> None:  # noqa: ANN401 - an operator
         """Hand the accumulators of open windows on, in the order of their age, groups in another order."""
@@ -140,6 +159,8 @@ class Drive:
             self._operator.match = self._matches(block)
         elif self._job.operator == "window":
             self._operator.values = self._values(block)
+        elif self._job.operator == "deduplicate":
+            self._operator.named = self._named(block, laid)
         left = [one for out in self._operator.feed(laid, len(self.waiting)) for one in self._left(out, block)]
         self.waiting = [block[i] for i in self._operator.held]
         return left
@@ -176,6 +197,15 @@ class Drive:
         known: dict[tuple[str, str], int] = {}
         found = [-1 if row.on is None else known.setdefault((row.key, row.on), len(known)) for row in block]
         return np.array(found, dtype=np.int64)
+
+    def _named(self, block: Sequence[Given], laid: Rows) -> Named:
+        """Number rows by key and what makes them the same; their identity is where they arrived."""
+        self._came |= {(row.at, row.place): row.id for row in block if row.kind not in STEERING}
+        assert isinstance(self._job.policy, DeduplicatePolicy)
+        whole = not self._job.policy.on
+        named = [(row.key, row.on, *((row.time, row.end, row.value) if whole else ())) for row in block]
+        same = [self._same.setdefault(values, len(self._same)) for values in named]
+        return Named(np.array(same, dtype=np.int64), laid.arrival, laid.place)
 
     def _values(self, block: Sequence[Given]) -> Values:
         """Lay out what each measure is of: `count` counts rows, all others take the one value of a row."""
@@ -225,7 +255,7 @@ class Drive:
     @property
     def _relates(self) -> bool:
         """Say whether `due_at` names a row or an accumulator."""
-        return self._job.operator in {"join", "window"}
+        return self._job.operator in {"join", "window", "deduplicate"}
 
     def _related(self, row: np.void, block: Sequence[Given], found: list[Left]) -> list[Left]:
         """Say of a result what it was made of."""
@@ -233,6 +263,9 @@ class Drive:
         if not self._relates or named == NULL:
             return found
         (left,) = found
+        if self._job.operator == "deduplicate":
+            stood = self._operator.known[named]
+            return [left._replace(other=self._came[int(stood["landed_at"]), int(stood["landed_place"])])]
         if self._job.operator == "join":
             return [left._replace(due=NULL, other=block[named].id)]
         group, values = self._measured(named)

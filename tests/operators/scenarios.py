@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
 from pipelines.operators.advance_time import AtEnd as AtEndOfTime
 from pipelines.operators.alter_duration import AlterDurationPolicy
+from pipelines.operators.deduplicate import DeduplicatePolicy
 from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
-from pipelines.operators.merge import AtEnd, MergePolicy
+from pipelines.operators.merge import Ahead, AtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
@@ -105,7 +106,9 @@ def merge(random: Random) -> Job:
     strange = ("?",) if random.randint(0, 2) == 0 else ()
     kinds = (Kind.DATA,) * 4 + (Kind.TIMER, Kind.START, Kind.END)
     rows = _rows(ground, random.randint(0, 20), _keys(random), kinds, lambda _: random.choice((*ports, *strange)))
-    return Job("merge", MergePolicy(ports=len(ports), at_end=at_end), (*rows, *_close(ground)), ports)
+    bound = random.choice(((None, Ahead.DROP), (0, Ahead.DIVERT), (3, Ahead.DROP), (15 * ground.scale, Ahead.DIVERT)))
+    policy = MergePolicy(ports=len(ports), at_end=at_end, max_ahead=bound[0], ahead=bound[1])
+    return Job("merge", policy, (*rows, *_close(ground)), ports)
 
 
 def advance_time(random: Random) -> Job:
@@ -177,6 +180,33 @@ def join(random: Random) -> Job:
     shapes = {port: random.choice(tuple(Shape)) for port in "lr"}
     rows = meeting_rows(random, shapes, random.choice((("",), ("a", "b"), ("a", "a", "a", None))))
     return Job("join", JoinPolicy(shapes=tuple(shapes.values())), tuple(rows), tuple(shapes))
+
+
+def deduplicate(random: Random) -> Job:
+    """Draw a job for a deduplicate: rows that come again soon and late, without a time, far ahead, and edges."""
+    ground = Ground(random)
+    policy = DeduplicatePolicy(
+        within=random.choice((1, 5, 20, 200)) * ground.scale,
+        on=random.choice((("x",), ("x",), ())),
+        max_ahead=random.choice((None, 0, 15 * ground.scale)),
+        max_kept=100,
+    )
+    kinds = (*random.choice(((Kind.DATA,) * 8, (Kind.START, Kind.END) * 4)), Kind.TIMER, Kind.CTI)
+    rows = _rows(ground, random.randint(0, 24), _keys(random)[:3], kinds, lambda _: "")
+    told: list[Given] = []
+    for row in rows:
+        told.append(_promise(random, _again(random, row, [each for each in told if each.kind is row.kind])))
+    return Job("deduplicate", policy, (*told, *_close(ground)))
+
+
+def _again(random: Random, row: Given, before: Sequence[Given]) -> Given:
+    """Give a row as it is, or as one of its kind that came before."""
+    if row.kind in (Kind.CTI, Kind.TIMER):
+        return row._replace(time=row.at if row.time == NULL else row.time)
+    if before and random.randint(0, 2):
+        one = random.choice(before)
+        return row._replace(key=one.key, time=one.time, end=one.end, event=one.event, on=one.on)
+    return row._replace(on=random.choice(("a", "b", None)))
 
 
 MEASURES = (
@@ -265,6 +295,7 @@ SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "union": union,
     "join": join,
     "window": window,
+    "deduplicate": deduplicate,
 }
 
 

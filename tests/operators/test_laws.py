@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
-from tests.operators import test_relations
+from tests.operators import test_deduplicate, test_relations
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
 from tests.operators.lawful import BETWEEN, CAPACITIES, CUTS, assert_cuts_do_not_matter, jobs
 from tests.operators.scenarios import SCENARIOS
@@ -114,6 +115,37 @@ def test_heartbeat__removing_null_and_out_of_order_rows_changes_no_timer(job: Jo
     assert timers(fewer) == timers(outcome)
 
 
+@given(jobs("heartbeat"))
+def test_heartbeat__two_successive_rows_that_max_catch_up_refuses_never_agree_within_it(job: Job) -> None:
+    assert isinstance(job.policy, HeartbeatPolicy)
+    policy = replace(job.policy, expire=None)
+    outcome = run(job._replace(policy=policy))
+    for key, rows in outcome.main.items():
+        doubted = {row.id: row.reason for row in outcome.left.get((LEDGER, key), ())}
+        anchor: Left | None = None
+        refused: Left | None = None
+        for row in rows:
+            if row.id is None or not in_order(row, anchor) or doubted.get(row.id) is Reason.MAX_AHEAD:
+                continue
+            if row.id not in doubted:
+                anchor, refused = row, None
+                continue
+            assert refused is None or announced(policy, refused, row) > policy.max_catch_up
+            refused = row
+
+
+def announced(policy: HeartbeatPolicy, one: Left, other: Left) -> int:
+    """Count the multiples between two rows, without those that the clock alone would have announced by then."""
+    since, last = (one, other) if one.time <= other.time else (other, one)
+    overdue = since.time // policy.interval
+    while (
+        overdue < last.time // policy.interval
+        and slack_over(policy, since, (overdue + 1) * policy.interval) <= other.at
+    ):
+        overdue += 1
+    return last.time // policy.interval - overdue
+
+
 def timers(outcome: Outcome) -> dict[str, list[tuple[int, int, int]]]:
     found = {key: [(row.time, row.at, row.due) for row in made(rows)] for key, rows in outcome.main.items()}
     return {key: rows for key, rows in found.items() if rows}
@@ -183,10 +215,29 @@ def test_metronome__readings_do_not_matter(job: Job) -> None:
 
 
 @given(jobs("merge"))
-def test_merge__rows_in_rows_out_rows_held_ledger(job: Job) -> None:
+def test_merge__rows_in_rows_out_rows_set_aside_rows_held_ledger(job: Job) -> None:
+    outcome = run(job)
+    went = [row.id for row in outcome.all if row.stream != LEDGER or row.action == "dropped"]
+    aside = [row.id for row in outcome.all if row.stream == SIDE]
+
+    assert Counter(row.id for row in data(job.rows)) == Counter([*went, *outcome.held])
+    assert sorted(map(str, aside)) == sorted(str(row.id) for row in outcome.all if row.action == "diverted")
+
+
+def too_far(job: Job, row: Given) -> bool:
+    assert isinstance(job.policy, MergePolicy)
+    value, bound = row.end if row.kind is Kind.END else row.time, job.policy.max_ahead
+    return bound is not None and row.kind in (Kind.DATA, Kind.START, Kind.END) and value - row.at > bound
+
+
+@given(jobs("merge"))
+def test_merge__without_the_rows_that_are_too_far_ahead_all_others_leave_as_they_do(job: Job) -> None:
+    gone = {row.id for row in data(job.rows) if row.port in job.ports and too_far(job, row)}
+    bare = run(job._replace(rows=tuple(row for row in job.rows if row.kind in STEERING or row.id not in gone)))
     outcome = run(job)
 
-    assert Counter(row.id for row in data(job.rows)) == Counter([*(row.id for row in outcome.all), *outcome.held])
+    assert {row.id for row in outcome.all if row.reason is Reason.MAX_AHEAD} == gone
+    assert (outcome.main, outcome.held) == (bare.main, bare.held)
 
 
 @given(jobs("merge"))
@@ -196,7 +247,7 @@ def test_merge__each_port_keeps_its_order(job: Job) -> None:
         held = [name for name in outcome.held if name in {row.id for row in rows}]
         leaving = [*(str(row.id) for row in outcome.main.get(key, ())), *held]
         for port in job.ports:
-            came = [row.id for row in rows if row.port == port]
+            came = [row.id for row in rows if row.port == port and not too_far(job, row)]
 
             assert [name for name in leaving if name in came] == came
 
@@ -206,6 +257,8 @@ def test_merge__rows_leave_in_the_order_of_the_values_they_are_compared_by(job: 
     compared: dict[str, int] = {}
     highest: dict[tuple[str, str], int] = {}
     for row in data(job.rows):
+        if too_far(job, row):
+            continue
         value = row.end if row.kind is Kind.END else row.time
         value = max(value, highest.get((row.key, row.port), NULL))
         compared[row.id] = highest[row.key, row.port] = value
@@ -292,7 +345,7 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
     paragraph = re.search(r"Laws: (.*?)\.\n", OPERATORS[operator].__doc__ or "", re.DOTALL)
     assert paragraph is not None
     named = [words(law) for law in paragraph[1].split(";")]
-    laws = (*globals(), *vars(test_relations))
+    laws = (*globals(), *vars(test_relations), *vars(test_deduplicate))
     tested = [name.removeprefix(f"test_{operator}__") for name in laws if name.startswith(f"test_{operator}__")]
 
     assert named == tested
@@ -363,10 +416,10 @@ MEETING = {
 REASONS = {
     "heartbeat": {Reason.MAX_AHEAD, Reason.MAX_CATCH_UP, Reason.EXPIRED},
     "metronome": set(),
-    "merge": {Reason.UNKNOWN_PORT},
+    "merge": {Reason.UNKNOWN_PORT, Reason.MAX_AHEAD},
     "advance_time": set(Reason)
     - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END}
-    - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET},
+    - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.DUPLICATE},
     "filter": {Reason.FILTERED, Reason.LATE_CTI},
     "project": {Reason.LATE_CTI},
     "shift_time": {Reason.OUT_OF_TIME, Reason.LATE_CTI},
@@ -374,4 +427,5 @@ REASONS = {
     "union": MEETING,
     "join": MEETING,
     "window": MEETING | {Reason.MAX_WINDOWS},
+    "deduplicate": {Reason.DUPLICATE},
 }

@@ -25,7 +25,7 @@ from pipelines.operators.replay import (
 from pipelines.operators.rows import PolicyError
 
 if TYPE_CHECKING:
-    from pipelines.jobs.live_region import LiveRegion
+    from pipelines.jobs.proofs.live_region import LiveRegion
 
 OPERATOR, PERIODIC = ReplayPolicy(trigger=Trigger.OPERATOR), ReplayPolicy(trigger=Trigger.PERIODIC)
 

@@ -15,19 +15,24 @@ PACKAGES = ("pipelines", "expectations", "dags")
 STANDARD = sys.stdlib_module_names
 MAY_IMPORT = {
     "operators": {"numba", "numpy", "pipelines.operators"},
-    "flows": {"pendulum", "pyarrow", "ruamel", "sqlglot", "pipelines.operators", "pipelines.flows"},
+    "flows": {"pendulum", "pyarrow", "ruamel", "sqlglot", "tzdata", "pipelines.operators", "pipelines.flows"},
 }
 HEAVY = {"airflow", "delta", "deltalake", "great_expectations", "numba", "pandas", "pyarrow", "pyspark"}
 PLANTED = [
     ("layers", "pipelines/flows/planted.py", "import pipelines.engine"),
-    ("layers", "pipelines/engine/planted.py", "import expectations"),
+    ("layers", "pipelines/engine/tasks/planted.py", "import expectations"),
     ("layers", "expectations/planted.py", "import pipelines.engine"),
     ("rooms", "pipelines/planted.py", ""),
     ("operators", "pipelines/operators/planted.py", "import pyspark"),
     ("flows", "pipelines/flows/planted.py", "def later() -> None:\n    import pandas"),
-    ("airflow", "pipelines/jobs/planted.py", "import airflow"),
-    ("expectations", "pipelines/jobs/planted.py", "import great_expectations"),
-    ("dags", "dags/planted.py", "import pipelines.engine.planted_session"),
+    ("airflow", "pipelines/jobs/runs/planted.py", "import airflow"),
+    ("expectations", "pipelines/jobs/runs/planted.py", "import great_expectations"),
+    ("dags", "dags/planted.py", "import pipelines.engine.tasks.planted_session"),
+    ("engine-rooms", "pipelines/engine/files/planted.py", "import pipelines.engine.commits.log"),
+    ("engine-rooms", "pipelines/engine/buffers/planted.py", "import pipelines.engine.sources.live"),
+    ("engine-rooms", "pipelines/engine/planted.py", ""),
+    ("job-rooms", "pipelines/jobs/facts/planted.py", "import pipelines.jobs.commands.run"),
+    ("job-rooms", "pipelines/jobs/planted.py", ""),
 ]
 
 
@@ -58,7 +63,7 @@ def test_a_planted_import_breaks_its_contract(contract: str, path: str, line: st
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "pipelines/engine/planted_session.py").write_text("import pyspark\n")
+    (tmp_path / "pipelines/engine/tasks/planted_session.py").write_text("import pyspark\n")
     (tmp_path / path).write_text(line + "\n")
 
     run = lint_imports(tmp_path, "--contract", contract)

@@ -15,20 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.engine.batch import SparkEngine
-from pipelines.engine.landing import land_interval
-from pipelines.engine.readers import log_state, published
-from pipelines.engine.recording import open_recordings
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.engine.commits.readers import log_state, published
+from pipelines.engine.landing.index import land_interval
+from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.lifetimes import DELAY, EVERY, Lifetimes, record_lifetimes
-from pipelines.jobs.counts import counted
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import TICKS_PER_SECOND, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
 
 REPEATS = 3
@@ -297,7 +297,7 @@ def run(  # noqa: PLR0913 - what is run, and what of it is asked
     took, answers = [], list[Answer]()
     for _ in range(repeats + 1):
         wanted = Backfill(flow=flow, root=feed.folder / "run", base=feed.folder, engine=engine)
-        land_interval(wanted.landing, flow, *feed.span, open_recordings(flow, feed.folder))
+        land_interval(wanted.landing, flow, *feed.span, open_recorded(flow, feed.folder))
         took.append(seconds(lambda: run_backfill(wanted, [feed.span])))  # noqa: B023 - called here
         answers.append(answered(wanted.root, stream, totals) if stream else Answer(0, 0.0))
         if keep:

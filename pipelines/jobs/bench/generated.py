@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import times
+from pipelines.engine.columnar.columns import times
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import TICKS_PER_SECOND
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from pipelines.engine.batch import SparkEngine
-from pipelines.engine.columns import ticks
-from pipelines.engine.landing import land_interval
-from pipelines.engine.recording import open_recordings
-from pipelines.jobs.backfill import Backfill, Ran, run_backfill
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.landing.index import land_interval
+from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import BEGIN, Recorded, chunks, record
 from pipelines.jobs.bench.memory import Peak
 from pipelines.jobs.bench.stream import epochs
-from pipelines.jobs.counts import counted
+from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
+from pipelines.jobs.runs.counts import counted
 from pipelines.operators.heartbeat import Heartbeat
 from pipelines.operators.rows import TICKS_PER_SECOND, Kind, Rows
 
@@ -226,7 +226,7 @@ def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple
     wanted = Backfill(flow=flow, root=feed.folder / run, base=feed.folder, engine=engine)
     landing = tasks = whole = 0.0
     timers = 0
-    feeds = open_recordings(flow, feed.folder)
+    feeds = open_recorded(flow, feed.folder)
     for span in spans:
         landing += seconds(partial(land_interval, wanted.landing, flow, *span, feeds))
         ran: list[Ran] = []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import times
+from pipelines.engine.columnar.columns import times
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.bench.generated import APART, BEGIN, CHUNK, LATE_SHARE, LATEST, SEED
 from pipelines.operators.rows import TICKS_PER_SECOND, Shape

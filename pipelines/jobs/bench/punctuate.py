@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from pipelines.engine.batch import SparkEngine, leave_out_of_collection
-from pipelines.engine.columns import ticks
-from pipelines.engine.commits import open_driver
-from pipelines.engine.landing import land_interval
-from pipelines.engine.readers import log_state, published
-from pipelines.engine.recording import open_recordings
-from pipelines.jobs.backfill import Backfill, run_backfill
+from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.readers import log_state, published
+from pipelines.engine.landing.index import land_interval
+from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.tasks.spark import SparkEngine, leave_out_of_collection
 from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import APART
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
 from pipelines.jobs.bench.stamps import FILES, RIGHT, Answer, Stamps, answered, blocks_of, read_stamps, record_stamps
-from pipelines.jobs.counts import counted
-from pipelines.jobs.readings import land_readings, runner_of
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.readings import land_readings, runner_of
 from pipelines.operators.advance_time import AdvanceTime
 from pipelines.operators.rows import NULL, Fate, Kind, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pipelines.engine.stages import Engine
-    from pipelines.jobs.backfill import Ran
+    from pipelines.engine.tasks.stages import Engine
+    from pipelines.jobs.runs.backfill import Ran
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.rows import Longs
 
@@ -249,7 +249,7 @@ def backfilled(feed: Stamps, engine: Engine) -> Took:
     [span] = feed.spans(1)
     done: list[Ran] = []
     landing = seconds(
-        lambda: land_interval(wanted.landing, wanted.flow, *span, open_recordings(wanted.flow, feed.folder))
+        lambda: land_interval(wanted.landing, wanted.flow, *span, open_recorded(wanted.flow, feed.folder))
     )
     running = seconds(lambda: run_backfill(wanted, [span], done=done.append))
     [ran] = done

@@ -12,21 +12,22 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine.batch import SparkEngine
-from pipelines.engine.commits import open_driver
-from pipelines.engine.readers import log_state
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import settled_of
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.bench.figures import Figure, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import record
 from pipelines.jobs.bench.memory import Peak
-from pipelines.jobs.readings import land_readings, runner_of
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipelines.engine.commits import Driver
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
     from pipelines.jobs.bench.generated import Recorded
 
@@ -139,8 +140,10 @@ def replayed(base: Path, wanted: Backfill, spans: list[tuple[int, int]], rows: i
 
 
 def _worked(root: Path) -> Iterator[float]:
-    for entry in log_state(root).published:
-        yield sum(float(str(entry.durations[name])) for name in ("tasks_ms", "tables_ms")) / 1_000
+    state = log_state(root)
+    settled = {found.commit: found.milliseconds for found in (settled_of(row) for row in state.entries if row.settled)}
+    for entry in state.published:
+        yield (float(str(entry.durations["tasks_ms"])) + settled.get(entry.commit, 0)) / 1_000
 
 
 def _play(wanted: Backfill, driver: Driver, engine: Engine) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from pipelines.engine.columns import ticks, times
+from pipelines.engine.columnar.columns import ticks, times
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.bench.generated import APART, LATE_SHARE, SEED
 from pipelines.operators.rows import TICKS_PER_SECOND

@@ -12,23 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.batch import SparkEngine
-from pipelines.engine.columns import times
-from pipelines.engine.commits import open_driver
-from pipelines.engine.core import CoreEngine
-from pipelines.engine.epochs import EpochRunner
-from pipelines.engine.readers import log_state
+from pipelines.engine.columnar.columns import times
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import settled_of
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.live.epochs import EpochRunner
+from pipelines.engine.live.upkeep import Upkeep
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.backfill import Backfill, run_backfill
 from pipelines.jobs.bench.figures import Figure, tell_figures
-from pipelines.jobs.readings import land_readings
-from pipelines.jobs.stream import HOUSE_EVERY, SMALL_EPOCH, Live, run_live
+from pipelines.jobs.commands.stream import HOUSE_EVERY, SMALL_EPOCH, Live, run_live
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.readings import land_readings
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pipelines.engine.stages import Engine
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
 
 KEYS = 1_000
@@ -146,11 +148,12 @@ def epochs(wanted: Backfill, begin: int, readings: Sequence[int], engine: Callab
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         land_readings(wanted, begin, readings)
         runner = EpochRunner(driver=driver, flow=wanted.flow, landing=wanted.landing, engine=engine)
+        upkeep = Upkeep(driver)
         for number in range(1, len(readings) + 1):
             begun = time.perf_counter()
             runner.advance(number - 1, number)
             took.append(time.perf_counter() - begun)
-            driver.keep_house(every=HOUSE_EVERY)
+            upkeep.keep(every=HOUSE_EVERY)
     return took
 
 
@@ -190,7 +193,8 @@ def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 1
     worst = float(np.quantile([each["p99_ms"] for each in late], 0.99)) if late else float("nan")  # type: ignore[index]
     usual = float(np.median([each["p50_ms"] for each in late])) if late else float("nan")  # type: ignore[index]
     tasks = [float(entry.durations["tasks_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
-    tables = [float(entry.durations["tables_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
+    rows = [row for row in log_state(live.root).entries if row.settled]
+    tables = [float(settled_of(row).milliseconds) for row in rows[len(rows) // 3 :]]
     yield Figure(bench="stream", name="heartbeat lateness, silent sources, p50", value=usual, unit="ms", keys=keys)
     yield Figure(
         bench="stream", name="heartbeat lateness, silent sources, p99", value=worst, unit="ms", target=2_000, keys=keys

@@ -1,0 +1,171 @@
+"""What each key of a flow file takes, what is meant unless it is given, what it says; defaults are the code's."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.flows.durations import spell
+from pipelines.flows.model import FILE_BYTES, SPOOL_BYTES, FeedSpec, Flow, Origin, Placing, Source, Start
+from pipelines.flows.reading import MOST_BUCKETS, SHORTEST, SHORTEST_KEPT
+from pipelines.flows.region import SHORTEST as SHORTEST_DRAIN
+from pipelines.flows.sources import BUFFERS
+from pipelines.operators.rows import Shape
+
+if TYPE_CHECKING:
+    from enum import IntEnum
+
+REQUIRED = "required"
+NONE = "none"
+
+
+class Key(NamedTuple):
+    """A key as the reference tells it."""
+
+    takes: str
+    unless: str
+    says: str
+
+
+def _default(kind: type, name: str) -> object:
+    return next(field.default for field in fields(kind) if field.name == name)
+
+
+def _code(value: object) -> str:
+    return f"`{value}`"
+
+
+def _span(kind: type, name: str) -> str:
+    default = _default(kind, name)
+    return _code(spell(default if isinstance(default, int) else 0))
+
+
+def _words(kind: type[IntEnum]) -> str:
+    return ", ".join(_code(each.name.lower()) for each in kind)
+
+
+def _word(kind: type, name: str) -> str:
+    return _code(getattr(_default(kind, name), "name", "").lower())
+
+
+ABOUT = Key("a sentence", "nothing", "For people. It changes nothing.")
+FLOW = {
+    "flow": Key("a name", REQUIRED, "The name of the flow. Its tables lie in a folder of that name."),
+    "about": ABOUT,
+    "every": Key(
+        f"whole days, or a part of a day that divides it, {_code(spell(SHORTEST))} or more",
+        _span(Flow, "every"),
+        "How long one backfilled interval is, on the calendar of `timezone`.",
+    ),
+    "timezone": Key("a timezone by name", _code(_default(Flow, "timezone")), "Whose days and hours intervals follow."),
+    "starts": Key("a day or instant of the grid", "not known", "From where on the recorded sources hold rows."),
+    "ends": Key("a day or instant of the grid", "not known", "Up to where, exclusive. Both change no result."),
+    "buckets": Key(
+        f"1 to {MOST_BUCKETS:,}",
+        _code(_default(Flow, "buckets")),
+        "Into how many parts, by hash of the key, landed rows are cut: as many tasks at once. It changes no result.",
+    ),
+    "region": Key(
+        f"`{{drain: <duration>}}`, {_code(spell(SHORTEST_DRAIN))} or more, or `{{drain: punctuation}}`",
+        "each epoch publishes",
+        "When a stream publishes: by that period, or behind each [window punctuation](../replay.md#drains).",
+    ),
+    "keep_versions": Key(
+        f"a duration, {_code(spell(SHORTEST_KEPT))} or more",
+        _span(Flow, "keep_versions"),
+        "How long versions of the tables, and the files they name, stay.",
+    ),
+    "parameters": Key("`{name: value}`", NONE, "What `${name}` stands for, unless `--param` says otherwise."),
+    "sources": Key("`{name: source}`", REQUIRED, "What lands; see below."),
+    "streams": Key("`{name: stream}`", REQUIRED, "What is made of it; see below. The order in the file means nothing."),
+}
+SOURCE = {
+    "feed": Key("a built-in feed by name, or a mapping", REQUIRED, "Where rows come from; see below."),
+    "key": Key("a column, or a list of them", REQUIRED, "What has a clock of its own."),
+    "shape": Key(
+        _words(Shape),
+        _word(Source, "shape"),
+        "Whether an event is an instant, lasts to a known end, or comes as a start and an end.",
+    ),
+    "time": Key("a column", REQUIRED, "The event time. Lateness is measured on it."),
+    "end": Key("a column", "none; required under `shape: interval`", "When the event ends."),
+    "arrival": Key(
+        "a column",
+        "required; a live feed has none",
+        "When we heard of the row. Rows stand in this order; a row without one goes to the ledger.",
+    ),
+    "edge": Key(
+        "a column",
+        "none; required under `shape: edge`",
+        "The column that says `start`, `end` or `cti`; under the other shapes `data` or `cti`. `punctuation` says that "
+        "a unit of work is complete.",
+    ),
+    "event_id": Key(
+        "a column",
+        "none; required under `shape: edge`",
+        "What tells one open event from another, under that shape alone.",
+    ),
+    "rename": Key("`{column: new name}`", NONE, "All other keys use the new names; `types` of the feed the old ones."),
+    "buffers": Key(
+        " or ".join(_code(each) for each in BUFFERS),
+        _code(_default(Source, "buffers")),
+        "Copies that a live landing keeps of what no commit covers yet; of 3 [any two may be lost](../replay.md).",
+    ),
+    "advance_time": Key(
+        "settings of `advance_time`",
+        NONE,
+        "What every stream that binds the source is told of [CTIs](../operators/advance_time.md#options), unless it "
+        "says something of its own.",
+    ),
+    "from": Key(
+        _words(Origin),
+        "rows from the run's first interval on",
+        "[All that arrived before](../sources.md#what-was-told-before-a-run-began) the first interval lands in it.",
+    ),
+    "history": Key("a duration above zero", "as `from`", "The same of so long before; not beside `from`."),
+    "about": ABOUT,
+}
+PATHS = "a path, a pattern, a folder, or a list of them"
+FEED = {
+    "parquet": Key(PATHS, REQUIRED, "Recorded Parquet. Files come in the order of their names."),
+    "csv": Key(PATHS, REQUIRED, "Recorded CSV with a header."),
+    "json": Key(PATHS, REQUIRED, "Recorded JSON, an object a line."),
+    "folder": Key("a folder", REQUIRED, "Files that [arrive](../sources.md#a-folder)."),
+    "socket": Key("`host:port`", REQUIRED, "Lines that a [TCP socket](../sources.md#a-socket) sends."),
+    "kafka": Key("a topic", REQUIRED, "Values of a [topic](../sources.md#kafka)."),
+    "format": Key("`parquet` (of a folder), `csv`, `json`", REQUIRED, "What comes out of a live feed."),
+    "types": Key(
+        "`{column: type}`",
+        "CSV: string; else required, but of a folder of Parquet",
+        "The types of columns, in the feed's own names. CSV over a socket or topic has no header: there they stand in "
+        "this order.",
+    ),
+    "delimiter": Key("one character", _code(_default(FeedSpec, "delimiter")), "CSV: what stands between two fields."),
+    "nulls": Key("a text, or a list of them", '`""`', "CSV: what stands for null."),
+    "timezone": Key("a timezone by name", "times without one are refused", "Whose the times are that carry none."),
+    "landing": Key(
+        _words(Placing),
+        _word(FeedSpec, "landing"),
+        "Whether rows are copied, or [their files stand for them](../tutorial/your-own-files.md"
+        "#parquet-and-files-where-they-lie): Parquet and `buckets: 1` only.",
+    ),
+    "missing": Key(
+        "`null`, `ledger`, `stop`",
+        "JSON `null`, files `ledger`",
+        "What becomes of what [lacks a declared column](../sources.md#columns-that-change).",
+    ),
+    "retyped": Key(
+        "`ledger`, `stop`",
+        _word(FeedSpec, "retyped"),
+        "What becomes of [values that are not of their declared type](../sources.md#columns-that-change).",
+    ),
+    "max_bytes": Key(
+        "a number of bytes",
+        f"folder {FILE_BYTES:,}, else {SPOOL_BYTES:,}",
+        "How large a file that arrives may be; how much a socket's spool holds that has not landed; about what one "
+        "reading of a topic takes.",
+    ),
+    "brokers": Key("`host:port`, or a list of them", REQUIRED, "Whom to ask first."),
+    "client": Key("a file of properties", NONE, "Properties of the client, in the words of librdkafka."),
+    "start": Key(_words(Start), _word(FeedSpec, "start"), "Where a run that has landed nothing begins."),
+}

@@ -1,0 +1,1 @@
+"""Replay buffers: closed sequences on three storages."""

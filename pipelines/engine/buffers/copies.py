@@ -1,0 +1,55 @@
+"""Copies of closed sequences in another folder of them: the manifest last, and never a damaged byte."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from pipelines.engine.files.durable import sync_file, sync_folder
+from pipelines.engine.landing.errors import SequenceBrokenError
+from pipelines.engine.landing.manifest import MANIFEST, closed_in, name_once, new_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.landing.sequence import Sequence
+
+COPIED = 1 << 20
+"""Bytes that are copied at once."""
+
+
+def close_copy(sequence: Sequence, shelf: Path) -> None:
+    """Copy a closed sequence into another folder of sequences, the manifest last; one that is closed there stays.
+
+    Safe because bytes are hashed as they are copied: damage is never copied.
+
+    Raises:
+        SequenceBrokenError: a file does not hold the bytes that landed.
+        OSError: one of the two storages does not do its part.
+    """
+    if closed_in(shelf, sequence.id):
+        return
+    folder = new_folder(shelf, sequence.id)
+    for landed in sequence.files:
+        _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
+    draft = folder / f"{MANIFEST}.draft"
+    shutil.copyfile(sequence.folder / MANIFEST, draft)
+    sync_file(draft)
+    sync_folder(folder)
+    name_once(draft, folder / MANIFEST)
+    sync_folder(folder)
+    sync_folder(shelf)
+
+
+def _copy_file(source: Path, target: Path, sha256: str) -> None:
+    digest = hashlib.sha256()
+    with source.open("rb") as read, target.open("wb") as written:
+        while block := read.read(COPIED):
+            digest.update(block)
+            written.write(block)
+        written.flush()
+        os.fsync(written.fileno())
+    if digest.hexdigest() != sha256:
+        raise SequenceBrokenError(str(source.parent), f"a {source.name} with other bytes than landed")

@@ -1,0 +1,1 @@
+"""What a column says: stream columns, keys, text, times, content hashes. Knows no file."""

@@ -1,0 +1,302 @@
+"""Where a run's tables lie, what a file in them is, and everything that is refused about them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.engine.files.folders import CARRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMIT = "commit"
+LOG = "_delta_log"
+MOST = 2**63 - 1
+
+
+class TableError(RuntimeError):
+    """A table is not what the commit protocol needs; every error about tables is one of these."""
+
+
+class TableMissingError(TableError):
+    """Files were to be added to a table that nobody created."""
+
+    def __init__(self, table: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table)
+        self.table = table
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return f"{self.table} must be a Delta table; there is none: create it with its schema before its first files"
+
+
+class SchemaChangedError(TableError):
+    """A table exists with other columns than the flow now writes."""
+
+    def __init__(self, table: str, stands: str, came: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, stands, came)
+        self.table, self.stands, self.came = table, stands, came
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        stands, came = self.stands.split(", "), self.came.split(", ")
+        new, gone = [each for each in came if each not in stands], [each for each in stands if each not in came]
+        told = [f"new: {', '.join(new)}"] if new else []
+        told += [f"gone: {', '.join(gone)}"] if gone else []
+        others = "; ".join(told) or "in another order"
+        return (
+            f"{self.table} must keep its columns; the flow now writes others ({others}): "
+            "give the changed flow a run of its own (--run NAME), or play into one what this one took in "
+            "(pulseline replay FLOW --run RUN --into NAME)"
+        )
+
+
+class TableAheadError(TableError):
+    """A table has a later commit number than the one to add: tables and commits do not belong together."""
+
+    def __init__(self, table: str, commit: int, newest: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, commit, newest)
+        self.table, self.commit, self.newest = table, commit, newest
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.table} must not be ahead of commit {self.commit}; it has commit {self.newest} already: "
+            "the root was mixed from two copies, or a table was written by hand; restore it whole"
+        )
+
+
+class TableLostError(TableError):
+    """Rows that `commits` says are published are in no table: it was removed, or an older copy was put in its place."""
+
+    def __init__(self, table: str, commit: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, commit)
+        self.table, self.commit = table, commit
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.table} must hold what commit {self.commit} wrote, which is published; it does not: the table was "
+            "removed or replaced by an older copy; pulseline doctor FLOW says what can be had again; else put it back, "
+            "or make a run of its own anew (--run NAME)"
+        )
+
+
+class CommitsLostError(TableError):
+    """Rows of the table `commits` are gone: by all else they could be had again, and by nothing they can."""
+
+    def __init__(self, table: str, name: str) -> None:
+        """Keep the facts as attributes: the table, and what of it is gone."""
+        super().__init__(table, name)
+        self.table, self.name = table, name
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.table} must hold every row of the run's commits; {self.name} is gone, and nothing else knows what "
+            "it said: put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
+        )
+
+
+class FileMissingError(TableError):
+    """A file that a task named is not in the table's folder."""
+
+    def __init__(self, table: str, name: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, name)
+        self.table, self.name = table, name
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.name} must lie in {self.table} with all its bytes before it counts; it does not: run what wrote it "
+            "again; where it is published already, pulseline doctor FLOW has it made again"
+        )
+
+
+class ConcurrentAddError(TableError):
+    """Another writer added to the table between this one's look and its commit."""
+
+    def __init__(self, table: str, version: int, reason: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(table, version, reason)
+        self.table, self.version, self.reason = table, version, reason
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"{self.table} must have one writer; another was faster than version {self.version} "
+            f"({self.reason}): nothing was added, look at the lease and try again"
+        )
+
+
+class ForeignWriteError(TableError):
+    """Somebody else changed rows or columns of a table that has one writer."""
+
+    def __init__(self, table: str, version: int, operation: str, harm: str) -> None:
+        """Keep the facts as attributes: the version, what its log calls it, and what it did."""
+        super().__init__(table, version, operation, harm)
+        self.table, self.version, self.operation, self.harm = table, version, operation, harm
+
+    def __str__(self) -> str:
+        """Say what was done, and what undoes it."""
+        return (
+            f"{self.table} must be written by its run alone; {self.operation} in version {self.version}, which is not "
+            f"ours, {self.harm}: nothing was added; pulseline doctor FLOW --repair puts the rows of the run back, "
+            "and what you want to change belongs into a copy of the table"
+        )
+
+
+class TornLogError(TableError):
+    """A table's log has a version or checkpoint that cannot be read."""
+
+    def __init__(self, table: str, name: str, reason: str) -> None:
+        """Keep the facts as attributes: the file, and why it cannot be read."""
+        super().__init__(table, name, reason)
+        self.table, self.name, self.reason = table, name, reason
+
+    def __str__(self) -> str:
+        """Say what cannot be read, and what to do: by `commits` all tables can be had again, and by nothing it can."""
+        todo = "pulseline doctor FLOW says what stands, with --repair it mends it"
+        if self.table.endswith("/commits"):
+            todo = "put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
+        return f"{self.table} must have a log that can be read; {self.name} cannot ({self.reason}): {todo}"
+
+
+class NewFile(NamedTuple):
+    """A Parquet file of a table as `commits` and the table's log name it."""
+
+    name: str
+    """Path below the table's folder."""
+    rows: int
+    size: int
+    """Bytes."""
+    hash: str = ""
+    """Text of the content hash of its rows; empty where none was taken."""
+    first: int = 0
+    """Smallest commit number in the file."""
+    last: int = MOST
+    """Largest commit number in the file."""
+
+    def statistics(self) -> str:
+        """Spell rows and bounds of `commit` as the Delta log has them."""
+        bounds = None if (self.first, self.last) == (0, MOST) else (self.first, self.last)
+        known = {"minValues": {COMMIT: self.first}, "maxValues": {COMMIT: self.last}, "nullCount": {COMMIT: 0}}
+        return json.dumps({"numRecords": self.rows, **(known if bounds else {})}, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class ActiveFile:
+    """A file that a table's newest version holds, and which commits' rows are in it."""
+
+    path: Path
+    rows: int
+    size: int
+    first: int
+    """Smallest commit number in the file."""
+    last: int
+    """Largest commit number in the file."""
+
+
+def require_file(path: Path, file: NewFile) -> None:
+    """See that a file lies below its table's folder, whole.
+
+    Args:
+        path: the table's folder.
+        file: as it was named.
+
+    Raises:
+        FileMissingError: it is not there, or has another size.
+    """
+    try:
+        size = (path / file.name).stat().st_size
+    except FileNotFoundError:
+        size = -1
+    if size != file.size:
+        raise FileMissingError(str(path), file.name)
+
+
+def landed_path(root: Path) -> Path:
+    """Give the folder of a run's landed history; where a run began before it had this name, the one it had then."""
+    older, landed = root / "landing" / "a", root / "landed"
+    return older if (older / "00000001").exists() and not landed.exists() else landed
+
+
+def stream_path(root: Path, stream: str) -> Path:
+    """Give the folder of a stream's table."""
+    return root / "streams" / stream
+
+
+def ledger_path(root: Path) -> Path:
+    """Give the folder of the ledger."""
+    return root / "ledger"
+
+
+def carry_path(root: Path, stream: str, part: str) -> Path:
+    """Give the folder of one part of a stream's carry, such as `state`."""
+    return root / CARRY / f"{stream}.{part}"
+
+
+def commits_path(root: Path) -> Path:
+    """Give the folder of the table `commits`."""
+    return root / "commits"
+
+
+def table_path(root: Path, table: str) -> Path:
+    """Give the folder of a table that is named by its folder below the root, such as `streams/beating`."""
+    return root / table
+
+
+def table_name(root: Path, path: Path) -> str:
+    """Name a table by its folder below the root."""
+    return path.relative_to(root).as_posix()
+
+
+def data_tables(root: Path) -> list[Path]:
+    """List the folders of a root that are tables of rows of commits: streams and ledger; made or half made.
+
+    Raises:
+        OSError: the disk does not say; none may be taken for absent.
+    """
+    return sorted(folder for folder in (*_inside(root / "streams"), ledger_path(root)) if folder.is_dir())
+
+
+def carry_folders(root: Path) -> list[Path]:
+    """List the folders of a root that hold the carry.
+
+    Raises:
+        OSError: the disk does not say.
+    """
+    return sorted(folder for folder in _inside(root / CARRY) if folder.is_dir())
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Give what lies in a folder; a pattern would find nothing in one that may not be read for a moment."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def version_path(path: Path, version: int) -> Path:
+    """Give the path of a version in a table's log."""
+    return path / LOG / f"{version:020d}.json"
+
+
+def version_lines(file: Path) -> list[str]:
+    """Read the lines of one version of a table's log; statistics hold text with line ends that only Unicode has.
+
+    Args:
+        file: the version.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is no text.
+    """
+    return [line for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]

@@ -1,0 +1,168 @@
+"""What is on disk before it counts: files, their names and their folders, in the order that survives a power cut.
+
+A name in a folder can reach the disk before the bytes it stands for, and a file's bytes before its name. So bytes are
+synced under a name that nobody looks for, then named, then the folder is synced. `kill -9` shows none of this: the
+page cache outlives the process, not the machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import secrets
+import sys
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+DRAFT = ".draft"
+"""Ends the name of a file that is being written, and has not its own name yet."""
+FEW = 4
+"""Up to so many files are synced one by one; more of one file system at once, which costs about as much as two."""
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that is on disk by its name, and all above it that are not there; one that is there is left alone.
+
+    What lies in a folder is only as safe as the folder's own name.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(missing):
+        sync_folder(each.parent)
+
+
+def sync_file(file: Path) -> None:
+    """Have a file's bytes on disk; its name is its folder's."""
+    _sync(file, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_files(root: Path, files: Collection[Path]) -> None:
+    """Have files below a folder on disk, with their names.
+
+    Many files that lie on the file system of `root` are synced with all else that is dirty there, where the system
+    offers that.
+
+    Args:
+        root: a folder on the file system of most of them.
+        files: paths.
+
+    Raises:
+        OSError: one cannot be synced; none of them may be counted on.
+    """
+    if not files:
+        return
+    device = root.stat().st_dev
+    folders = {file.parent for file in files}
+    syncfs = _syncfs()
+    if len(files) > FEW and syncfs is not None and all(folder.stat().st_dev == device for folder in folders):
+        syncfs(root)
+        return
+    for file in files:
+        sync_file(file)
+    for folder in folders | {folder.parent for folder in folders}:
+        sync_folder(folder)
+
+
+class _SyncFs:
+    """The call of the C library, which Python does not offer."""
+
+    def __init__(self, call: ctypes._FuncPointer) -> None:
+        self._call = call
+
+    def __call__(self, root: Path) -> None:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if self._call(handle):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), str(root))
+        finally:
+            os.close(handle)
+
+
+@lru_cache(maxsize=1)
+def _syncfs() -> _SyncFs | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    return None if call is None else _SyncFs(call)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Give a file its name and its bytes at once, unless the name is taken.
+
+    Of two that write at the same time one succeeds; whoever opens the name finds the whole file, also after a power
+    cut.
+
+    Args:
+        path: of the file; its folder is there.
+        content: all of it.
+
+    Raises:
+        FileExistsError: the name is taken; nothing was changed.
+    """
+    draft = _drafted(path, content)
+    try:
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put a file in place of one of its name, or where there is none: the old one or the new one, never a half.
+
+    Args:
+        path: of the file; its folder is there.
+        content: all of it.
+    """
+    draft = _drafted(path, content)
+    try:
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _drafted(path: Path, content: bytes) -> Path:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes of this machine that ask for the same lock waiting while the block runs.
+
+    Args:
+        path: of the lock's file, which stays.
+    """
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

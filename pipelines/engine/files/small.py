@@ -1,0 +1,42 @@
+"""Small Parquet files, read whole one after another: threads and buffers cost more than the few rows in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SMALL = 1_000_000
+"""Bytes of all files together up to which they are small."""
+
+
+def are_small(files: Sequence[str]) -> bool:
+    """Say whether files are small together.
+
+    Args:
+        files: their paths.
+
+    Raises:
+        FileNotFoundError: one is not there.
+    """
+    return sum(Path(file).stat().st_size for file in files) <= SMALL
+
+
+def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
+    """Read all rows of files, with the columns of all; a row has nulls where its file lacks one.
+
+    Args:
+        files: their paths; at least one unless there is a schema.
+        schema: columns that the result has in any case, before all others.
+
+    Raises:
+        FileNotFoundError: one is not there.
+    """
+    tables = [] if schema is None else [schema.empty_table()]
+    tables += [pq.ParquetFile(file, pre_buffer=False).read(use_threads=False) for file in files]
+    return pa.concat_tables(tables, promote_options="default")

@@ -1,0 +1,320 @@
+"""Closed sequences on disk: a manifest is written last and in one step, and read back.
+
+A folder without manifest is no sequence: whoever was to close it died, and the next landing clears it. The first closed
+manifest decides what a sequence is; its files never change. In history, sequences may stand together in a segment
+(`compaction`): they are the same sequences then, with their rows in the segment's files.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pipelines.engine.files.durable import make_folder, sync_folder
+from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
+from pipelines.engine.landing.errors import SequenceBrokenError
+from pipelines.engine.landing.references import digest_of
+from pipelines.engine.landing.segments import segment_of
+from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, Sequence, from_told, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Found = TypeVar("Found")
+MANIFEST = "manifest.json"
+LINKLESS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+BUFFERS_FILE = "buffers.json"
+"""Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
+LEDGER_FILE = "ledger.parquet"
+
+
+def sequence_folder(landing: Path, number: int) -> Path:
+    """Name the folder of a sequence: where it is closed, in history or a buffer, else where it would be."""
+    shelf = next((shelf for shelf in shelves(landing) if _has(landing, shelf, number)), landing)
+    return segment_folder(shelf, number) if in_segment(shelf, number) else shelf / f"{number:08}"
+
+
+def shelves(landing: Path) -> tuple[Path, ...]:
+    """Give the folders in which sequences of a landing may lie: its own, and buffers that are not quarantined.
+
+    Raises:
+        OSError: the disk does not say whether there are buffers.
+    """
+    try:
+        changed = (landing / BUFFERS_FILE).stat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return (landing,)
+    return (landing, *_buffers(landing, changed))
+
+
+@lru_cache(maxsize=64)
+def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 - another time of change is another file
+    said = json.loads((landing / BUFFERS_FILE).read_text(encoding="utf-8"))
+    health = said["health"]
+    return tuple(Path(place) for name, place in said["places"].items() if health.get(name, {}).get("rebuilt", True))
+
+
+def held_in(shelf: Path, number: int) -> bool:
+    """Say whether a buffer has a sequence, and says so: one on a disk that does not answer has none."""
+    try:
+        return closed_in(shelf, number)
+    except OSError:
+        return False
+
+
+def _has(landing: Path, shelf: Path, number: int) -> bool:
+    """Say whether a sequence is closed in a folder; the landing's own must answer, a buffer need not."""
+    return closed_in(shelf, number) if shelf == landing else held_in(shelf, number)
+
+
+def closed_in(shelf: Path, number: int) -> bool:
+    """Say whether a sequence is closed in this very folder, by itself or in a segment."""
+    return stands_alone(shelf, number) or in_segment(shelf, number)
+
+
+def stands_alone(shelf: Path, number: int) -> bool:
+    """Say whether a sequence is closed in this very folder, in a folder of its own."""
+    return (shelf / f"{number:08}" / MANIFEST).exists()
+
+
+def numbers_in(shelf: Path) -> list[int]:
+    """Give the ids of sequences that are closed in this very folder, ascending; none where it cannot be read."""
+    together = {number for numbers in segments_in(shelf) for number in numbers}
+    return sorted(together.union(number for number in alone_in(shelf) if stands_alone(shelf, number)))
+
+
+def numbers_held(shelf: Path) -> list[int]:
+    """Give the ids of the sequences of a buffer, ascending; one on a disk that does not answer has none."""
+    try:
+        return numbers_in(shelf)
+    except OSError:
+        return []
+
+
+def alone_in(shelf: Path) -> set[int]:
+    """Give the ids of which a folder of their own is there, whatever is in it; none where it cannot be read."""
+    try:
+        return {int(folder.name) for folder in shelf.glob("[0-9]*") if folder.name.isdigit()}
+    except OSError:
+        return set()
+
+
+def closed_ns(landing: Path, number: int) -> int:
+    """Give when a sequence was closed, wall time in nanoseconds.
+
+    Raises:
+        SequenceBrokenError: it is not closed, or its manifest cannot be read.
+    """
+    return _first_whole(landing, number, lambda shelf: _closed_ns(shelf, number))
+
+
+def _closed_ns(shelf: Path, number: int) -> int:
+    segment = segment_of(shelf, number)
+    return (shelf / f"{number:08}" / MANIFEST).stat().st_mtime_ns if segment is None else segment.closed_ns(number)
+
+
+def manifest_bytes(landing: Path, number: int) -> bytes:
+    """Read the manifest of a sequence that stands in a folder of its own, as it is.
+
+    Raises:
+        SequenceBrokenError: it is not closed.
+    """
+    return _first_whole(landing, number, lambda shelf: (shelf / f"{number:08}" / MANIFEST).read_bytes())
+
+
+def sequences(landing: Path) -> list[Sequence]:
+    """Read the manifests of all closed sequences of a landing, by id; `check_files` sees to the files of one.
+
+    Raises:
+        SequenceBrokenError: a sequence is missing, or its manifest cannot be read.
+    """
+    return [load_manifest(landing, number) for number in closed_ids(landing)]
+
+
+def closed_ids(landing: Path) -> range:
+    """Give the ids of all closed sequences.
+
+    Raises:
+        SequenceBrokenError: one is missing.
+    """
+    buffers = [number for shelf in shelves(landing)[1:] for number in numbers_held(shelf)]
+    closed = sorted({*numbers_in(landing), *buffers})
+    for expected, number in enumerate(closed, start=1):
+        if number != expected:
+            raise SequenceBrokenError(
+                str(sequence_folder(landing, expected)), "no manifest, though a later one is closed"
+            )
+    return range(1, len(closed) + 1)
+
+
+def is_closed(landing: Path, number: int) -> bool:
+    """Say whether a sequence is closed."""
+    return any(_has(landing, shelf, number) for shelf in shelves(landing))
+
+
+def read_sequence(landing: Path, number: int) -> Sequence:
+    """Read one closed sequence; its files are seen to be there with their sizes, and not read.
+
+    Raises:
+        SequenceBrokenError: there is no manifest, or a file is missing or of another size.
+        RowsRemovedError: its rows are no longer kept.
+    """
+    return _first_whole(landing, number, lambda shelf: check_files(load_from(shelf, number)))
+
+
+def check_files(sequence: Sequence) -> Sequence:
+    """See that the files of a sequence are there with their sizes; `verify` reads them too.
+
+    Files of feeds that it refers to are read where their size and times leave open whether they changed.
+
+    Raises:
+        SequenceBrokenError: a file is missing or of another size, or one of a feed has changed.
+        RowsRemovedError: its rows are no longer kept.
+    """
+    for landed in sequence.files:
+        _check_file(sequence.path(landed), landed)
+    for file in sequence.referenced:
+        file.check()
+    return sequence
+
+
+def load_manifest(landing: Path, number: int) -> Sequence:
+    """Read a manifest, and look at no other file.
+
+    Raises:
+        SequenceBrokenError: there is none, or it cannot be read.
+    """
+    return _first_whole(landing, number, lambda shelf: load_from(shelf, number))
+
+
+def load_from(shelf: Path, number: int) -> Sequence:
+    """Read a manifest out of this very folder, and look at no other file.
+
+    Raises:
+        SequenceBrokenError: there is none, or it cannot be read.
+    """
+    # A segment goes before folders of their own: those are removed when it has stood for a while.
+    segment = segment_of(shelf, number)
+    return _manifest(shelf / f"{number:08}") if segment is None else segment.sequence(number)
+
+
+def _first_whole(landing: Path, number: int, read: Callable[[Path], Found]) -> Found:
+    """Read a sequence where it is closed; where it is damaged or its disk fails, from the next place that has it."""
+    broken: SequenceBrokenError | OSError | None = None
+    for shelf in shelves(landing):
+        if _has(landing, shelf, number):
+            try:
+                return read(shelf)
+            except (SequenceBrokenError, OSError) as error:
+                if shelf == landing and isinstance(error, OSError):
+                    raise
+                broken = broken or error
+    raise broken or SequenceBrokenError(str(sequence_folder(landing, number)), "no manifest")
+
+
+def _manifest(folder: Path) -> Sequence:
+    try:
+        changed = (folder / MANIFEST).stat().st_mtime_ns
+    except FileNotFoundError as error:
+        raise SequenceBrokenError(str(folder), "no manifest") from error
+    return _read(folder, changed)
+
+
+@lru_cache(maxsize=4_096)
+def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another time of change is another manifest
+    try:
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
+    if said.get("format") not in READABLE:
+        raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT} or before")
+    return from_told(folder, said)
+
+
+def _check_file(path: Path, landed: LandedFile) -> None:
+    if not path.exists():
+        raise SequenceBrokenError(str(path.parent), f"no {landed.file}, which its manifest names")
+    if path.stat().st_size != landed.size:
+        problem = f"a {landed.file} of {path.stat().st_size} bytes, not the {landed.size} of its manifest"
+        raise SequenceBrokenError(str(path.parent), problem)
+
+
+def verify(sequence: Sequence) -> None:
+    """Read a sequence's files and see that they hold the very bytes that landed.
+
+    A segment's are read once a process, as long as their size and times stay what they are.
+
+    Raises:
+        SequenceBrokenError: one does not.
+        RowsRemovedError: they are no longer kept.
+    """
+    for landed in sequence.files:
+        if _digest(sequence.path(landed)) != landed.sha256:
+            raise SequenceBrokenError(str(sequence.folder), f"a {landed.file} with other bytes than landed")
+    for file in sequence.referenced:
+        file.verify()
+
+
+def _digest(path: Path) -> str:
+    if not is_segment(path.parent):
+        return file_digest(path)
+    seen = path.stat()
+    return digest_of(str(path), seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def new_folder(landing: Path, number: int) -> Path:
+    """Make the folder of the next sequence; what somebody began there and never closed is cleared away.
+
+    Safe because only the holder of the run's lease lands, and a folder with a manifest is refused.
+
+    Raises:
+        SequenceBrokenError: the sequence is closed already.
+    """
+    folder = landing / f"{number:08}"
+    if closed_in(landing, number):
+        raise SequenceBrokenError(str(sequence_folder(landing, number)), "a manifest already")
+    if folder.exists():
+        shutil.rmtree(folder)
+    make_folder(landing)
+    folder.mkdir()
+    return folder
+
+
+def close_sequence(sequence: Sequence) -> None:
+    """Write the manifest, on disk before it gets its name: from then on, and not before, the sequence is there."""
+    path = sequence.folder / MANIFEST
+    draft = path.with_suffix(".draft")
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(told(sequence), file, indent=1, ensure_ascii=False)
+        file.flush()
+        os.fsync(file.fileno())
+    name_once(draft, path)
+    sync_folder(sequence.folder)
+    sync_folder(sequence.folder.parent)
+
+
+def name_once(draft: Path, path: Path) -> None:
+    """Give a manifest its name, unless another has it: the first one decides, also against who was overtaken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise SequenceBrokenError(str(path.parent), "a manifest already") from None
+    except OSError as problem:
+        if problem.errno not in LINKLESS:
+            raise
+        # Storage without hard links: the lease alone keeps two writers apart.
+        draft.rename(path)
+    else:
+        draft.unlink()
+
+
+def file_digest(path: Path) -> str:
+    """Give the SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

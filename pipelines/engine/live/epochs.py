@@ -1,0 +1,410 @@
+"""Epochs: the commits of a stream. Each takes closed sequences in their order and runs the flow over them.
+
+Spark's batch ids mean nothing here. An epoch keeps, of the sequences it was given, those after the last published one;
+it is done when none is left. The tables are the truth: a lost checkpoint is made anew, and one that is ahead of the
+tables is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.commits.carry_format import UPGRADES, require_current
+from pipelines.engine.commits.errors import CommitError
+from pipelines.engine.commits.history import CommitKind, Span, State
+from pipelines.engine.commits.plan import plan_of
+from pipelines.engine.files.writing import NO_ROWS
+from pipelines.engine.landing.index import READING, Landing, joined
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.carry import Writes
+from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.tasks.stages import Work, create_tables, run_stages
+from pipelines.engine.tasks.standing import flow_begun
+from pipelines.operators.rows import INFINITY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Sequence as Many
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.landing.sequence import Chain, Sequence
+    from pipelines.engine.landing.write import Spans
+    from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.flows.model import Flow
+
+FOLD_EVERY = 50
+"""Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
+UNKNOWN_DUE = -INFINITY
+
+
+class SequencesAheadError(CommitError):
+    """An epoch was planned from sequences beyond what the tables hold."""
+
+    def __init__(self, first: int, last: int, published: int) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(first, last, published)
+        self.first, self.last, self.published = first, last, published
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        return (
+            f"an epoch must go on from the last published sequence, {self.published}; the checkpoint plans sequences "
+            f"{self.first} to {self.last}, so {self.published + 1} to {self.first - 1} would be lost: the "
+            "checkpoint is not of these tables; remove the run's folder `checkpoints` and start again"
+        )
+
+
+class SequenceGapError(CommitError):
+    """A sequence does not begin where the tables end."""
+
+    def __init__(self, sequence: int, start: int, published: int) -> None:
+        """Keep the facts as attributes, instants in ticks."""
+        super().__init__(sequence, start, published)
+        self.sequence, self.start, self.published = sequence, start, published
+
+    def __str__(self) -> str:
+        """Say what came."""
+        from pipelines.engine.columnar.columns import instant_text
+
+        return (
+            f"sequence {self.sequence} must begin where what came before it ends, {instant_text(self.published)}; "
+            f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run"
+        )
+
+
+class PendingIntervalError(CommitError):
+    """A stream found an interval that a backfill began and did not finish."""
+
+    def __init__(self, commit: int, state: State) -> None:
+        """Keep the commit's number, and how far it has come."""
+        super().__init__(commit, state)
+        self.commit, self.state = commit, state
+
+    def __str__(self) -> str:
+        """Say what to do."""
+        if self.state is State.WRITTEN:
+            return (
+                f"commit {self.commit} must be published or rejected before a stream goes on; it is an interval of a "
+                f"backfill that waits to be checked: pulseline check FLOW --commit {self.commit}, then publish it"
+            )
+        return (
+            f"commit {self.commit} must be finished by what began it; it is an interval of a backfill: "
+            "pulseline run over the same span first"
+        )
+
+
+def nothing_else(_: Many[int], __: Exception) -> bool:
+    """Say that what a landing holds is to be had nowhere else."""
+    return False
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Several closed sequences that follow one another, read as one."""
+
+    parts: tuple[Sequence, ...]
+
+    @property
+    def buckets(self) -> int:
+        """Give the number of buckets of the landing."""
+        return self.parts[0].buckets
+
+    def inputs(self, source: str, bucket: int) -> list[Chain]:
+        """Give the files of a source's bucket as one chain, for each sequence comes after the one before."""
+        files = tuple(file for part in self.parts for chain in part.inputs(source, bucket) for file in chain)
+        return [files] if files else []
+
+    def rows(self) -> int:
+        """Count the rows and ledger lines of all sources."""
+        return sum(source.rows for part in self.parts for source in part.sources.values()) + sum(
+            part.ledger.rows for part in self.parts
+        )
+
+
+@dataclass
+class EpochRunner:
+    """Runs the epochs of one flow under one lease.
+
+    Args:
+        driver: holds the lease.
+        flow: what runs; a commit that is pending from before is finished under its own plan.
+        landing: folder of the sequences.
+        engine: who runs the tasks of an epoch.
+        now: what time it is on the flow's clock, and how much faster than the wall that clock runs.
+        blind: gives, per source, the spans in which nobody listened that matter to a sequence; the landing's manifests
+            are read for them unless given.
+    """
+
+    driver: Driver
+    flow: Flow
+    landing: Path
+    engine: Callable[[int], Engine]
+    now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
+    blind: Callable[[Sequence], Mapping[str, Spans]] | None = None
+    secure: Callable[[Many[int]], None] = lambda _: None
+    """Given the sequences of an epoch before it is published: has them where what is published has to be."""
+    published: Callable[[Entry], None] = lambda _: None
+    open: Callable[[int], Sequence] | None = None
+    """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
+    doubt: Callable[[Many[int], Exception], bool] = nothing_else
+    """Asked when the reading of sequences failed: says whether they are to be had now, from there or elsewhere."""
+    upto: int = field(default=0, init=False)
+    """The last sequence that is known to be published; any thread may look."""
+    _next_due: int = field(default=UNKNOWN_DUE, init=False)
+    _session: str = field(default="", init=False)
+    _kept: int = field(default=0, init=False)
+    """The last commit that was worked on here; since then nothing was due."""
+    _since_base: int = field(default=0, init=False)
+    _ran: str = field(default="", init=False)
+    """Fingerprint of the plan that ran last: its tables are there, and its operators are the ones that are kept."""
+
+    @property
+    def root(self) -> Path:
+        """Give the run's folder."""
+        return self.driver.root
+
+    def last_sequence(self) -> int:
+        """Give the last sequence that a published commit holds; 0 before the first."""
+        tip = self.driver.state().tip
+        self.upto = tip.upto if tip else 0
+        return self.upto
+
+    def finish_pending(self) -> Entry | None:
+        """Finish the commit that an earlier driver left, under its own plan.
+
+        Raises:
+            PlanChangedError: this code can no longer run that plan.
+            PendingIntervalError: it is an interval of a backfill.
+        """
+        pending = self.driver.pending()
+        if pending is None:
+            return None
+        if pending.kind is CommitKind.ADOPT:
+            self.driver.abandon(pending.commit, why="the carry was not wholly taken over")
+            return None
+        if pending.kind is not CommitKind.EPOCH:
+            raise PendingIntervalError(pending.commit, pending.state)
+        if pending.state is State.WRITTEN or pending.plan is None:
+            return self.driver.publish(pending.commit)
+        flow = flow_begun(self.root, pending.plan, lambda: self._opened(pending.sequences[-1]))
+        entry = pending.under(flow.fingerprint())
+        done = self._worked(flow, entry)
+        if self._ran != self.flow.fingerprint():
+            self._next_due = UNKNOWN_DUE
+        return done
+
+    def advance(self, after: int, upto: int) -> Entry | None:
+        """Run one epoch over the sequences after `after` up to `upto`, less those that are published already.
+
+        Sequences with another number of buckets are an epoch of their own.
+
+        Returns:
+            The last published commit; None where nothing was left to do.
+
+        Raises:
+            SequencesAheadError: sequences between the published ones and `after` would be lost.
+            SequenceGapError: the first sequence does not begin where the tables end.
+        """
+        done = self.last_sequence()
+        if after > done:
+            raise SequencesAheadError(after + 1, upto, done)
+        landed = [self._opened(number) for number in range(done + 1, upto + 1)]
+        streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
+        # Where the flow's number of buckets was changed between two sequences, the layout of their files changes too.
+        entries = [self.play(tuple(parts)) for _, parts in groupby(streamed, key=lambda sequence: sequence.buckets)]
+        return entries[-1] if entries else None
+
+    def play(self, parts: tuple[Sequence, ...]) -> Entry:
+        """Run one epoch over sequences that follow one another, whatever closed them.
+
+        Args:
+            parts: at least one, all with the same number of buckets; only the last may have the final punctuation.
+
+        Raises:
+            SequenceGapError: the first does not begin where the tables end.
+            CommitError: the carry to begin from is not of the format that is written now.
+        """
+        sequences, numbers = Sequences(parts), [sequence.id for sequence in parts]
+        span = Span(sequences.parts[0].start, sequences.parts[-1].end)
+        tip = self.driver.state().tip
+        _see_no_gap(parts, span.start if tip is None else tip.span.end)
+        if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
+            return self._idle(span, numbers)
+        if tip is not None:
+            require_current(self.driver.state(), tip.commit)
+        self._prepare(self.flow, sequences)
+        entry = self.driver.intent(
+            self.driver.next_number(),
+            span,
+            tip.commit if tip else 0,
+            numbers,
+            plan_of(self.flow, UPGRADES.current),
+            self.flow.fingerprint(),
+            kind=CommitKind.EPOCH,
+        )
+        return self._worked(self.flow, entry, sequences)
+
+    def _opened(self, number: int) -> Sequence:
+        return read_sequence(self.landing, number) if self.open is None else self.open(number)
+
+    def _worked(self, flow: Flow, entry: Entry, sequences: Sequences | None = None) -> Entry:
+        """Work on a commit; where its sequences prove to be damaged meanwhile, again with what can be had of them.
+
+        Safe because files that were not added to their tables do not exist for readers.
+        """
+        while True:
+            landed = sequences or Sequences(tuple(self._opened(number) for number in entry.sequences))
+            try:
+                done = self._work(flow, entry, landed)
+            except Exception as problem:
+                if not self.doubt(entry.sequences, problem):
+                    raise
+                sequences = None
+            else:
+                # Not among what is begun again: the commit is published, whatever comes of this.
+                self.published(done)
+                return done
+
+    def _idle(self, span: Span, numbers: Many[int]) -> Entry:
+        """Publish an epoch with no row and nothing due: one row, and no table is touched."""
+        self.secure(numbers)
+        entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
+        self.upto = numbers[-1]
+        self.published(entry)
+        return entry
+
+    def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
+        begun = time.perf_counter()
+        schemas = self._prepare(flow, sequences)
+        writes = Writes.BOTH if self._since_base + 1 >= FOLD_EVERY else Writes.DELTA
+        state = self.driver.state()
+        work = Work(
+            root=self.root,
+            definition=json.dumps(flow.definition()),
+            schemas=schemas,
+            commit=entry.commit,
+            parent=entry.parent,
+            start=entry.span.start,
+            close=entry.span.end,
+            landed=sequences,
+            state=state,
+            blind=self._blind(sequences),
+            final=sequences.parts[-1].final,
+            writes=writes,
+            session=self._session,
+            kept=self._kept,
+        )
+        outcome = run_stages(work, self.engine(sequences.rows()))
+        for sequence in sequences.parts:
+            add_landing_ledger(self.root, entry.commit, sequence, outcome)
+        worked = time.perf_counter()
+        folded = writes is Writes.BOTH
+        carry = self._carry_before(entry.parent) + outcome.carry
+        self.secure(entry.sequences)
+        durations = {
+            "tasks_ms": round((worked - begun) * 1000),
+            "secured_ms": round((time.perf_counter() - worked) * 1000),
+        }
+        done = self.driver.written_and_published(
+            entry.commit,
+            outcome.new_files(),
+            commit_counts(sequences.parts, outcome),
+            commit_hashes(outcome),
+            carry.text,
+            durations,
+            detail={
+                "lateness": lateness(outcome, *self.now()),
+                "newest": outcome.newest,
+                **({"folded": True} if folded else {}),
+            },
+        )
+        self._since_base = 0 if folded else self._since_base + 1
+        self.upto = entry.sequences[-1]
+        self._next_due, self._kept = outcome.next_due, entry.commit
+        return done
+
+    def _blind(self, sequences: Sequences) -> dict[str, Spans]:
+        """Give the spans in which nobody listened: of every sequence of the epoch, and what reaches the first."""
+        if self.blind is None:
+            index = Landing(self.landing)
+            self.blind = partial(_manifest_spans, index)
+        return _together(map(self.blind, sequences.parts))
+
+    def _prepare(self, flow: Flow, sequences: Sequences) -> dict[str, pa.Schema]:
+        """Have the tables of a plan there, and keep no operators of another one; give the payload of each source.
+
+        Raises:
+            LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+        """
+        schemas = payloads_over(flow, sequences.parts)
+        if self._ran != flow.fingerprint():
+            create_tables(self.root, flow, schemas)
+            self._ran, self._session, self._kept = flow.fingerprint(), uuid.uuid4().hex, 0
+        return schemas
+
+    def _carry_before(self, parent: int) -> ContentHash:
+        entry = self.driver.state().commits.get(parent)
+        return ContentHash.from_text(entry.carry_hash) if entry and entry.carry_hash else NO_ROWS
+
+
+def _see_no_gap(parts: tuple[Sequence, ...], begin: int) -> None:
+    for part, expected in zip(parts, (begin, *(each.end for each in parts)), strict=False):
+        if part.start != expected:
+            raise SequenceGapError(part.id, part.start, expected)
+
+
+def spans_over(landing: Path, parts: Many[Sequence]) -> dict[str, Spans]:
+    """Give, per source, the spans in which nobody listened that matter to sequences, as their manifests say.
+
+    Args:
+        landing: folder of the sequences.
+        parts: which.
+    """
+    index = Landing(landing)
+    return _together(_manifest_spans(index, part) for part in parts)
+
+
+def _together(found: Iterable[Mapping[str, Spans]]) -> dict[str, Spans]:
+    together: dict[str, list[tuple[int, int]]] = {}
+    for each in found:
+        for name, spans in each.items():
+            together.setdefault(name, []).extend(spans)
+    return {name: joined(spans) for name, spans in together.items()}
+
+
+def _manifest_spans(index: Landing, sequence: Sequence) -> dict[str, Spans]:
+    index.refresh()
+    return {name: index.blind_before(name, sequence.id) for name in sequence.sources}
+
+
+def lateness(outcome: Outcome, now: int, speed: float) -> dict[str, float]:
+    """Say how late the timers of a commit were published: published minus due, in wall-clock milliseconds.
+
+    Args:
+        outcome: of the commit's tasks.
+        now: the instant of publishing on the flow's clock, in ticks; 0 where there is no clock.
+        speed: how much faster than the wall that clock runs.
+
+    Returns:
+        `timers`, and where there are any `p50_ms`, `p99_ms`, `max_ms`.
+    """
+    due = np.concatenate([np.zeros(0, dtype=np.int64), *outcome.due])
+    if not len(due) or not now:
+        return {"timers": len(due)}
+    late = (now - due) / (speed or 1.0) / 1000
+    p50, p99, top = (round(float(value), 1) for value in np.quantile(late, [0.5, 0.99, 1.0]))
+    return {"timers": len(due), "p50_ms": p50, "p99_ms": p99, "max_ms": top}

@@ -1,0 +1,227 @@
+"""What a run's folder is found to be: what of its tables stands, and what is torn, unsettled, strange or missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.delta_log import HINT, Found, exists
+from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
+from pipelines.engine.commits.paths import (
+    TornLogError,
+    commits_path,
+    data_tables,
+    landed_path,
+    table_name,
+)
+from pipelines.engine.commits.quality import quality_path
+from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.files.folders import CARRY, UNNAMED
+from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.relanding import can_land_again
+from pipelines.engine.live.remaking import can_be_remade
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.engine.commits.paths import NewFile
+
+
+class Ill(Enum):
+    """What is wrong with something."""
+
+    TORN = "torn"
+    """A log has files that cannot be read, as after a power cut."""
+    LOST = "lost"
+    """A table is gone, or an older copy of it stands in its place."""
+    AHEAD = "ahead"
+    """A table has commits that `commits` does not: an older copy of `commits` stands there."""
+    FOREIGN = "foreign"
+    """Somebody else changed a table's rows or columns."""
+    MISSING = "missing"
+    """A file that `commits` names is gone, or not whole."""
+    UNSETTLED = "unsettled"
+    """A table has not followed the last published commit yet."""
+    STRAY = "stray"
+    """Files that nothing names; the sweep takes them in time."""
+    LANDING = "landing"
+    """A landed sequence cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    ill: Ill
+    table: str
+    """Named by its folder below the root."""
+    sentence: str
+    remedy: str
+    """What a repair does about it; empty where it has nothing to do, or can do nothing."""
+    commits: tuple[int, ...] = ()
+    """Of missing files: the commits whose rows they hold."""
+    files: int = 0
+    """How many files it is about, where that is known."""
+    size: int = 0
+    """Bytes of these."""
+
+
+def examine_run(root: Path, state: LogState) -> list[Finding]:
+    """Look through a run's folder; nothing is changed.
+
+    Args:
+        root: the run's folder.
+        state: of its log.
+    """
+    found = [finding for path in (commits_path(root), quality_path(root)) for finding in _torn(root, path)]
+    lists = FileLists(root, state)
+    for name in _tables(root, state, lists):
+        found += _table(root, name, state, lists)
+    found += _carry(root, state, lists)
+    return [*found, *_landing(root, state)]
+
+
+def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
+    """Name the tables that are there, and those that published commits wrote."""
+    written = {LEDGER if name == LEDGER else f"streams/{name}" for row in state.published for name in row.hashes}
+    named = {name for row in state.published for name in lists.of(row.commit) if not name.startswith(CARRY)}
+    return sorted({table_name(root, path) for path in data_tables(root)} | written | named)
+
+
+def _torn(root: Path, path: Path) -> list[Finding]:
+    found = Found.of(path)
+    files = [*found.torn, *([] if found.hint else [HINT])]
+    if not files:
+        return []
+    sentence = f"its log has {len(files)} files that cannot be read ({files[0]}), as after a power cut"
+    return [Finding(ill=Ill.TORN, table=table_name(root, path), sentence=sentence, remedy="remove them")]
+
+
+def _table(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[Finding]:
+    path, newest = root / name, state.newest_published
+    yield from _torn(root, path)
+    upto = newest.commit if newest else 0
+    held = lists.held(name, upto)
+    if not exists(path):
+        if held or name in state.recorded.versions:
+            yield _lost(name, "its log is gone")
+    else:
+        yield from _log(root, name, state, lists)
+    yield from _missing(root, name, held, state, lists)
+    yield from _strays(path, name, set(held), state)
+
+
+def _lost(name: str, why: str) -> Finding:
+    remedy = "make its log anew from `commits`; versions that were recorded of it mean nothing then"
+    return Finding(ill=Ill.LOST, table=name, sentence=why, remedy=remedy)
+
+
+def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[Finding]:
+    log, known = TableLog(root / name), state.recorded.versions.get(name)
+    try:
+        log.look(known)
+    except TornLogError as problem:
+        yield _lost(name, f"its log cannot be read ({problem.reason})")
+        return
+    if known is not None and log.version < known:
+        yield _lost(name, f"it is at version {log.version} and was at {known}: an older copy stands in its place")
+        return
+    newest = state.newest_published
+    if log.settled() > (newest.commit if newest else 0):
+        sentence = f"it has commit {log.settled()}, and `commits` ends before: an older copy of `commits` stands there"
+        yield Finding(ill=Ill.AHEAD, table=name, sentence=sentence, remedy="")
+        return
+    strange = strangers(log.files, lists.held(name, log.settled()))
+    if strange:
+        yield _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
+        return
+    for each in log.foreign:
+        if each.harm:
+            sentence = f"{each.operation} in version {each.version} is not ours and {each.harm}"
+            remedy = "put the rows of the run back; what was added goes"
+            yield Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy)
+    behind = newest is not None and log.settled() < newest.commit and newest.commit > state.recorded.commit
+    if newest and behind and _touches(newest, name, lists):
+        sentence = f"commit {newest.commit} is published and the table does not have it yet"
+        yield Finding(ill=Ill.UNSETTLED, table=name, sentence=sentence, remedy="settle it, as the next driver would")
+
+
+def _touches(entry: Entry, name: str, lists: FileLists) -> bool:
+    return any(lists.of(commit).get(name) for commit in (entry.commit, *entry.supersedes))
+
+
+def _is_whole(path: Path, file: NewFile) -> bool:
+    try:
+        return (path / file.name).stat().st_size == file.size
+    except OSError:
+        return False
+
+
+def _missing(root: Path, name: str, held: dict[str, NewFile], state: LogState, lists: FileLists) -> Iterator[Finding]:
+    gone = {file.name for file in held.values() if not _is_whole(root / name, file)}
+    if not gone:
+        return
+    newest = state.newest_published
+    upto = newest.commit if newest else 0
+    counts = [commit for commit in state.commits if name.startswith(CARRY) or counts_at(state, commit, upto)]
+    commits = tuple(
+        sorted(commit for commit in counts if any(file.name in gone for file in lists.holder(name, commit)))
+    )
+    can = [commit for commit in commits if can_be_remade(state, commit)]
+    sentence = f"{len(gone)} files of commits {_few(commits)} are gone or not whole ({min(gone)})"
+    remedy = f"work on {_few(tuple(can))} again from the landing, and compare hashes" if can else ""
+    yield Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy=remedy, commits=commits)
+
+
+def _few(commits: tuple[int, ...]) -> str:
+    some = ", ".join(map(str, commits[:5]))
+    return some if len(commits) <= 5 else f"{some} and {len(commits) - 5} more"  # noqa: PLR2004 - as many as are named
+
+
+def _strays(path: Path, name: str, held: set[str], state: LogState) -> Iterator[Finding]:
+    log = TableLog(path)
+    try:
+        there = set(log.files) if log.look() else set()
+    except TornLogError:
+        return
+    pending = f"c{state.pending.commit:08d}-" if state.pending else None
+    files = [file for folder in (path / UNNAMED, path) for file in folder.glob("*.parquet")]
+    idle = [
+        file
+        for file in files
+        if file.relative_to(path).as_posix() not in there | held and not (pending and file.name.startswith(pending))
+    ]
+    if idle:
+        size = sum(file.stat().st_size for file in idle)
+        sentence = f"{len(idle)} files of {size:,} bytes are in no version of now"
+        yield Finding(ill=Ill.STRAY, table=name, sentence=sentence, remedy="", files=len(idle), size=size)
+
+
+def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
+    held: dict[str, dict[str, NewFile]] = {}
+    for commit in state.carried:
+        for name in lists.of(commit):
+            if name.startswith(CARRY):
+                held.setdefault(name, {}).update({file.name: file for file in lists.holder(name, commit)})
+    for name, files in sorted(held.items()):
+        yield from _missing(root, name, files, state, lists)
+
+
+def _landing(root: Path, state: LogState) -> Iterator[Finding]:
+    landing = landed_path(root)
+    if not landing.exists() or landing.is_symlink():
+        return
+    for row in state.published:
+        for number in row.sequences[:1]:
+            try:
+                read_sequence(landing, number)
+            except (LandingError, OSError, ValueError) as problem:
+                sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
+                remedy = "land it again from the feed, and compare hashes" if can_land_again(row) else ""
+                yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))

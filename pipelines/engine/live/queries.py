@@ -1,0 +1,258 @@
+"""The two queries of a live flow on Spark Structured Streaming: the landing, and the flow over what it closed.
+
+Both hold the run's lease through one driver. A query that is stopped finishes what it is at; what it never began it
+leaves to the next start, which finds it in the tables.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.lease import say
+from pipelines.engine.live.checkpoints import checkpoint
+from pipelines.engine.live.spark_sources import CLOCK, SEQUENCES, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FLOW = "flow"
+"""Name of the query that runs the flow."""
+STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
+
+
+TRACEBACK = "Traceback (most recent call last)"
+RAISED = re.compile(r"^(?:\w+\.)*[A-Z]\w*: .+$", re.MULTILINE)
+"""The last line of a Python traceback."""
+CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+"""A line of a Java trace."""
+TAILS = ("=== Streaming Query ===", "JVM stacktrace:", "\n\tat ")
+"""Where Spark goes on to tell its plan and its trace."""
+STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+
+
+class QueryFailedError(RuntimeError):
+    """Spark ended a query by itself, in no epoch of ours."""
+
+    def __init__(self, query: str, why: str) -> None:
+        """Keep the facts as attributes."""
+        super().__init__(query, why)
+        self.query, self.why = query, why
+
+    def __str__(self) -> str:
+        """Say which query, why, and what to do."""
+        return (
+            f"the {self.query} query must run until it is stopped; Spark ended it: {self.why} (start it again to go on)"
+        )
+
+
+def why_ended(error: BaseException) -> str:
+    """Give what began it all: the last line of the innermost Python traceback, else of the innermost cause.
+
+    Args:
+        error: Spark's own, whose text buries the cause under a query's identifier, offsets and plan.
+    """
+    texts = [str(link) for link in _causes(error)]
+    for text in reversed(texts):
+        raised = RAISED.findall(_head(text).partition(TRACEBACK)[2])
+        if raised:
+            return STATE.sub("", raised[-1])
+    caused = CAUSED.findall(texts[-1])
+    lines = [line.strip() for line in _head(texts[-1]).splitlines() if line.strip()]
+    return STATE.sub("", caused[-1] if caused else (lines or [type(error).__name__])[-1])
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        # Spark keeps the Java cause beside Python's.
+        link = link.__cause__ or getattr(link, "_cause", None)
+
+
+def _head(text: str) -> str:
+    for tail in TAILS:
+        text = text.partition(tail)[0]
+    return text
+
+
+class StreamStopped(Exception):  # noqa: N818 - not a mistake: it ends a query that was asked to stop
+    """The query was asked to stop before this epoch began."""
+
+
+@dataclass
+class Gate:
+    """Lets one epoch of each query through at a time, and none once it is shut.
+
+    Safe to shut at any moment: `shut` returns when whatever was under way has ended.
+    """
+
+    _locks: dict[str, threading.Lock] = field(default_factory=dict)
+    _shut: set[str] = field(default_factory=set)
+
+    @contextmanager
+    def through(self, name: str) -> Iterator[None]:
+        """Let one epoch of a query through.
+
+        Raises:
+            StreamStopped: the query is to stop.
+        """
+        with self._locks.setdefault(name, threading.Lock()):
+            if name in self._shut:
+                raise StreamStopped(STOPPED)
+            yield
+
+    def shut(self, name: str) -> None:
+        """Let nothing of a query through any more, and wait for what is under way."""
+        self._shut.add(name)
+        with self._locks.setdefault(name, threading.Lock()):
+            return
+
+
+@dataclass
+class LiveQuery:
+    """One streaming query whose epochs are spans of a source's offsets.
+
+    Args:
+        spark: the session.
+        name: `landing` or `flow`.
+        source: format of the source.
+        options: of the source.
+        root: the run's folder; the checkpoint lies in it.
+        epoch: what an epoch does with (after, up to).
+        gate: through which its epochs go.
+        since: number of the reset that the query goes on from, 0 for none: each has a checkpoint of its own.
+    """
+
+    spark: SparkSession
+    name: str
+    source: str
+    options: Mapping[str, str]
+    root: Path
+    epoch: Callable[[int, int], object]
+    gate: Gate
+    since: int = 0
+    error: BaseException | None = None
+    query: StreamingQuery | None = None
+
+    def start(self, trigger: str | None, tell: Callable[[str], object] = say) -> None:
+        """Start the query.
+
+        Args:
+            trigger: time between two epochs, such as `500 milliseconds`; None takes what is there and ends.
+            tell: told when its checkpoint cannot be read and is made anew.
+        """
+        register(self.spark)
+        rows = self.spark.readStream.format(self.source).options(**self.options).load()
+        writer = rows.writeStream.foreachBatch(self._run).queryName(f"{self.name}-{self.root.name}")
+        writer = writer.option("checkpointLocation", str(checkpoint(self.root, self.name, self.since, tell)))
+        writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
+        self.query = writer.start()
+
+    def _run(self, rows: DataFrame, _: int) -> None:
+        spans = rows.collect()
+        try:
+            with self.gate.through(self.name):
+                for span in spans:
+                    self.epoch(span["after"], span["upto"])
+        except BaseException as error:
+            self.error = self.error or error
+            raise
+
+    @property
+    def running(self) -> bool:
+        """Say whether the query still runs."""
+        return self.query is not None and self.query.isActive
+
+    def wait(self) -> None:
+        """Wait for a query that takes what is there and ends.
+
+        Raises:
+            BaseException: what an epoch raised.
+            QueryFailedError: Spark ended it for a reason of its own.
+        """
+        from pyspark.errors import StreamingQueryException
+
+        try:
+            if self.query is not None:
+                self.query.awaitTermination()
+        except StreamingQueryException as error:
+            raise self.error or QueryFailedError(self.name, why_ended(error)) from error
+        self.failed()
+
+    def failed(self) -> None:
+        """Raise what ended the query, unless it was asked to end.
+
+        Raises:
+            BaseException: what an epoch raised.
+            QueryFailedError: Spark ended it for a reason of its own.
+        """
+        if self.error is not None and not isinstance(self.error, StreamStopped):
+            raise self.error
+        found = None if self.query is None or self.query.isActive else self.query.exception()
+        if found is not None and self.error is None:
+            raise QueryFailedError(self.name, why_ended(found)) from found
+
+    def stop(self) -> None:
+        """Let the epoch under way end, and begin no other."""
+        self.gate.shut(self.name)
+        if self.query is not None:
+            self.query.stop()
+
+
+def landing_query(  # noqa: PLR0913 - what a query is made of
+    spark: SparkSession,
+    root: Path,
+    clock: Mapping[str, str],
+    start: int,
+    land: Callable[[int, int], object],
+    gate: Gate,
+) -> LiveQuery:
+    """Give the query that lands: each reading of the clock closes a sequence.
+
+    Args:
+        spark: the session.
+        root: the run's folder.
+        clock: options of the clock source: `clock`, and `end` and `speed`, or `max_jump`.
+        start: the reading to go on from, in ticks.
+        land: lands everything before a reading; given the reading before and this one.
+        gate: through which epochs go.
+    """
+    options = {**clock, "start": str(start)}
+    return LiveQuery(spark, "landing", CLOCK, options, root, land, gate)
+
+
+def flow_query(  # noqa: PLR0913 - what a query is made of
+    spark: SparkSession,
+    root: Path,
+    landing: Path,
+    after: int,
+    most: int,
+    advance: Callable[[int, int], object],
+    gate: Gate,
+    since: int = 0,
+    drains: Mapping[str, str] = MappingProxyType({}),
+) -> LiveQuery:
+    """Give the query that runs the flow over closed sequences.
+
+    Args:
+        spark: the session.
+        root: the run's folder.
+        landing: folder of the sequences.
+        after: the last sequence that the tables hold.
+        most: sequences in one epoch at most.
+        advance: runs one epoch over the sequences after one id up to another.
+        gate: through which epochs go.
+        since: number of the run's newest reset, 0 for none: what was planned before it counts no more.
+        drains: what `drains.spelled` gave, where the region says when it drains; `most` bounds nothing then.
+    """
+    options = {"landing": str(landing), "after": str(after), "most": str(most), **drains}
+    return LiveQuery(spark, FLOW, SEQUENCES, options, root, advance, gate, since)

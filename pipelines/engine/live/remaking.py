@@ -1,0 +1,137 @@
+"""Have the files of a published commit again, from the landing and under the plan of its intent.
+
+The tasks run as they did, from the carry that the commit began from, and count only if every content hash is the one
+that the commit's row tells. So what is had again is what was lost, or it is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.commits.entry import CommitKind, Entry, State
+from pipelines.engine.commits.errors import CommitError
+from pipelines.engine.commits.file_lists import spelled
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.writing import NO_ROWS
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.epochs import Sequences, spans_over
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.carry import Writes
+from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_hashes
+from pipelines.engine.tasks.stages import Work, run_stages
+from pipelines.engine.tasks.standing import flow_begun
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.history import LogState
+    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.tasks.stages import Engine, Outcome
+
+
+class NotTheSameError(CommitError):
+    """A commit that was worked on again gave other rows than it did."""
+
+    def __init__(self, commit: int, table: str, stands: str, came: str) -> None:
+        """Keep the facts as attributes: the commit, the table, and both content hashes."""
+        super().__init__(commit, table, stands, came)
+        self.commit, self.table, self.stands, self.came = commit, table, stands, came
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        return (
+            f"commit {self.commit} must give the rows of {self.table} that it gave ({self.stands}); it gives others "
+            f"({self.came}), so nothing was put in their place: an operator has changed since; use the version that "
+            "wrote it, or run its span again"
+        )
+
+
+def can_be_remade(state: LogState, commit: int) -> bool:
+    """Say whether a commit's rows come of a plan and of landed sequences, and so can be had again."""
+    row = state.commits.get(commit)
+    return row is not None and bool(row.plan) and row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}
+
+
+def remake(driver: Driver, commit: int, tables: Collection[str], engine: Engine) -> None:
+    """Work on a published commit again, and put what comes of it in place of its lost files.
+
+    Args:
+        driver: holds the lease.
+        commit: its number.
+        tables: those whose files are lost, named by their folders below the root.
+        engine: who runs the tasks.
+
+    Raises:
+        NotTheSameError: the rows are not those that the commit gave.
+        LandingError: what had landed cannot be read.
+        TableError: the carry to begin from is gone too.
+    """
+    state = driver.state()
+    entry = state.commits[commit]
+    parts = tuple(read_sequence(landed_path(driver.root), number) for number in entry.sequences)
+    files = worked_the_same(driver.root, state, entry, parts, engine).new_files()
+    for name in sorted(tables):
+        made = [file._replace(first=commit, last=commit) for file in files.get(name, [])]
+        sync_files(driver.root, [driver.root / name / file.name for file in made])
+        driver.tables.note(
+            Entry(
+                state=State.COMPACTED,
+                kind=CommitKind.HOUSE,
+                files=spelled(driver.root, 0, {name: made}),
+                detail={"table": name, "covers": [[commit, commit]], "out": [], "why": "made again"},
+            )
+        )
+
+
+def worked_the_same(root: Path, state: LogState, entry: Entry, parts: tuple[Sequence, ...], engine: Engine) -> Outcome:
+    """Work on a published commit again, over these sequences, and see that it gives what it gave; nothing is changed.
+
+    Raises:
+        NotTheSameError: the rows are not those that the commit gave.
+        LandingError: what had landed cannot be read.
+        TableError: the carry to begin from is gone too.
+    """
+    outcome = _worked(root, state, entry, parts, engine)
+    _require_same(state, entry, outcome)
+    return outcome
+
+
+def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[Sequence, ...], engine: Engine) -> Outcome:
+    flow, landed = flow_begun(root, str(entry.plan), lambda: parts[0]), Sequences(parts)
+    is_epoch = entry.kind is CommitKind.EPOCH
+    base = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA
+    work = Work(
+        root=root,
+        definition=json.dumps(flow.definition()),
+        schemas=payloads_over(flow, parts),
+        commit=entry.commit,
+        parent=state.parent_of(entry.commit),
+        start=entry.span.start,
+        close=entry.span.end,
+        landed=landed,
+        state=state,
+        blind=spans_over(landed_path(root), parts) if is_epoch else {},
+        final=parts[-1].final,
+        writes=base if is_epoch else Writes.BASE,
+    )
+    outcome = run_stages(work, engine)
+    for part in parts:
+        add_landing_ledger(root, entry.commit, part, outcome)
+    return outcome
+
+
+def _require_same(state: LogState, entry: Entry, outcome: Outcome) -> None:
+    came = commit_hashes(outcome)
+    for name, stands in entry.hashes.items():
+        if came.get(name, NO_ROWS.text) != stands:
+            raise NotTheSameError(entry.commit, name, stands, came.get(name, NO_ROWS.text))
+    parent = state.commits.get(entry.parent) if entry.kind is CommitKind.EPOCH else None
+    before = ContentHash.from_text(parent.carry_hash) if parent and parent.carry_hash else NO_ROWS
+    carry = (before + outcome.carry).text
+    if entry.carry_hash is not None and carry != entry.carry_hash:
+        raise NotTheSameError(entry.commit, "carry", entry.carry_hash, carry)

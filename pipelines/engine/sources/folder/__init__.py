@@ -1,0 +1,1 @@
+"""A folder in which files arrive."""

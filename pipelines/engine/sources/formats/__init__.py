@@ -1,0 +1,1 @@
+"""Rows out of files and texts: CSV, JSON lines, Parquet."""

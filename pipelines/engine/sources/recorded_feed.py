@@ -1,0 +1,126 @@
+"""A recorded feed as a source: what of it goes into one sequence, by its own account of when rows arrived."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.landing.arrived import Arrived, Standing, declared
+from pipelines.engine.landing.errors import FeedChangedError, NotRecordedError
+from pipelines.engine.landing.stamp import LANDED_LEDGER, Stamped, landed_row_schema, stamp
+from pipelines.engine.landing.undeclared import table_of
+from pipelines.engine.sources.by_reference import refer
+from pipelines.engine.sources.recorded_feeds import open_feed
+from pipelines.engine.sources.recording import Recording, recorded_terms
+from pipelines.flows.model import Clock
+from pipelines.operators.rows import MIN_TIME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.landing.file_rows import Line
+    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.references import ReferencedRows
+    from pipelines.engine.landing.source_feed import Reading
+    from pipelines.flows.model import Flow, Source
+
+HISTORY = "rows that arrived before it land in it"
+
+
+class RecordedFeed:
+    """A feed whose rows say when they arrived, and that can be read again: a `SourceFeed`.
+
+    Args:
+        recording: its rows.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        """Read nothing."""
+        self.source, self.schema, self._recording = recording.source, recording.schema, recording
+
+    def fingerprint(self) -> str:
+        """Give digits that change when the feed's rows may have."""
+        return self._recording.fingerprint()
+
+    def told(self, most: int) -> list[tuple[str, Line]]:
+        """Give what the ledger will be told of the first rows, with the file of each; see `Recording.told`."""
+        return self._recording.told(most)
+
+    def listen(self, known: Known) -> None:
+        """Do nothing: rows are there already."""
+
+    def look(self, known: Known) -> int:  # noqa: ARG002 - part of the protocol
+        """Give the beginning of time: no reading has to wait for rows that say when they arrived."""
+        return MIN_TIME
+
+    def close(self) -> None:
+        """Do nothing: nothing is open between two readings."""
+
+    def arrive(self, reading: Reading, known: Known) -> Arrived:  # noqa: ARG002 - what landed before does not matter
+        """Give what arrived in a span by the feed's own account; where its files can stand for it, nothing is read.
+
+        Raises:
+            FeedChangedError: the feed changed meanwhile.
+        """
+        feed = self.fingerprint()
+        since = _since(self.source, reading.start) if reading.standing is Standing.FIRST else None
+        arrived = _found(self._recording, reading.start, reading.end, reading.buckets, since)
+        if self.fingerprint() != feed:
+            raise FeedChangedError(self.source.name)
+        return arrived._replace(feed=feed, declared=declared(self.source, reading.standing))
+
+
+def open_recorded(flow: Flow, base: Path) -> dict[str, RecordedFeed]:
+    """Open the feeds of all sources of a flow, by source; no row is read yet.
+
+    Args:
+        flow: validated.
+        base: the folder that relative paths begin in: the flow file's own.
+
+    Raises:
+        LandingError: a feed is missing, or does not have what its source says of it, or is no recording.
+    """
+    for name, source in flow.sources.items():
+        if source.clock is not Clock.RECORDED:
+            raise NotRecordedError(name)
+    return {
+        name: RecordedFeed(Recording(source, open_feed(source.feed, base, recorded_terms(source))))
+        for name, source in flow.sources.items()
+    }
+
+
+def _since(source: Source, start: int) -> int | None:
+    return None if source.history is None else max(start - source.history, MIN_TIME)
+
+
+def _found(recording: Recording, start: int, end: int, buckets: int, since: int | None) -> Arrived:
+    referenced: ReferencedRows | str = ""
+    if recording.files:
+        referenced = HISTORY if since is not None else _refer(recording, start, end, buckets)
+    if isinstance(referenced, str):
+        rows = recording.between(start if since is None else since, end)
+        stamped = stamp(recording.source, rows, recording.orphans(), start, end, since)
+        return _arrived(recording, stamped, content_hash(stamped.rows))._replace(copied=referenced)
+    nothing = Stamped(landed_row_schema(recording.schema).empty_table(), LANDED_LEDGER.empty_table())
+    if not referenced.files:
+        return _arrived(recording, nothing, content_hash(nothing.rows))
+    return _arrived(recording, nothing, None)._replace(referenced=referenced)
+
+
+def _refer(recording: Recording, start: int, end: int, buckets: int) -> ReferencedRows | str:
+    if buckets != 1:
+        return "rows are cut by their key, into several buckets"
+    if recording.odd:
+        odd, orphans = recording.odd_between(start, end), recording.orphans()
+        if stamp(recording.source, odd, orphans, start, end).any:
+            return "some come from files with other columns than the first one's, or from files that cannot be read"
+    return refer(recording, start, end)
+
+
+def _arrived(recording: Recording, stamped: Stamped, content: ContentHash | None) -> Arrived:
+    found = Arrived(recording.schema, stamped.rows, stamped.ledger, content, "", declared(recording.source))
+    return found._replace(
+        punctuations=stamped.punctuations,
+        added=tuple((name, column.kind) for name, column in stamped.undeclared.items()),
+        others=table_of(stamped.undeclared),
+    )

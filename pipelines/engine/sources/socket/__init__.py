@@ -1,0 +1,1 @@
+"""A socket that sends lines, and the spool that keeps them."""

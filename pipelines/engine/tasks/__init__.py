@@ -1,0 +1,1 @@
+"""One commit's work: tasks, and operators between tables and scans."""

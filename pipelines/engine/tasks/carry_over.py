@@ -1,0 +1,135 @@
+"""Take a carry over, as a commit of its own without rows: from under another flow, or out of another run.
+
+The commit is a base: the whole carry stands in it, so what comes behind needs nothing of before.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
+from pipelines.engine.commits.entry import NOTHING, START_OF_RUN, CommitKind, Span
+from pipelines.engine.commits.paths import NewFile, carry_path, table_name
+from pipelines.engine.commits.plan import carry_format, plan_of
+from pipelines.engine.commits.readers import read_carry
+from pipelines.engine.files.writing import NO_ROWS
+from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, Change, stamped
+from pipelines.engine.tasks.leading import PORTS, led_back
+from pipelines.engine.tasks.stages import carry_schemas, create_tables
+from pipelines.engine.tasks.task import carry_key, carry_parts, payloads
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.model import Flow
+
+HELD = "held"
+"""The part of a carry with rows that came in and did not leave yet; commits count them by that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A state whose carry is taken over."""
+
+    root: Path
+    state: LogState
+    commit: int
+    """0 for the empty carry before a run's first."""
+    end: int
+    """Up to where it has come, in ticks."""
+    sequence: int
+    """The last sequence of the landing that it covers."""
+    latest: Mapping[str, int] = field(default_factory=dict)
+    """By merge that believes less from here on: the latest instant to which one of its ports may have been led."""
+
+
+def adopt(  # noqa: PLR0913 - what is taken over, by whom
+    driver: Driver,
+    flow: Flow,
+    ground: Ground,
+    streams: Collection[str],
+    schemas: Mapping[str, pa.Schema],
+    detail: Mapping[str, object] = NOTHING,
+) -> Entry:
+    """Publish a commit that has the carry of a state and no row; what was left half done before is given up first.
+
+    Args:
+        driver: holds the lease of the run that takes the carry over.
+        flow: what the run goes on with.
+        ground: whose carry.
+        streams: those whose carry stands; the others begin anew.
+        schemas: payload of each source, as it landed.
+        detail: what else is to be known of the commit.
+
+    Raises:
+        UnknownCarryError: the carry is written in a format that is not known here.
+        SchemaChangedError: a table of the run has other columns than the flow writes.
+    """
+    written = carry_format(ground.state, ground.commit)
+    if written is not None and not UPGRADES.oldest <= written <= UPGRADES.current:
+        raise UnknownCarryError(ground.commit, written, UPGRADES.oldest, UPGRADES.current)
+    create_tables(driver.root, flow, schemas)
+    number, tip = driver.next_number(), driver.state().tip
+    parent = tip.commit if tip else START_OF_RUN
+    plan, span = plan_of(flow, UPGRADES.current), Span(ground.end, ground.end)
+    driver.intent(number, span, parent, [], plan, flow.fingerprint(), kind=CommitKind.ADOPT)
+    carry, held, files = NO_ROWS, dict[str, object](), dict[str, list[NewFile]]()
+    for path, rows in _carried(driver.root, flow, ground, streams, schemas, number):
+        carry += content_hash(rows, leave_out=NOT_HASHED)
+        stream, _, part = path.name.rpartition(".")
+        if part == HELD:
+            held[stream] = {HELD: rows.num_rows}
+        if rows.num_rows:
+            files[table_name(driver.root, path)] = [_write(path, number, rows)]
+    found = {**detail, "sequence": ground.sequence, "kept": sorted(streams)}
+    return driver.written_and_published(number, files, held, {}, carry.text, {}, detail=found)
+
+
+def _carried(  # noqa: PLR0913 - what is taken over, from where to where
+    root: Path,
+    flow: Flow,
+    ground: Ground,
+    streams: Collection[str],
+    schemas: Mapping[str, pa.Schema],
+    number: int,
+) -> Iterator[tuple[Path, pa.Table]]:
+    """Give each part of the carry that stands, with the folder of the table that it goes to."""
+    written = carry_format(ground.state, ground.commit)
+    parts, wanted, known = carry_parts(flow), carry_schemas(flow, schemas), payloads(flow, schemas)
+    for name in streams if written is not None else ():
+        for part in parts[name]:
+            key = carry_key(flow.streams[name], part)
+            rows = read_carry(ground.root, name, part, ground.commit, key=key, state=ground.state)
+            if rows.num_rows:
+                plain = rows.drop_columns([COMMIT.name, CHANGE.name])
+                now = UPGRADES.upgraded(flow.streams[name], part, plain, int(str(written)))
+                if part == PORTS and name in ground.latest:
+                    now = led_back(now, flow.streams[name].by, ground.latest[name])
+                path, schema = carry_path(root, name, part), wanted[name][part]
+                rows = _with_new(stamped(now, number, Change.BASE), schema, known[name])
+                yield path, rows.select(schema.names).cast(schema)
+
+
+def _with_new(rows: pa.Table, schema: pa.Schema, payload: pa.Schema) -> pa.Table:
+    """Give rows that an operator holds the columns that its inputs have now and did not have then: null."""
+    for each in schema:
+        if each.name in payload.names and each.name not in rows.column_names:
+            rows = rows.append_column(each, pa.nulls(rows.num_rows, each.type))
+    return rows
+
+
+def _write(path: Path, number: int, rows: pa.Table) -> NewFile:
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / f"c{number:08d}-adopted-{uuid.uuid4().hex[:8]}.parquet"
+    pq.write_table(rows, file, compression="zstd", store_schema=False)
+    return NewFile(name=file.name, rows=rows.num_rows, size=file.stat().st_size)

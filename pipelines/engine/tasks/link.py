@@ -1,0 +1,504 @@
+"""One named stream at work in a task: its operator between tables of rows, the ledger and the carry.
+
+Nothing here knows what an operator means: a link lays rows out as integers, feeds the scan, and turns what comes out
+into the main stream, the side stream and the ledger, which are filters of each row's fate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import (
+    LEDGER_SCHEMA,
+    TIME,
+    canonical_json,
+    json_rows,
+    kind_names,
+    kinds,
+    longs,
+    spelled_as,
+    stream_schema,
+    ticks,
+    times,
+)
+from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
+from pipelines.engine.files.ordered import key_ranks, order_of
+from pipelines.engine.tasks import carry as carrying
+from pipelines.engine.tasks.carry import Change
+from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, output_payload
+from pipelines.operators.leaving import Gathering
+from pipelines.operators.registry import OPERATORS, parts_of
+from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
+from pipelines.operators.scan import Per, nothing
+from pipelines.operators.witness import bounds, breaks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipelines.flows.model import Stream
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs, Records
+    from pipelines.operators.scan import Blind, Part
+
+NO_CONTENT = ContentHash(0, 0, 0)
+ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a link made of one window: tables of the main stream, the side stream and the ledger."""
+
+    main: pa.Table
+    side: pa.Table
+    ledger: pa.Table
+    rows_in: int
+    """Rows of the inputs; held rows came in earlier."""
+    passed: int
+    """Rows of the main stream that came in, now or earlier; the others were made by the operator."""
+    broken: int | None
+    """Rows of the main stream that break what the operator promised; None where it promises nothing."""
+
+
+class Delta(NamedTuple):
+    """What a commit changed of one stream's carry."""
+
+    tables: dict[str, pa.Table]
+    content: ContentHash
+    """Content hash of the whole carry now, minus what it was."""
+
+
+class Keys:
+    """The keys of a scope: dense ids, the carry's keys first, and the column values behind each id.
+
+    Args:
+        fields: the key columns; none for a stream-wide operator, which has the one key 0.
+        known: key columns of the carry, one row an id.
+    """
+
+    def __init__(self, fields: Sequence[pa.Field], known: pa.Table | None = None) -> None:
+        """Start from the carry's keys."""
+        self.schema = pa.schema(fields)
+        self._index = KeyIndex()
+        self._values = [] if fields else [pa.table({"": pa.array([None])}).drop_columns([""])]
+        self.count = 0 if fields else 1
+        if known is not None and fields:
+            self.ids(known)
+
+    def ids(self, rows: pa.Table) -> Longs:
+        """Give the id of each row's key, new keys in order of first sight."""
+        if not self.schema.names:
+            return np.zeros(rows.num_rows, dtype=np.int64)
+        columns = rows.select(self.schema.names).combine_chunks()
+        ids = self._index.ids(canonical_keys([column.combine_chunks() for column in columns.columns]))
+        if len(self._index) > self.count:
+            fresh, first = np.unique(ids, return_index=True)
+            self._values.append(columns.take(pa.array(first[fresh >= self.count])).cast(self.schema))
+            self.count = len(self._index)
+        return ids
+
+    def ranks(self, ids: Longs) -> Longs:
+        """Number the keys of some rows so that numbers compare as keys do, by value."""
+        if not len(ids):
+            return ids
+        return key_ranks(self.table().take(pa.array(ids)), self.schema.names)
+
+    def table(self) -> pa.Table:
+        """Give the key columns, one row an id."""
+        if not self.schema.names:
+            return pa.table({"": pa.array([None])}).drop_columns([""])
+        if len(self._values) != 1:
+            self._values = [pa.concat_tables([self.schema.empty_table(), *self._values]).combine_chunks()]
+        return self._values[0]
+
+
+class Link:
+    """A stream of the flow, its operator and its carry, for the keys of one task.
+
+    Args:
+        stream: what the flow says.
+        payload: payload columns of each input, in the order of the ports.
+        source: name of the one source behind the stream; None behind several.
+        commit: the number that every row written carries.
+        carry: tables of the parent's carry by part, for the keys of this task; empty at the beginning of a run.
+        blind: spans in which nobody listened.
+    """
+
+    def __init__(  # noqa: PLR0913 - built in one place
+        self,
+        stream: Stream,
+        payload: Sequence[pa.Schema],
+        source: str | None,
+        commit: int,
+        carry: Mapping[str, pa.Table],
+        blind: Blind,
+    ) -> None:
+        """Take up the carry."""
+        self.stream, self._source, self._commit = stream, source, commit
+        self.payload = tuple(payload)
+        self.schema = stream_schema(output_payload(stream, payload))
+        self.inner = stream_schema(inner_payload(stream, payload))
+        """The columns of rows inside the operator, and of those that it holds."""
+        self._payload = [name for name in inner_payload(stream, payload).names if name != SIDE]
+        self._kind = OPERATORS[stream.operator]
+        self.keys = Keys([self.inner.field(name) for name in stream.by], carry.get("state"))
+        self._event = None if self._remembered is None else self.inner.field(self._remembered)
+        event_fields = [self.inner.field(name) for name in stream.by] + ([self._event] if self._event else [])
+        self.events = Keys([field.with_name(f"e{i}") for i, field in enumerate(event_fields)])
+        self.operator: Any = self._kind(stream.policy, self._records(carry), blind)
+        carried = {name: len(records) for name, records in self.operator.records.items()}
+        self.operator.grow(self.keys.count, self.events.count + 1)
+        held = carry.get("held", carrying.held_schema(self.inner).empty_table())
+        self._held, self._positions = carrying.held_rows(held, self.inner)
+        self._resume(carry)
+        self._before: dict[str, Records] = {}
+        self.renew(commit, blind)
+        self._before = {name: records[: carried[name]] for name, records in self._before.items()}
+
+    @property
+    def _remembered(self) -> str | None:
+        """Name the column of the event ids that the operator's carry knows; None where it knows none."""
+        return self.stream.event_id if any(part.per is Per.EVENT for part in self._kind.parts) else None
+
+    def _resume(self, carry: Mapping[str, pa.Table]) -> None:
+        """Take up what the carry has beside parts and held rows; nothing here."""
+
+    def _lay(self, table: pa.Table, key: Longs) -> None:
+        """Give the operator what it must know of a block beside its rows; nothing here."""
+
+    @property
+    def held_count(self) -> int:
+        """Count the rows that wait in the carry."""
+        return int(self._held.num_rows)
+
+    def feed(self, inputs: Sequence[pa.Table], reading: int, final: int | None = None) -> Produced:
+        """Run one window: the rows of each input in its order, then the reading that closes it.
+
+        Args:
+            inputs: one table a port, rows with an arrival below `reading`.
+            reading: the instant that is exclusive of the window, in ticks.
+            final: arrival of the final punctuation, where the stream ends in this window.
+        """
+        fresh = self._joined(inputs)
+        table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
+        bound = bounds(self.stream.operator, self.operator.records)
+        rows = self._rows(table, reading, final)
+        gathered, aside = Gathering(Fate.MAIN, len(rows.kind)), Gathering(Fate.SIDE, 0)
+        lines = [np.zeros(0, dtype=OUT)]
+        for out in self.operator.feed(rows, self._held.num_rows):
+            gathered.add(out)
+            aside.add(out)
+            lines.append(out[out["reason"] != Reason.NONE])
+        self._hold(table)
+        main = gathered.rows()
+        return Produced(
+            self._stream(main, table),
+            self._stream(aside.rows(), table),
+            self._ledger(np.concatenate(lines), table),
+            self._taken_in(fresh),
+            int((main.src >= 0).sum()),
+            self._broken(main, bound),
+        )
+
+    def _taken_in(self, fresh: pa.Table) -> int:
+        """Count the rows of a window that the operator has to account for."""
+        return int(fresh.num_rows)
+
+    def _broken(self, main: Leaving, bound: Longs | None) -> int | None:
+        """Count the rows that break what the operator promised; None where it promises nothing."""
+        if bound is None:
+            return None
+        return breaks(self.stream.operator, main, bound, self.keys.count)
+
+    def hear(self, reading: int) -> None:
+        """Tell a fresh operator without inputs from which reading on it hears the clock; nothing leaves by it.
+
+        Args:
+            reading: the instant at which the span begins, in ticks.
+        """
+        self.feed([], reading)
+
+    def _hold(self, table: pa.Table) -> None:
+        """Keep the rows of a block that stay held; new ones take positions behind all that were ever held together."""
+        held = self.operator.held
+        known, last = len(self._positions), self._positions.max(initial=-1)
+        positions = np.append(self._positions, np.arange(last + 1, last + 1 + table.num_rows - known))
+        self._held = table.take(pa.array(held)) if len(held) else self.inner.empty_table()
+        self._positions = positions[held]
+
+    def renew(self, commit: int, blind: Blind) -> None:
+        """Begin another commit with the carry as it stands."""
+        self._commit = commit
+        self.operator.listen(blind)
+        self._before = {name: records.copy() for name, records in self.operator.records.items()}
+        self._held_before = (self._held, self._positions)
+
+    def base(self) -> dict[str, pa.Table]:
+        """Give the whole carry as tables, a base for whoever comes next."""
+        tables = {
+            part.name: self._part_rows(part, self.operator.records[part.name], None, Change.BASE)
+            for part in self.operator.parts
+        }
+        return tables | {"held": self._held_rows(self._held, self._positions, Change.BASE)}
+
+    def delta(self) -> Delta:
+        """Give what of the carry changed since the commit began."""
+        tables: dict[str, list[pa.Table]] = {}
+        content = NO_CONTENT
+        for part in self.operator.parts:
+            now, before = self.operator.records[part.name], self._before[part.name]
+            changed = np.flatnonzero(now[: len(before)] != before)
+            fresh = np.arange(len(before), len(now))
+            alive = np.concatenate([changed, fresh])
+            stays = carrying.kept(part, now[alive])
+            ended, alive = alive[~stays], alive[stays]
+            ended = ended[ended < len(before)]
+            rows = [self._part_rows(part, now, alive, Change.SET), self._part_rows(part, now, ended, Change.GONE)]
+            content += content_hash(rows[0], leave_out=carrying.NOT_HASHED)
+            content -= content_hash(self._part_rows(part, before, changed, Change.SET), leave_out=carrying.NOT_HASHED)
+            tables[part.name] = rows
+        came = ~np.isin(self._positions, self._held_before[1])
+        left = ~np.isin(self._held_before[1], self._positions)
+        held = (self._held, self._positions, came, Change.SET), (*self._held_before, left, Change.GONE)
+        tables["held"] = [
+            self._held_rows(rows.filter(pa.array(mask)), positions[mask], change)
+            for rows, positions, mask, change in held
+        ]
+        hashes = [content_hash(rows, leave_out=carrying.NOT_HASHED) for rows in tables["held"]]
+        return Delta({name: pa.concat_tables(rows) for name, rows in tables.items()}, content + hashes[0] - hashes[1])
+
+    def _part_rows(self, part: Part, records: Records, which: Longs | None, change: Change) -> pa.Table:
+        """Give rows of one carry part for the records `which`, or all that are kept."""
+        key = self.keys.table()
+        width = len(self.stream.ports or ()) if part.per is Per.PORT else 1
+        which = np.arange(len(records)) if which is None else which
+        which = which if change is Change.GONE else which[carrying.kept(part, records[which])]
+        if part.per is Per.EVENT:
+            which = which[which > 0]
+            columns = (
+                self.events.table().take(pa.array(which - 1)).columns
+                if len(which)
+                else self.events.schema.empty_table().columns
+            )
+            names = list(columns)
+        else:
+            names = key.take(pa.array(which // width)).columns if key.num_columns else []
+            names = [*names, pa.array(which % width)] if part.per is Per.PORT else list(names)
+        whole = [name.combine_chunks() if isinstance(name, pa.ChunkedArray) else name for name in names]
+        return carrying.part_table(part, records[which], self.part_schemas()[part.name], self._commit, change, whole)
+
+    def _held_rows(self, rows: pa.Table, positions: Longs, change: Change) -> pa.Table:
+        schema = carrying.held_schema(self.inner)
+        return carrying.held_table(rows, positions, schema, self._commit, change)
+
+    def part_schemas(self) -> dict[str, pa.Schema]:
+        """Give the schema of each carry table that this stream may have."""
+        key = list(self.keys.schema)
+        schemas = {part.name: carrying.part_schema(part, key, self._event) for part in self.operator.parts}
+        return schemas | {"held": carrying.held_schema(self.inner)}
+
+    def _records(self, carry: Mapping[str, pa.Table]) -> dict[str, Records]:
+        records = {}
+        for part in parts_of(self.stream.operator, self.stream.policy):
+            table = carry.get(part.name)
+            if table is None:
+                continue
+            laid = carrying.to_records(part, table)
+            if part.per is Per.KEY:
+                laid = carrying.group_major(self.keys.ids(table), np.zeros(len(laid), dtype=np.int64), 1, laid)
+            elif part.per is Per.SOME_KEY:
+                some = nothing(part.record, self.keys.count)
+                some[self.keys.ids(table)] = laid
+                laid = some
+            elif part.per is Per.PORT:
+                laid = carrying.group_major(
+                    self.keys.ids(table), longs(table["port"]), len(self.stream.ports or ()), laid
+                )
+            elif self._event is not None:
+                self.events.ids(self._event_columns(table.rename_columns(self._renamed(table, "event"))))
+                laid = np.concatenate([np.zeros(1, dtype=part.record), laid])
+            records[part.name] = laid
+        return records
+
+    def _renamed(self, table: pa.Table, event: str) -> list[str]:
+        name = self._event.name if self._event is not None else event
+        return [name if column == event else column for column in table.column_names]
+
+    def _event_columns(self, table: pa.Table) -> pa.Table:
+        names = [*self.stream.by, *([self._event.name] if self._event is not None else [])]
+        return table.select(names).rename_columns([f"e{i}" for i in range(len(names))])
+
+    def _joined(self, inputs: Sequence[pa.Table]) -> pa.Table:
+        """Put the inputs into one table, ordered by (arrival, port, the order of each)."""
+        if len(inputs) > 1:
+            inputs = [self._with_port(table, port) for port, table in enumerate(inputs)]
+        table = pa.concat_tables([self.inner.empty_table(), *inputs], promote_options="default")
+        table = table.select(self.inner.names)
+        if self.stream.ports is None:
+            return table
+        order = order_of(ticks(table["arrival"]), lambda tied: (self._ports(table)[tied],))
+        return table if order is None else table.take(pa.array(order))
+
+    def _with_port(self, table: pa.Table, port: int) -> pa.Table:
+        sided = has_sides(self.stream)
+        if sided:
+            table = self._of_side(table, port)
+        elif self.stream.ports is None or not self.stream.ports.streams:
+            return table
+        numbers = pa.array(np.full(table.num_rows, port, dtype=np.int64))
+        return table.append_column(*((SIDE, numbers) if sided else (PORT, pa.array(self.stream.inputs).take(numbers))))
+
+    def _of_side(self, table: pa.Table, port: int) -> pa.Table:  # noqa: ARG002 - others take a part of it
+        """Give the rows of one input that the operator takes."""
+        return table
+
+    def _ports(self, table: pa.Table) -> Longs:
+        ports = self.stream.ports
+        if has_sides(self.stream):
+            return longs(table[SIDE])
+        if ports is None:
+            return np.zeros(table.num_rows, dtype=np.int64)
+        column = table[ports.column or PORT]
+        known = spelled_as(ports.values or ports.streams, column.type)
+        return np.asarray(pc.fill_null(pc.index_in(column, known), -1), dtype=np.int64)
+
+    def _key_ids(self, table: pa.Table) -> Longs:
+        return self.keys.ids(table)
+
+    def _event_ids(self, table: pa.Table) -> Longs:
+        ids = np.zeros(table.num_rows, dtype=np.int64)
+        if self._event is None:
+            return ids
+        edges = np.flatnonzero(np.isin(kinds(table["kind"]), (Kind.START, Kind.END)))
+        ids[edges] = 1 + self.events.ids(self._event_columns(table.take(pa.array(edges))))
+        return ids
+
+    def _rows(self, table: pa.Table, reading: int, final: int | None) -> Rows:
+        key, event_id = self._key_ids(table), self._event_ids(table)
+        self.operator.grow(self.keys.count, max(self.events.count, int(event_id.max(initial=0))) + 1)
+        self._lay(table, key)
+        steering = [(Kind.READING, reading)] if final is None else [(Kind.FINAL, final), (Kind.READING, reading)]
+        instants = np.array([instant for _, instant in steering], dtype=np.int64)
+        zero, null = np.zeros(len(steering), dtype=np.int64), np.full(len(steering), NULL)
+        columns = (
+            (kinds(table["kind"]), np.array([kind for kind, _ in steering], dtype=np.int8)),
+            (key, zero),
+            (self._ports(table), zero),
+            (ticks(table["arrival"]), instants),
+            (longs(table["place"]), zero),
+            (ticks(table["event_time"]), null),
+            (ticks(table["event_end"]), null),
+            (event_id, zero),
+        )
+        laid = [np.concatenate(pair) for pair in columns]
+        for column in laid:
+            column.setflags(write=False)
+        return Rows(*laid)
+
+    def _stream(self, out: Leaving, table: pa.Table) -> pa.Table:
+        """Build rows of a stream: order columns from the scan, the rest by index, null for timers and CTIs."""
+        if not len(out.src):
+            return self.schema.empty_table()
+        out = self._in_order(out)
+        built = {
+            "kind": kind_names(out.kind),
+            "due_at": self._due(out, table),
+            "place": pa.array(out.place),
+            "commit": pa.array(np.full(len(out.src), self._commit)),
+        }
+        for name in ("arrival", "event_time", "event_end"):
+            built[name] = times(getattr(out, name))
+        if self.stream.by:
+            keys = self.keys.table().take(pa.array(out.key))
+            built |= dict(zip(keys.column_names, keys.columns, strict=True))
+        others = [name for name in self.schema.names if name not in built]
+        taken = self._columns(others, out, table)
+        columns = [built[name] if name in built else taken[name] for name in self.schema.names]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:
+        due = np.append(ticks(table["due_at"]), NULL)
+        return times(np.where(out.src >= 0, due[out.src], out.due_at))
+
+    def _columns(self, names: Sequence[str], out: Leaving, table: pa.Table) -> pa.Table:
+        """Give payload and identity of rows that leave, null for those that the operator made."""
+        return self._taken(table.select(names), out.src)
+
+    def _in_order(self, out: Leaving) -> Leaving:
+        """Put rows in the order of their stream: (arrival, key, place)."""
+        if not self.stream.by:
+            return out
+        order = order_of(out.arrival, lambda tied: (self.keys.ranks(out.key[tied]), out.place[tied]))
+        return out if order is None else out.take(order)
+
+    def _taken(self, table: pa.Table, src: Longs) -> pa.Table:
+        if len(src) == table.num_rows and (src == np.arange(len(src))).all():
+            return table
+        return table.take(pa.array(src, mask=src < 0))
+
+    def _ledger(self, out: Records, table: pa.Table) -> pa.Table:
+        if not len(out):
+            return LEDGER_SCHEMA.empty_table()
+        rows = len(out)
+        taken = table.take(pa.array(out["src"], mask=out["src"] < 0))
+        note = np.asarray(out["src"]) < 0
+        adjusted = np.isin(out["reason"], ADJUSTED) & (out["fate"] == Fate.MAIN)
+        key = self.keys.table().take(pa.array(np.ascontiguousarray(out["key"])))
+        payload = json_rows(taken, self._payload)
+        columns = {
+            "commit": [self._commit] * rows,
+            "stream": [self.stream.name] * rows,
+            "operator": [self.stream.operator] * rows,
+            "reason": [Reason(reason).name.lower() for reason in out["reason"].tolist()],
+            "action": [_action(fate, moved) for fate, moved in zip(out["fate"].tolist(), adjusted, strict=True)],
+            "source": [self._source] * rows,
+            "landed_at": taken["landed_at"],
+            "landed_place": taken["landed_place"],
+            "key": [canonical_json(row) for row in key.to_pylist()] if self.stream.by else ["{}"] * rows,
+            "kind": kind_names(np.ascontiguousarray(out["kind"])),
+            "arrival": times(np.where(note, out["arrival"], np.append(ticks(table["arrival"]), NULL)[out["src"]])),
+            "place": taken["place"],
+            "event_time": taken["event_time"],
+            "event_end": taken["event_end"],
+            "new_time": times(np.where(adjusted, out["event_time"], NULL)),
+            "new_end": times(np.where(adjusted, out["event_end"], NULL)),
+            "cti": times(np.ascontiguousarray(out["cti"])),
+            "cti_arrival": times(np.ascontiguousarray(out["cti_arrival"])),
+            "cti_place": pa.array(out["cti_place"], mask=np.asarray(out["cti_place"]) == NULL),
+            "row": [None if absent else text for absent, text in zip(note, payload, strict=True)],
+            "raw": pa.nulls(rows, pa.binary()),
+        }
+        return pa.Table.from_arrays(
+            [_as(columns[field.name], field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA
+        )
+
+
+def landed_as_stream(table: pa.Table, payload: pa.Schema) -> pa.Table:
+    """Give landed rows the columns of a stream; their arrival and place are their identity from here on."""
+    rows = table.num_rows
+    columns = {
+        "due_at": pa.nulls(rows, TIME),
+        "landed_at": table["arrival"],
+        "landed_place": table["place"],
+        "commit": pa.nulls(rows, pa.int64()),
+    }
+    schema = stream_schema(payload)
+    arrays = [columns[name] if name in columns else table[name] for name in schema.names]
+    return pa.Table.from_arrays(arrays, names=schema.names).cast(schema)
+
+
+def _action(fate: int, adjusted: bool) -> str:  # noqa: FBT001 - one value of a column
+    if fate == Fate.SIDE:
+        return "diverted"
+    if fate == Fate.DROPPED:
+        return "dropped"
+    return "adjusted" if adjusted else "noted"
+
+
+def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values.cast(kind) if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)

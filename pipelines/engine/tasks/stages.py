@@ -1,0 +1,296 @@
+"""One commit's work: the stages of a flow over a span, as tasks for any engine, and what came of them.
+
+A stage's tasks read what the stages before it wrote, so stages run one after the other; the tasks of one stage know
+nothing of each other and run wherever the engine puts them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, stream_schema
+from pipelines.engine.commits.carry_format import require_current
+from pipelines.engine.commits.delta_log import check_columns, create, exists
+from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
+from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.paths import NewFile, TableLostError, ledger_path, stream_path
+from pipelines.engine.commits.readers import Carry, carry_on, log_state
+from pipelines.engine.files.folders import CARRY
+from pipelines.engine.files.writing import NO_ROWS, Layout, Written
+from pipelines.engine.tasks.carry import Writes
+from pipelines.engine.tasks.relations import link_of
+from pipelines.engine.tasks.task import NOTHING_CARRIED, Done, Input, Task, carry_parts, flow_of, payloads
+from pipelines.operators.rows import INFINITY
+from pipelines.operators.scan import NO_BLIND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from pipelines.engine.columnar.content import ContentHash
+    from pipelines.engine.commits.history import CarryLine, LogState
+    from pipelines.engine.landing.sequence import Chain
+    from pipelines.flows.model import Flow
+    from pipelines.flows.plan import Plan, Stage
+
+
+class Engine(Protocol):
+    """Whoever runs the tasks of a stage; the same tasks everywhere."""
+
+    name: str
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks, in any order and anywhere that sees the root, and give what each wrote."""
+
+    def close(self) -> None:
+        """Give back what running took."""
+
+
+class Landed(Protocol):
+    """Where the rows of a span lie: one or more closed sequences of the landing."""
+
+    @property
+    def buckets(self) -> int:
+        """Give the number of buckets that the landing lays rows out in."""
+
+    def inputs(self, source: str, bucket: int) -> Sequence[Chain]:
+        """Give the readers of a source's bucket: chains of pieces, in order within a chain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one commit does: which flow, over which span, from which carry."""
+
+    root: Path
+    definition: str
+    schemas: Mapping[str, pa.Schema]
+    commit: int
+    parent: int
+    start: int
+    close: int
+    landed: Landed
+    state: LogState
+    blind: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    final: int | None = None
+    writes: Writes = Writes.BASE
+    session: str = ""
+    kept: int = 0
+
+
+@dataclass
+class Outcome:
+    """What the tasks of one commit wrote, by table."""
+
+    files: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    hashes: dict[str, ContentHash] = field(default_factory=dict)
+    carry: ContentHash = NO_ROWS
+    next_due: int = INFINITY
+    newest: dict[str, dict[str, int]] = field(default_factory=dict)
+    due: list[npt.NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, done: Done) -> None:
+        """Take in one task."""
+        for file in done.files:
+            self.files[file.table].append(file)
+        for name, count in done.counts.items():
+            self.counts[name].update(count)
+        for name, content in done.hashes.items():
+            self.hashes[name] = self.hashes.get(name, NO_ROWS) + content
+        self.carry += done.carry
+        self.next_due = min(self.next_due, done.next_due)
+        self.due.append(done.due)
+        for name, found in done.newest.items():
+            known = self.newest.setdefault(name, {})
+            known.update({what: max(tick, known.get(what, tick)) for what, tick in found.items()})
+
+    def new_files(self) -> dict[str, list[NewFile]]:
+        """Give the files of each table as the driver adds them."""
+        return {
+            table: [NewFile(name=file.name, rows=file.rows, size=file.size, hash=file.hash) for file in files]
+            for table, files in self.files.items()
+        }
+
+
+def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Run every stage of a flow over a span.
+
+    Args:
+        work: the commit.
+        engine: who runs the tasks.
+        progress: told in a few words what runs now.
+
+    Raises:
+        CommitError: the carry to begin from is not of the format that is written now.
+    """
+    require_current(work.state, work.parent)
+    flow, plan = flow_of(work.definition)
+    outcome = Outcome()
+    for stage in plan.stages:
+        tasks = _tasks(work, flow, plan, stage, outcome)
+        progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
+        for done in engine.run(tasks):
+            outcome.add(done)
+    return outcome
+
+
+def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
+    buckets = work.landed.buckets if stage.key else 1
+    line = work.state.carry_line(work.parent)
+    carry = _carry(work, flow, stage, line)
+    layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
+    return [
+        Task(
+            root=str(work.root),
+            definition=work.definition,
+            schemas=work.schemas,
+            stage=stage.index,
+            bucket=bucket,
+            buckets=buckets,
+            commit=work.commit,
+            line=line,
+            start=work.start,
+            close=work.close,
+            inputs=tuple(_input(work, flow, plan, stage, bucket, name, before) for name in stage.reads),
+            carry=carry,
+            layouts=layouts,
+            blind=work.blind,
+            final=work.final,
+            writes=work.writes,
+            session=work.session,
+            kept=work.kept,
+        )
+        for bucket in range(buckets)
+    ]
+
+
+def _carry(work: Work, flow: Flow, stage: Stage, line: CarryLine) -> dict[tuple[str, str], Carry]:
+    """Find the files of the carry once for all tasks of a stage."""
+    parts = carry_parts(flow) if line != NOTHING_CARRIED else {}
+    lists = FileLists(work.root, work.state)
+    # What a stream takes promises over from may stand in another stage.
+    names = {*stage.streams, *(given for name in stage.streams for given in flow.streams[name].inputs)}
+    return {
+        (name, part): carry_on(work.root, name, part, line, lists) for name in names for part in parts.get(name, ())
+    }
+
+
+def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
+    """Lay a stream out for the first later stage that reads it by a key of its own; one without a key has only CTIs."""
+    for later in plan.stages[stage.index + 1 :]:
+        if name in later.reads and later.key and stage.key:
+            return Layout(key=later.key, buckets=buckets)
+    return Layout()
+
+
+def _input(  # noqa: PLR0913 - one input of one task
+    work: Work, flow: Flow, plan: Plan, stage: Stage, bucket: int, name: str, before: Outcome
+) -> Input:
+    """Give what one task reads of a source or stream: its own bucket's row groups where they are laid out by its key.
+
+    Rows are in order only inside the buckets that a file was laid out by, so each of those is a reader of its own.
+    """
+    if name in flow.sources:
+        key, buckets = flow.sources[name].key, work.landed.buckets
+        files: Callable[[str, int], Sequence[Chain]] = work.landed.inputs
+    else:
+        layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
+        key, buckets = layout.key, layout.buckets
+        files = partial(_written_files, work.root, before)
+    own = bool(stage.key) and key == stage.key
+    wanted = [bucket] if own else range(buckets)
+    readers = [reader for each in wanted for reader in files(name, each)]
+    # CTIs for a whole stream bind every key, so every bucket takes them all.
+    mixed = bool(stage.key) and not own and bool(flow.key_of(name))
+    return Input(name=name, readers=tuple(readers), mixed=mixed)
+
+
+def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[Chain]:
+    readers: list[Chain] = []
+    for file in before.files.get(f"streams/{name}", []):
+        groups = tuple(i for i, of in enumerate(file.groups) if of == bucket)
+        if groups:
+            readers.append(((str(root / file.table / file.name), groups),))
+    return readers
+
+
+def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dict[str, pa.Schema]]:
+    """Give the schema of each carry table of a flow, by stream and part."""
+    known = payloads(flow, schemas)
+    return {
+        name: link_of(stream, [known[given] for given in stream.inputs], None, 0, {}, NO_BLIND).part_schemas()
+        for name, stream in flow.streams.items()
+    }
+
+
+def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+    """Create the tables that a flow writes, those that are not there.
+
+    Raises:
+        SchemaChangedError: a table is there with other columns.
+        TableLostError: a table, or the carry to begin from, is not there, though published commits wrote it.
+    """
+    state = log_state(root)
+    require_carry(root, state, state.tip.commit if state.tip else START_OF_RUN)
+    wanted = table_schemas(root, flow, schemas)
+    missing = [path for path in wanted if not exists(path)]
+    if missing:
+        _refuse_lost(root, state, missing)
+    for path, schema in wanted.items():
+        create(path, schema)
+
+
+def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+    """See that the tables that are there have the columns that a flow writes; nothing is made.
+
+    Raises:
+        SchemaChangedError: one has others.
+    """
+    for path, schema in table_schemas(root, flow, schemas).items():
+        check_columns(path, schema)
+
+
+def table_schemas(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[Path, pa.Schema]:
+    """Give the columns of each table that a flow writes, by its folder."""
+    known = payloads(flow, schemas)
+    wanted = {stream_path(root, name): stream_schema(known[name]) for name in flow.tables()}
+    wanted[ledger_path(root)] = LEDGER_SCHEMA
+    return wanted
+
+
+def require_carry(root: Path, state: LogState, commit: int) -> None:
+    """See that the files are there that hold the carry at a commit.
+
+    Args:
+        root: the run's folder.
+        state: the log.
+        commit: a commit's number; 0 for the empty carry.
+
+    Raises:
+        TableLostError: one is not there.
+    """
+    lists, line = FileLists(root, state), state.carry_line(commit)
+    for each in (*([line.base] if line.base else []), *line.deltas):
+        for table in lists.of(each):
+            if table.startswith(CARRY):
+                for file in lists.holder(table, each):
+                    if not (root / table / file.name).exists():
+                        raise TableLostError(str(root / table), each)
+
+
+def _refuse_lost(root: Path, state: LogState, missing: Sequence[Path]) -> None:
+    """Refuse to make a table anew whose rows are published."""
+    written: dict[Path, int] = {}
+    for entry in state.published:
+        named = [name for name in entry.counts if entry.rows_of(name)]
+        written |= {ledger_path(root) if name == LEDGER else stream_path(root, name): entry.commit for name in named}
+    for path in missing:
+        if path in written:
+            raise TableLostError(str(path), written[path])

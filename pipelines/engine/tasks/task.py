@@ -1,0 +1,403 @@
+"""The one model of task, for every engine and stage: a bucket and a span in, files and their counts and hashes out.
+
+A task opens the row groups of its bucket itself, runs the stage's chain of operators over them in windows, writes one
+file a table and says what it wrote. It commits nothing: files of tasks that failed or were run twice are never added to
+a table and are swept later. Nothing here knows whether Spark or this process called it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import NOT_HASHED, kinds, stream_schema, ticks, with_kinds_encoded
+from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.commits.history import START_OF_RUN, CarryLine
+from pipelines.engine.commits.readers import Carry, taken_up
+from pipelines.engine.files.ordered import OrderedInput, row_groups, windows
+from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
+from pipelines.engine.landing.references import ReferencedRows
+from pipelines.engine.sources.landed_schema import read_as
+from pipelines.engine.tasks import carry as carrying
+from pipelines.engine.tasks.by_time import met_by_time, numbering
+from pipelines.engine.tasks.carry import Writes
+from pipelines.engine.tasks.link import landed_as_stream
+from pipelines.engine.tasks.payload import output_payload
+from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
+from pipelines.engine.tasks.relations import FURTHER, ImportLink, link_of
+from pipelines.flows.model import Flow
+from pipelines.flows.plan import Plan, Stage, plan
+from pipelines.operators.advance_time import OpenFull
+from pipelines.operators.deduplicate import KeptFull
+from pipelines.operators.merge import MergeFull
+from pipelines.operators.registry import parts_of
+from pipelines.operators.rows import KIND_NAMES, NULL, Kind
+from pipelines.operators.scan import Blind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from pipelines.engine.landing.sequence import Chain, Piece
+    from pipelines.engine.tasks.link import Link
+    from pipelines.flows.model import Stream
+
+TIMED = frozenset({"heartbeat", "metronome"})
+"""Operators that make timers."""
+NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
+_WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
+"""What the tasks of a stream left in this process: by session, root, stage and bucket the commit and its operators."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """What a task reads of one source or stream.
+
+    Each reader is a chain of files, with the row groups of each, or of rows that landed by reference, whose rows are in
+    order from the first to the last; several readers are merged.
+    """
+
+    name: str
+    readers: tuple[Chain, ...]
+    mixed: bool = False
+    """Row groups are laid out for another key: rows of other buckets are among them, and are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Everything a task needs, picklable and small."""
+
+    root: str
+    definition: str
+    """The flow, as `Flow.definition()` has it, in JSON."""
+    schemas: Mapping[str, pa.Schema]
+    """Payload of each source, as landed."""
+    stage: int
+    bucket: int
+    buckets: int
+    commit: int
+    line: CarryLine
+    """Where the carry to begin from stands."""
+    start: int
+    close: int
+    """The closing reading of the span, in ticks."""
+    inputs: tuple[Input, ...]
+    carry: Mapping[tuple[str, str], Carry] = field(default_factory=dict)
+    """By stream and part, the files of the carry."""
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    blind: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """By source: spans in which nobody listened."""
+    final: int | None = None
+    writes: Writes = Writes.BASE
+    session: str = ""
+    """Names the process of a stream, whose tasks keep their operators between commits; empty: nothing is kept."""
+    kept: int = 0
+    """The commit whose operators, where a task of the session kept them, hold the carry to begin from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a task wrote: names, counts and hashes, no row."""
+
+    stage: int
+    bucket: int
+    files: tuple[Written, ...]
+    counts: Mapping[str, Mapping[str, int]]
+    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`.
+    By `ledger`: rows by "stream reason action"."""
+    hashes: Mapping[str, ContentHash]
+    """By stream and `ledger`."""
+    carry: ContentHash
+    """Of the whole carry where a base was written; else what the commit added to it, less what it took away."""
+    next_due: int
+    """First instant at which silence alone would make something leave."""
+    newest: Mapping[str, Mapping[str, int]]
+    """By stream: the newest `event` and the newest `cti`, in ticks, where there is one."""
+    due: npt.NDArray[np.int64]
+    """When each timer that a heartbeat or a metronome sent was due; of an epoch only."""
+    seconds: float
+
+
+@lru_cache(maxsize=8)
+def flow_of(definition: str) -> tuple[Flow, Plan]:
+    """Give the flow and its stages from the text in a task."""
+    flow = Flow.from_definition(json.loads(definition))
+    return flow, plan(flow)
+
+
+def payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schema]:
+    """Give the payload columns of each source, stream and side stream of a flow.
+
+    Args:
+        flow: the model.
+        schemas: payload of each source, as landed.
+    """
+    known = dict(schemas)
+    for stream in flow.streams.values():
+        known[stream.name] = output_payload(stream, [known[name] for name in stream.inputs])
+        known |= dict.fromkeys(stream.sides, known[stream.name])
+    return known
+
+
+def source_behind(flow: Flow, name: str) -> str | None:
+    """Give the one source that a stream's rows come from; None where there are several, or none."""
+    behind = flow.sources_of(name)
+    return behind[0] if len(behind) == 1 else None
+
+
+def run_task(task: Task) -> Done:
+    """Run one task to its end.
+
+    Returns:
+        What it wrote; nothing of it is visible until the driver commits it.
+
+    Raises:
+        MergeFull: a merge holds more than it may.
+        OSError: a file cannot be read or written.
+    """
+    begun = time.perf_counter()
+    flow, stages = flow_of(task.definition)
+    work = _Work(task, flow, stages.stages[task.stage])
+    work.run()
+    return work.done(time.perf_counter() - begun)
+
+
+class _Work:
+    """A task while it runs."""
+
+    def __init__(self, task: Task, flow: Flow, stage: Stage) -> None:
+        self.task, self.flow, self.stage = task, flow, stage
+        self.known = payloads(flow, task.schemas)
+        self.counts: dict[str, Counter[str]] = {"ledger": Counter()}
+        self.newest: dict[str, dict[str, int]] = {}
+        self.due: list[npt.NDArray[np.int64]] = []
+        self.links = self._warm() or [self._link(name) for name in stage.streams]
+        for name in stage.streams:
+            self.counts[name] = Counter()
+        self.inputs = {given.name: self._input(given) for given in task.inputs}
+        self.files = {name: self._file(f"streams/{name}", name) for name in (*stage.streams, *stage.sides)}
+        self.ledger = self._file("ledger")
+        self.carry: list[TableFile] = []
+        self.carry_content = NO_ROWS
+
+    def run(self) -> None:
+        for reading in self._readings():
+            last = reading == self.task.close
+            tables = {name: source.take(reading) for name, source in self.inputs.items()}
+            for link in self.links:
+                self._step(link, tables, reading, self.task.final if last else None)
+        for link in self.links:
+            self.counts[link.stream.name]["held"] = link.held_count
+            self._write_carry(link)
+        if self.task.session:
+            _WARM[self._place()] = (self.task.commit, self.links)
+
+    def _readings(self) -> Iterator[int]:
+        """Cut the span, so that no window holds more than a few blocks of rows or too many timers."""
+        inputs, reading = list(self.inputs.values()), self.task.start
+        for until in windows(inputs, self.task.start, self.task.close):
+            while True:
+                reading = spaced(reading, until, MOST_TIMERS, burden(self.links, inputs, self.stage.key, reading))
+                yield reading
+                if reading == until:
+                    break
+
+    def _write_carry(self, link: Link) -> None:
+        tables: dict[str, list[pa.Table]] = defaultdict(list)
+        if self.task.writes is not Writes.BASE:
+            delta = link.delta()
+            self.carry_content += delta.content
+            for part, table in delta.tables.items():
+                tables[part].append(table)
+        if self.task.writes is not Writes.DELTA:
+            for part, table in link.base().items():
+                tables[part].append(table)
+                if self.task.writes is Writes.BASE:
+                    self.carry_content += content_hash(table, leave_out=carrying.NOT_HASHED)
+        for part, written in tables.items():
+            file = self._file(f"carry/{link.stream.name}.{part}", leave_out=None)
+            for table in written:
+                file.write(table)
+            self.carry.append(file)
+
+    def _place(self) -> tuple[str, str, int, int, int]:
+        task = self.task
+        return (task.session, task.root, task.stage, task.bucket, task.buckets)
+
+    def _warm(self) -> list[Link]:
+        """Give the operators as the parent commit's task left them in this process, if it ran here."""
+        if not self.task.session:
+            return []
+        for place in list(_WARM):
+            if place[1] == self.task.root and place[0] != self.task.session:
+                del _WARM[place]
+        commit, links = _WARM.pop(self._place(), (0, []))
+        if commit != self.task.kept or not links:
+            return []
+        for link in links:
+            link.renew(self.task.commit, self._blind(link.stream.name))
+        return links
+
+    def _step(self, link: Link, tables: dict[str, pa.Table], reading: int, final: int | None) -> None:
+        name = link.stream.name
+        try:
+            inputs = [self._met(link.stream, given, tables[given]) for given in link.stream.inputs]
+            made = link.feed(inputs, reading, final)
+        except MergeFull as full:
+            raise MergeFull(full.held, full.allowed, name) from None
+        except OpenFull as full:
+            raise OpenFull(full.allowed, name) from None
+        except KeptFull as full:
+            raise KeptFull(full.allowed, name) from None
+        self.counts[name].update({"in": made.rows_in, "passed": made.passed})
+        if made.broken is not None:
+            self.counts[name].update({"broken": made.broken})
+        if link.stream.operator in TIMED and self.task.writes is not Writes.BASE:
+            self.due.append(ticks(made.main["due_at"].filter(pc.equal(made.main["kind"], "timer"))))
+        outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
+        for output, rows in outputs:
+            tables[output] = rows
+            encoded = with_kinds_encoded(rows)
+            self.files[output].write(encoded)
+            self._count(output, encoded)
+        self.ledger.write(made.ledger)
+        self.counts["ledger"].update(ledger_counts(made.ledger))
+
+    def _met(self, reader: Stream, given: str, rows: pa.Table) -> pa.Table:
+        """Give rows of an input as a stream reads them."""
+        by_time = met_by_time(self.flow, reader, given)
+        return rows if by_time is None else by_time.laid(rows)
+
+    def _count(self, name: str, rows: pa.Table) -> None:
+        coming = kinds(rows["kind"])
+        counted = np.bincount(coming, minlength=len(KIND_NAMES)).tolist()
+        there = {kind: count for kind, count in zip(KIND_NAMES, counted, strict=True) if count}
+        self.counts.setdefault(name, Counter()).update(there)
+        if rows.num_rows and self.task.writes is not Writes.BASE:
+            promised, times = coming == Kind.CTI, ticks(rows["event_time"])
+            for what, chosen in (("cti", promised), ("event", ~promised)):
+                newest = times[chosen].max(initial=NULL)
+                known = self.newest.setdefault(name, {})
+                if newest != NULL:
+                    known[what] = max(int(newest), known.get(what, NULL))
+
+    def done(self, seconds: float) -> Done:
+        files = [*self.files.values(), self.ledger, *self.carry]
+        written = tuple(made for file in files if (made := file.close()) is not None)
+        hashes = {name: file.content for name, file in self.files.items()} | {"ledger": self.ledger.content}
+        return Done(
+            stage=self.task.stage,
+            bucket=self.task.bucket,
+            files=written,
+            counts={name: dict(count) for name, count in self.counts.items()},
+            hashes=hashes,
+            carry=self.carry_content,
+            next_due=min(link.operator.next_due() for link in self.links),
+            newest=self.newest,
+            due=np.concatenate([np.zeros(0, dtype=np.int64), *self.due]),
+            seconds=seconds,
+        )
+
+    def _file(self, table: str, stream: str = "", leave_out: frozenset[str] | None = NOT_HASHED) -> TableFile:
+        layout = self.task.layouts.get(stream, Layout())
+        return TableFile(Path(self.task.root), table, file_stem(self.task), layout, leave_out)
+
+    def _link(self, name: str) -> Link:
+        stream = self.flow.streams[name]
+        carry = self._carry(name)
+        link = link_of(
+            stream,
+            [self.known[given] for given in stream.inputs],
+            source_behind(self.flow, name),
+            self.task.commit,
+            carry,
+            self._blind(name),
+        )
+        if not stream.inputs and not carry:
+            link.hear(self.task.start)
+        if stream.operator == "merge":
+            link.operator.since = self.task.start
+        if isinstance(link, ImportLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
+            link.bind(self._carry(stream.inputs[1]).get("state"))
+        return link
+
+    def _blind(self, name: str) -> Blind:
+        """Give the spans in which one of the sources behind a stream was not listened to; behind none, all of them."""
+        if self.flow.streams[name].inputs:
+            spans = sorted({span for source in self.flow.sources_of(name) for span in self.task.blind.get(source, ())})
+        else:
+            spans = common([self.task.blind.get(source, ()) for source in self.flow.sources])
+        laid = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        return Blind(laid[:, 0].copy(), laid[:, 1].copy())
+
+    def _carry(self, name: str) -> dict[str, pa.Table]:
+        task, stream = self.task, self.flow.streams[name]
+        tables = {}
+        for part in carry_parts(self.flow)[name] if task.line != NOTHING_CARRIED else ():
+            table = taken_up(task.carry[name, part], carry_key(stream, part))
+            if table.num_rows:
+                tables[part] = only_bucket(table, stream.by, task.bucket, task.buckets)
+        return tables
+
+    def _input(self, given: Input) -> OrderedInput:
+        payload, task = self.known[given.name], self.task
+        landed = given.name in self.flow.sources
+
+        def blocks(pieces: Chain) -> Iterator[pa.Table]:
+            for block in chain.from_iterable(map(opened, pieces)):
+                rows = (
+                    landed_as_stream(read_as(block, payload), payload) if landed else block.cast(stream_schema(payload))
+                )
+                yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
+
+        readers = [blocks(files) for files in given.readers]
+        return OrderedInput(readers, stream_schema(payload), numbering(self.flow, given.name))
+
+
+def opened(piece: Piece) -> Iterator[pa.Table]:
+    """Read the rows of a piece of a chain, in blocks."""
+    return piece.blocks() if isinstance(piece, ReferencedRows) else row_groups(*piece)
+
+
+def file_stem(task: Task) -> str:
+    """Give the name of a task's files, up to the random part that tells two attempts apart."""
+    return f"c{task.commit:08d}-{task.stage}-{task.bucket:03d}of{task.buckets:03d}"
+
+
+def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Name the carry tables that each stream of a flow may have."""
+    return {
+        name: (
+            *(part.name for part in parts_of(stream.operator, stream.policy)),
+            *FURTHER.get(stream.operator, ()),
+            "held",
+        )
+        for name, stream in flow.streams.items()
+    }
+
+
+def carry_key(stream: Stream, part: str) -> tuple[str, ...]:
+    """Give the columns that tell two rows of one carry part apart."""
+    beside = {"ports": ("port",), "open": ("event",), "held": ("position",), "windows": ("age",), "standing": ("age",)}
+    return (*stream.by, *beside.get(part, ()))
+
+
+def ledger_counts(ledger: pa.Table) -> Counter[str]:
+    """Count ledger rows by "stream reason action"."""
+    counted = (
+        ledger.select(["stream", "reason", "action"])
+        .group_by(["stream", "reason", "action"])
+        .aggregate([([], "count_all")])
+    )
+    return Counter({" ".join(words): count for *words, count in zip(*counted.to_pydict().values(), strict=True)})

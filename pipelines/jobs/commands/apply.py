@@ -1,0 +1,255 @@
+"""`pulseline apply`: take a changed flow into use at a commit boundary, and say what is kept, reset and stale.
+
+The change is a commit of its own, without rows: it writes the carry anew, of the streams whose carry stands, in the
+format of now. What is published stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.plan import carry_format
+from pipelines.engine.landing.arrived import is_declared
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.carry_over import Ground, adopt
+from pipelines.engine.tasks.stages import check_tables
+from pipelines.flows.changes import Fate
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.parameters import parameters_of
+from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.facts.live import last_closed
+from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.in_use import as_run, edited
+from pipelines.jobs.runs.known import open_run
+from pipelines.operators.merge import MergePolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.changes import Change
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.runs.in_use import Edited
+    from pipelines.jobs.runs.known import KnownRun
+
+WORDS: Mapping[Fate, str] = {
+    Fate.KEPT: "kept",
+    Fate.FOLLOWS: "goes on",
+    Fate.CHANGED: "goes on",
+    Fate.RESET: "reset",
+    Fate.NEW: "new",
+    Fate.GONE: "gone",
+}
+TOLD: Mapping[Fate, str] = {
+    Fate.KEPT: "its rows are those of before",
+    Fate.FOLLOWS: "from what it remembers, with other rows",
+    Fate.CHANGED: "from what it remembers, under its new settings",
+    Fate.RESET: "what it remembers cannot stand, so it begins anew",
+    Fate.NEW: "it begins with nothing",
+    Fate.GONE: "its rows stay readable, and none comes behind them",
+}
+STALE = frozenset({Fate.FOLLOWS, Fate.CHANGED, Fate.RESET})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What `pulseline apply` was asked for."""
+
+    flow: str
+    run: str = MAIN_RUN
+    dry_run: bool = False
+    params: Sequence[str] = ()
+    as_json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What taking a flow into use does."""
+
+    ground: Entry
+    found: Edited
+    written: int
+    """Format of the carry as it is."""
+
+    @property
+    def needed(self) -> bool:
+        """Say whether there is anything to do."""
+        return self.found.differs or self.written != UPGRADES.current
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """Name the streams whose published rows the flow of now would not have given."""
+        return tuple(each.stream for each in self.found.changes if each.fate in STALE)
+
+
+def apply_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
+    """Take a flow into use as it is now, and say what that means for each stream.
+
+    Raises:
+        WrongUse: nothing is published, or a commit waits to be finished under the flow of before.
+        UnknownCarryError: the carry is of a format that is not known here.
+        SchemaChangedError: a stream has other columns than its table.
+        LeaseHeldError: a driver is at work on this run.
+    """
+    settings, known = read_settings(), open_run(wanted.flow, wanted.run)
+    flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
+    plan = plan_of(known, known.state, flow)
+    done = None
+    if plan.needed:
+        check_tables(known.root, flow, _payloads(known.root, flow, plan.ground, settings.feeds_base(flow)))
+    if plan.needed and not wanted.dry_run:
+        with open_driver(known.root, flow=known.name) as driver:
+            plan = plan_of(known, driver.state(), flow)
+            done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
+    if wanted.as_json:
+        echo(json.dumps(facts_of(known, plan, done), ensure_ascii=False))
+        return
+    for line in lines_of(known, plan, done):
+        echo(line)
+
+
+def plan_of(known: KnownRun, state: LogState, flow: Flow) -> Plan:
+    """Find what taking a flow into use would do.
+
+    Raises:
+        WrongUse: nothing is published, or a commit waits to be finished under the flow of before.
+        UnknownCarryError: the carry is of a format that is not known here.
+    """
+    tip, pending = state.tip, state.pending
+    if pending is not None and pending.kind is not CommitKind.ADOPT:
+        finish = known.command("stream") if pending.kind is CommitKind.EPOCH else known.run_command(*pending.span)
+        raise WrongUse(
+            f"a flow is taken into use between two commits; commit {pending.commit} is at {pending.state}, under the "
+            f"flow of before: {finish} finishes it, {known.command('abandon', '--commit', str(pending.commit))} gives "
+            "it up"
+        )
+    written = carry_format(state, tip.commit) if tip else None
+    if tip is None or written is None:
+        raise WrongUse(
+            f"{known.nothing_yet()}: a run begins with the flow as it is, so there is nothing to take into use"
+        )
+    if not UPGRADES.oldest <= written <= UPGRADES.current:
+        raise UnknownCarryError(tip.commit, written, UPGRADES.oldest, UPGRADES.current)
+    return Plan(ground=tip, found=edited(state, tip.commit, flow), written=written)
+
+
+def take_into_use(driver: Driver, flow: Flow, plan: Plan, base: Path) -> Entry:
+    """Publish the commit from which a run goes on with a changed flow.
+
+    Args:
+        driver: holds the lease.
+        flow: as it is now.
+        plan: what was found under this lease.
+        base: folder that the feeds' paths are relative to.
+    """
+    pending, tip = driver.pending(), plan.ground
+    if pending is not None:
+        driver.abandon(pending.commit, why="the carry was not wholly taken over")
+    state = driver.state()
+    ground = Ground(
+        root=driver.root,
+        state=state,
+        commit=tip.commit,
+        end=tip.span.end,
+        sequence=tip.upto,
+        latest=_latest(flow, plan),
+    )
+    fates = {each.stream: each.fate for each in plan.found.changes}
+    streams = [name for name in flow.streams if fates[name].remembers]
+    detail = {"fates": {name: str(fate) for name, fate in fates.items()}, "format_before": plan.written}
+    return adopt(driver, flow, ground, streams, _payloads(driver.root, flow, tip, base), detail)
+
+
+def _latest(flow: Flow, plan: Plan) -> dict[str, int]:
+    """Give, of each merge whose settings have changed, the instant past which no row may have led one of its ports."""
+    changed = [flow.streams[each.stream] for each in plan.found.changes if each.fate is Fate.CHANGED]
+    bounds = {stream.name: stream.policy.max_ahead for stream in changed if isinstance(stream.policy, MergePolicy)}
+    return {name: plan.ground.span.end + bound for name, bound in bounds.items() if bound is not None}
+
+
+def _payloads(root: Path, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Schema]:
+    """Give the payload of each source: as it landed last, and of a new or changed one as its feed declares it.
+
+    Raises:
+        WrongUse: a source is new or changed, and what waits to be published landed before that.
+    """
+    landing = landed_path(root)
+    last, waiting = load_manifest(landing, tip.upto), last_closed(landing, tip.upto) - tip.upto
+    landed = {name: each.declared for name, each in last.sources.items()}
+    standing = {name: each for name, each in flow.sources.items() if is_declared(each, landed.get(name))}
+    behind = [load_manifest(landing, tip.upto + number) for number in range(1, waiting + 1)]
+    found = payloads_over(replace(flow, sources=standing), [*behind, last])
+    missing = [name for name in flow.sources if name not in found]
+    if missing:
+        if waiting:
+            raise WrongUse(
+                f"what landed must have every source as the flow says; {waiting} sequences wait to be published that "
+                f"landed before {', '.join(missing)} changed: publish them with the flow of before first"
+            )
+        feeds = open_feeds(flow, base, root, Landing(landing))
+        found |= {name: feeds[name].schema for name in missing}
+    return found
+
+
+def lines_of(known: KnownRun, plan: Plan, done: Entry | None) -> list[str]:
+    """Say in words what taking a flow into use does, or did."""
+    text = known.moments.text(plan.ground.span.end)
+    if not plan.needed:
+        return [f"run `{known.run}` of {known.name} is made by this flow already; nothing to do"]
+    lines = [f"run `{known.run}` of {known.name}, behind commit {plan.ground.commit} ({text}):"]
+    lines += [_line(each) for each in plan.found.changes]
+    if plan.found.newer_code:
+        lines.append("an operator has another version than when the run was made; its carry stands")
+    if plan.written != UPGRADES.current:
+        lines.append(f"the carry is written anew: format {plan.written} → {UPGRADES.current}")
+    if plan.stale:
+        made = f"rows that {', '.join(plan.stale)} published up to {text} were made by the flow of before, and stay"
+        lines.append(f"stale: {made}; what they would be now: {known.command('replay')}")
+    if done is None:
+        lines.append(f"nothing was done; next: {known.command('apply')}")
+        return lines
+    return [*lines, f"commit {done.commit} takes it into use; next: {_next(known, plan)}"]
+
+
+def _line(change: Change) -> str:
+    why = f" ({', '.join(change.why)})" if change.why else ""
+    return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}"
+
+
+def _next(known: KnownRun, plan: Plan) -> str:
+    streamed = any(row.kind is CommitKind.EPOCH for row in known.state.published)
+    if streamed or plan.ground.kind is CommitKind.EPOCH:
+        return known.command("stream")
+    from pipelines.flows.grid import cuts_between
+
+    end = plan.ground.span.end
+    return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
+
+
+def facts_of(known: KnownRun, plan: Plan, done: Entry | None) -> dict[str, Any]:
+    """Give what taking a flow into use does, or did, as plain values."""
+    return {
+        "flow": known.name,
+        "run": known.run,
+        "needed": plan.needed,
+        "commit": done.commit if done else None,
+        "behind": plan.ground.commit,
+        "streams": {each.stream: {"fate": str(each.fate), "why": list(each.why)} for each in plan.found.changes},
+        "stale": list(plan.stale),
+        "newer_code": plan.found.newer_code,
+        "format": {"written": plan.written, "current": UPGRADES.current},
+        "next": _next(known, plan),
+    }

@@ -1,0 +1,217 @@
+"""`pulseline check`: judge what is published, or one commit in place of what it would supersede, and keep the verdict.
+
+The gate asks `check_commit`; people and DAGs ask `check_flow`.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from expectations.judge import Outcome, judge
+from pipelines.engine.commits.entry import CommitKind, Entry, State
+from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.quality import Quality, judged_name, write_quality
+from pipelines.engine.commits.readers import log_state
+from pipelines.flows.grid import cut_at
+from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.views import Judged, views_of
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.words.verdicts import Verdict, json_lines, text_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.runs.known import KnownRun
+
+__all__ = ["Outcome", "check_commit", "check_flow", "check_span"]
+
+JUDGEABLE = frozenset({State.WRITTEN, State.PUBLISHED, State.REJECTED})
+DOCS = "quality_docs"
+"""Folder in a run's root: Data Docs and results, a folder for each commit or span that was judged."""
+
+
+def check_commit(
+    spark: SparkSession, flow: Flow, root: Path, number: int, state: LogState | None = None
+) -> tuple[Outcome, ...]:
+    """Judge a commit as if it stood in place of what it would supersede, and keep what was found.
+
+    Args:
+        spark: a session on this machine.
+        flow: the model that the commit was made by.
+        root: the run's folder.
+        number: of a commit that is written, published or rejected.
+        state: the log, where the caller has read it.
+
+    Raises:
+        WrongUse: there is no such commit, it has no rows yet, or none any more.
+    """
+    state = state or log_state(root)
+    return _check(spark, flow, root, _one(state, number), state, number)
+
+
+def check_span(  # noqa: PLR0913 - which rows, of which run
+    spark: SparkSession, flow: Flow, root: Path, start: int | None, end: int | None, state: LogState | None = None
+) -> tuple[Outcome, ...]:
+    """Judge the published commits that lie in a span, together, and keep what was found.
+
+    Args:
+        spark: a session on this machine.
+        flow: the model that the commits were made by.
+        root: the run's folder.
+        start: only commits that end after this instant, in ticks.
+        end: only commits that start before this instant, in ticks.
+        state: the log, where the caller has read it.
+
+    Raises:
+        WrongUse: nothing is published there.
+    """
+    state = state or log_state(root)
+    return _check(spark, flow, root, _published(state, start, end), state, 0)
+
+
+def _one(state: LogState, number: int) -> Judged:
+    entry = _judgeable(state, number)
+    return Judged(entries=(entry,), earlier=_earlier(state, entry, _replaced(state, entry)))
+
+
+def _judgeable(state: LogState, number: int) -> Entry:
+    entry = state.commits.get(number)
+    if entry is None:
+        newest = max(state.commits, default=0)
+        raise WrongUse(f"--commit must be a commit of the run; {number} is none, the newest is {newest}")
+    if entry.state not in JUDGEABLE:
+        raise WrongUse(f"commit {number} must be written, published or rejected to be judged; it is at {entry.state}")
+    if number in state.successors:
+        raise WrongUse(
+            f"commit {number} was superseded by {state.successors[number]} and its rows are swept: judge that one"
+        )
+    return entry
+
+
+def _replaced(state: LogState, entry: Entry) -> frozenset[int]:
+    if entry.kind is not CommitKind.INTERVAL or entry.state is State.PUBLISHED:
+        return frozenset(entry.supersedes)
+    return frozenset(state.superseded_by(entry.span))
+
+
+def _earlier(state: LogState, first: Entry, without: Iterable[int] = ()) -> tuple[int, ...]:
+    """Number the published commits that end where one begins or before, the latest first."""
+    left_out = frozenset(without)
+    ended = (row for row in state.published if row.span.end <= first.span.start and row.commit not in left_out)
+    return tuple(row.commit for row in reversed(list(ended)))
+
+
+def _published(state: LogState, start: int | None, end: int | None) -> Judged:
+    inside = [
+        row
+        for row in state.published
+        if (end is None or row.span.start < end) and (start is None or start < row.span.end)
+    ]
+    if not inside:
+        raise WrongUse("nothing is published in this span: run it first, or check another")
+    return Judged(entries=tuple(inside), earlier=_earlier(state, inside[0]))
+
+
+def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
+    spark: SparkSession, flow: Flow, root: Path, judged: Judged, state: LogState, commit: int
+) -> tuple[Outcome, ...]:
+    start, end = judged.span
+    found = judge(
+        spark,
+        flow,
+        views_of(spark, flow, root, judged, state),
+        (start, end),
+        docs_folder(root, start, end, commit),
+        judged_name(start, end, commit),
+    )
+    at = wall_ticks()
+    write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
+    return found
+
+
+def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
+    """Give the folder of the Data Docs of a commit, or of a span where `commit` is 0."""
+    plain = judged_name(start, end, commit).translate(str.maketrans(" ", "-", ":."))
+    return root / DOCS / plain
+
+
+@contextmanager
+def opened_session(settings: Settings) -> Iterator[SparkSession]:
+    """Have Spark run while the block runs."""
+    from pipelines.engine.tasks.spark import spark_session
+
+    spark = spark_session(settings.master, settings.spark_log)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def check_flow(  # noqa: PLR0913 - the options of the command
+    name: str,
+    start: str | None,
+    end: str | None,
+    commit: int | None,
+    run: str,
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+) -> int:
+    """Judge what is published of a flow, a span of it, or one commit, and say what came of it.
+
+    Args:
+        name: name of the flow or path of its file.
+        start: begin of the span, on the flow's grid; all that is published unless given.
+        end: end of the span, exclusive.
+        commit: judge this commit instead, in place of what it would supersede.
+        run: name of the run.
+        as_json: print one JSON object a line.
+        echo: prints a text.
+
+    Returns:
+        1 where a blocking expectation failed, else 0.
+
+    Raises:
+        WrongUse: no such flow, run or commit, or nothing is published there.
+    """
+    if commit is not None and (start is not None or end is not None):
+        raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
+    known, settings = open_run(name, run), read_settings()
+    flow = _flow_of(known, commit)
+    judged = _wanted(known, flow, start, end, commit)
+    with opened_session(settings) as spark:
+        found = _check(spark, flow, known.root, judged, known.state, commit or 0)
+    verdict = Verdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
+    for line in json_lines(verdict) if as_json else text_lines(verdict):
+        echo(line)
+    return Exit.FINE if verdict.held else Exit.CHECK_FAILED
+
+
+def _flow_of(known: KnownRun, commit: int | None) -> Flow:
+    """Give the flow that the judged commits were made by."""
+    from pipelines.flows.model import Flow
+
+    entry = known.state.commits.get(commit or 0)
+    plan = entry.plan if entry else None
+    return Flow.from_definition(json.loads(plan)["flow"] if plan else known.definition)
+
+
+def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> Judged:
+    """Find the commits to judge; whatever is wrong is found before Spark starts."""
+    if commit is not None:
+        return _one(known.state, commit)
+    first = None if start is None else cut_at(flow, start, "start")
+    last = None if end is None else cut_at(flow, end, "end")
+    if first is not None and last is not None and last <= first:
+        raise WrongUse(f"a span ends after it starts; --start is {start} and --end is {end}")
+    if not known.state.published:
+        raise WrongUse(known.nothing_yet())
+    return _published(known.state, first, last)

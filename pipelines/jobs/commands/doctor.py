@@ -1,0 +1,180 @@
+"""`pulseline doctor`: what of a run stands, what does not, and what can be had again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.delta_log import create, exists
+from pipelines.engine.commits.driver import Driver, held_log
+from pipelines.engine.commits.entry import CommitKind, Entry, State
+from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.paths import LOG, TornLogError
+from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.files.folders import CARRY
+from pipelines.engine.live.examining import Finding, Ill, examine_run
+from pipelines.engine.live.relanding import land_again
+from pipelines.engine.live.remaking import can_be_remade, remake
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.environment.errors import Exit, JobError
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.text.moments import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from pipelines.jobs.runs.known import KnownRun
+
+GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING})
+"""What keeps a run from going on, or readers from counting right."""
+
+
+def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001 - the command's flags
+    """Say what is found, do what can be done where that was asked for, and say what is left.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        run: name of the run.
+        repair: do what can be done; else nothing is touched.
+        as_json: one JSON object a finding instead of words.
+        echo: where lines go.
+
+    Returns:
+        1 where something is left that keeps the run from going on, else 0.
+
+    Raises:
+        LeaseHeldError: a driver is at work on the run, and it was to be repaired.
+    """
+    known = open_run(called, run)
+    findings = examine_run(known.root, known.state)
+    _tell(known, findings, as_json, echo)
+    if repair and any(finding.remedy for finding in findings):
+        _repair(known, findings, echo)
+        known = open_run(called, run)
+        findings = examine_run(known.root, known.state)
+        if not as_json:
+            echo("")
+            echo("after the repair:")
+        _tell(known, findings, as_json, echo)
+    elif not as_json and any(finding.remedy for finding in findings):
+        echo(f"nothing was touched; next: {known.command('doctor', '--repair')}")
+    return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
+
+
+def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    for finding in _told(findings, as_json):
+        if as_json:
+            facts = {"table": finding.table, "found": finding.ill.value, "what": finding.sentence}
+            echo(json.dumps({**facts, "repair": finding.remedy or None, "commits": finding.commits}))
+        else:
+            remedy = f"; repair: {finding.remedy}" if finding.remedy else ""
+            echo(f"{finding.ill.value:<10} {finding.table}: {finding.sentence}{remedy}")
+    if not as_json and not any(finding.ill in GRAVE for finding in findings):
+        published = len(known.state.published)
+        echo(f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names")
+
+
+def _told(findings: Sequence[Finding], as_json: bool) -> Iterator[Finding]:  # noqa: FBT001 - the command's flag
+    """Give the findings that are told one by one; files that only wait for the sweep are one line for people."""
+    strays = [finding for finding in findings if finding.ill is Ill.STRAY]
+    yield from (finding for finding in findings if as_json or finding.ill is not Ill.STRAY)
+    if strays and not as_json:
+        sentence = (
+            f"{counted(sum(finding.files for finding in strays), 'file')} "
+            f"({sum(finding.size for finding in strays):,} bytes) of {counted(len(strays), 'table')} are in no version "
+            "of now: replaced, or of attempts that were cut off; they stay for readers of older versions, then the "
+            "sweep takes them"
+        )
+        yield Finding(ill=Ill.STRAY, table=known_as(strays), sentence=sentence, remedy="")
+
+
+def known_as(strays: Sequence[Finding]) -> str:
+    """Name the tables of some findings in a few words."""
+    return strays[0].table if len(strays) == 1 else "tables"
+
+
+def _repair(known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
+    with held_log(known.root, known.name) as (log, token):
+        driver = Driver(known.root, known.name, log, token)
+        driver.tables.mend()
+        for finding in findings:
+            if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
+                echo(f"making the log of {finding.table} anew")
+                _make_anew(driver, finding.table)
+        _land_again(driver, known, findings, echo)
+        _remake(driver, findings, echo)
+        again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
+        for name in sorted(name for name in again if not name.startswith(CARRY)):
+            echo(f"putting back what `commits` says into {name}")
+            driver.restore(known.root / name)
+        driver.settle()
+        driver.close()
+
+
+def _is_of_use(driver: Driver, name: str) -> bool:
+    """Say whether a table's log can be read, and its columns and properties are as the run made them."""
+    log = TableLog(driver.root / name)
+    try:
+        log.look(driver.state().recorded.versions.get(name))
+    except TornLogError:
+        return False
+    return not any(each.harm and each.reshapes for each in log.foreign)
+
+
+def _make_anew(driver: Driver, name: str) -> None:
+    """Have a log for a table whose own is gone, unreadable, older than it was or another's; it is kept aside.
+
+    What recorded versions of it meant ends here.
+    """
+    path, state = driver.root / name, driver.state()
+    if exists(path) and not _is_of_use(driver, name):
+        (path / LOG).rename(path / f"{LOG}-aside-{wall_ticks()}")
+    past = state.recorded.versions.get(name, 0)
+    row = Entry(state=State.REBUILT, kind=CommitKind.HOUSE, detail={"table": name, "past": past})
+    if not exists(path):
+        create(path, _columns(driver, name))
+    driver.tables.note(row)
+
+
+def _columns(driver: Driver, name: str) -> pa.Schema:
+    """Give the columns of a table whose log is gone: those that the flow writes there, over what landed."""
+    from pipelines.engine.commits.paths import landed_path
+    from pipelines.engine.landing.manifest import read_sequence
+    from pipelines.engine.sources.landed_schema import payloads_over
+    from pipelines.engine.tasks.stages import table_schemas
+    from pipelines.engine.tasks.standing import flow_begun
+
+    state = driver.state()
+    row = next((row for row in reversed(state.published) if row.plan and row.sequences), None)
+    if row is None:
+        raise JobError(f"the columns of {name} cannot be known: no published commit has a plan and landed rows")
+    parts = [read_sequence(landed_path(driver.root), number) for number in row.sequences]
+    flow = flow_begun(driver.root, str(row.plan), lambda: parts[0])
+    return table_schemas(driver.root, flow, payloads_over(flow, parts))[driver.root / name]
+
+
+def _land_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
+    """Land intervals again that cannot be read any more."""
+    settings = read_settings()
+    for finding in findings:
+        if finding.ill is Ill.LANDING and finding.remedy:
+            base = settings.feeds_base(load_flow(settings, known.called))
+            echo(f"landing the interval of commit {finding.commits[0]} again")
+            land_again(driver, finding.commits[0], base, CoreEngine())
+
+
+def _remake(driver: Driver, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
+    """Work on commits again whose files are gone, in the order of their spans, so that each finds its carry."""
+    lost: dict[int, set[str]] = {}
+    for finding in findings:
+        for commit in finding.commits if finding.ill is Ill.MISSING else ():
+            if can_be_remade(driver.state(), commit):
+                lost.setdefault(commit, set()).add(finding.table)
+    engine = CoreEngine()
+    state = driver.state()
+    for commit in sorted(lost, key=lambda number: (state.commits[number].span, number)):
+        echo(f"working on commit {commit} again, for {', '.join(sorted(lost[commit]))}")
+        remake(driver, commit, lost[commit], engine)

@@ -1,0 +1,155 @@
+"""`pulseline finish`: say that a stream has ended.
+
+The final punctuation lands as a row of the landing, and only then happens what happens at an end: CTIs at infinity,
+held rows that are to be flushed.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.clock import WallClock
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.flows.model import Clock
+from pipelines.jobs.environment.buffer_settings import Buffering
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.parameters import parameters_of
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.backfill import Backfill
+from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.in_use import as_run, require_in_use
+from pipelines.jobs.runs.known import require_own_landing
+from pipelines.jobs.runs.readings import buffered_runner, settled_buffers
+from pipelines.jobs.runs.stop_note import forget_stop
+from pipelines.operators.rows import KIND_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.live.epochs import EpochRunner
+    from pipelines.flows.model import Flow
+
+
+def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str], None]) -> None:
+    """End a run's stream and say what that published."""
+    settings = read_settings()
+    flow = load_flow(settings, name, parameters_of(params))
+    root = settings.root(flow.name, run)
+    flow = as_run(flow, log_state(root))
+    entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
+    forget_stop(root)
+    echo(
+        f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {_made(flow, entry)}"
+    )
+    echo(f"next: pulseline status {name} --run {run}")
+
+
+def _made(flow: Flow, entry: Entry) -> str:
+    found = ((stream, kind, counted(entry, stream).get(kind, 0)) for stream in flow.tables() for kind in KIND_NAMES)
+    return ", ".join(f"{rows:,} {kind} in {stream}" for stream, kind, rows in found if rows) or "no row"
+
+
+def end_stream(
+    flow: Flow,
+    root: Path,
+    base: Path,
+    buffering: Buffering | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Entry:
+    """Land the final punctuation of a run and publish what it brings.
+
+    Args:
+        flow: what runs.
+        root: the run's folder.
+        base: folder that the feeds' paths are relative to.
+        buffering: how its buffers stand, where it has any; in folders of the run unless given.
+        tell: told of what goes wrong with them.
+
+    Returns:
+        The published commit.
+
+    Raises:
+        WrongUse: nothing was published yet, the stream has ended already, or the buffers have no room.
+        LeaseHeldError: a stream or a backfill is at work on this run.
+        BuffersLostError: no buffer may speak for what no commit covers.
+    """
+    engine = CoreEngine()
+    require_own_landing(root, "finish")
+    with open_driver(root, flow=flow.name) as driver:
+        wanted = Backfill(flow=flow, root=root, base=base, engine=engine)
+        buffers = settled_buffers(wanted, buffering, tell)
+        landing = Landing(landed_path(root), buffers)
+        runner = buffered_runner(wanted, driver, buffers, engine)
+        tip = driver.state().tip
+        if tip is None:
+            raise WrongUse("a stream must have begun before it can end; this run has published nothing")
+        require_in_use(driver.state(), tip.commit, flow, root.name, tell)
+        if landing.final is not None:
+            raise WrongUse(f"this stream ended already, at {instant_text(landing.final)}")
+        last = max(tip.span.end, landing.last_reading() or tip.span.end)
+        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last)
+        clock = WallClock() if flow.clock is Clock.WALL else None
+        try:
+            runner.advance(runner.last_sequence(), landing.last_id)
+            if clock is not None:
+                _land_what_waits(lander, clock, landing, runner)
+            published = _land(lander, _reading(lander, clock), landing, runner, Ends.YES)
+            if lander.backlog:
+                tell(f"behind the end is left what was still being written or could not be read: {lander.backlog:,}")
+        finally:
+            lander.close()
+    if published is None:
+        raise WrongUse("the final punctuation landed, and no epoch took it: run pulseline stream --available-now")
+    return published
+
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a file that was seen once is looked at again: one that still stands as it did is whole."""
+
+
+class Ends(Enum):
+    """Whether a reading is the last of its stream."""
+
+    NO = "no"
+    """Others come behind it."""
+    YES = "yes"
+    """The final punctuation lands with it, in its last tick."""
+
+
+def _reading(lander: LiveLanding, clock: WallClock | None) -> int:
+    """Give the next reading, in ticks, behind all that the sources hold, so that nothing of it comes after the end."""
+    seen = max(lander.last, lander.look()) + 1
+    return seen if clock is None else clock.read(seen)
+
+
+def _land_what_waits(lander: LiveLanding, clock: WallClock, landing: Landing, runner: EpochRunner) -> None:
+    """Land and publish, reading by reading, what had come by now; one reading takes no more than so many rows."""
+    _land(lander, _reading(lander, clock), landing, runner, Ends.NO)
+    if lander.backlog > lander.left:
+        time.sleep(LOOK_AGAIN)
+        _land(lander, _reading(lander, clock), landing, runner, Ends.NO)
+    while lander.left:
+        _land(lander, _reading(lander, clock), landing, runner, Ends.NO)
+
+
+def _land(lander: LiveLanding, reading: int, landing: Landing, runner: EpochRunner, ends: Ends) -> Entry | None:
+    """Land a reading and publish it.
+
+    Raises:
+        WrongUse: the buffers have no room, though all that they hold is published.
+    """
+    final = reading - 1 if ends is Ends.YES else None
+    if lander.land(lander.last, reading, final=final) is None:
+        raise WrongUse(f"there must be room for what lands at the end; {lander.full}: see pulseline status FLOW")
+    return runner.advance(runner.last_sequence(), landing.last_id)

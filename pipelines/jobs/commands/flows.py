@@ -1,0 +1,175 @@
+"""`pulseline flows`: list the flows, draw one with its stages, and see that one's feeds are what it says of them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from pipelines.flows.errors import FlowError
+from pipelines.jobs.environment.parameters import parameter_words, parameters_of
+from pipelines.jobs.environment.settings import flow_files, load_flow, read_settings
+from pipelines.jobs.runs.fitting import fitting_payloads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.landing.file_rows import Line
+    from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.environment.settings import Settings
+
+    Tell = Callable[[str], object]
+
+LOOKED_AT = 1_000_000
+"""How many rows of a recorded feed are read to say what is wrong with them."""
+
+
+def list_flows(tell: Tell) -> None:
+    """Print a line for each flow of the configuration, and what is wrong with those that are no YAML.
+
+    Args:
+        tell: prints a text.
+    """
+    settings = read_settings()
+    files = flow_files(settings)
+    folder = settings.config / "flows"
+    if not files:
+        tell(f"no flow in {folder}; next: write {folder}/my_flow.yaml, then: pulseline flows validate my_flow")
+        return
+    widest = max(len(file.stem) for file in files)
+    for file in files:
+        tell(f"{file.stem:{widest}}  {_line(settings, file)}")
+    tell(f"next: pulseline flows show {files[0].stem}")
+
+
+def _line(settings: Settings, file: Path) -> str:
+    from pipelines.flows.document import Mapping as Tree
+    from pipelines.flows.document import Scalar, load
+
+    try:
+        entries = load(file).entries
+    except FlowError as error:
+        return f"cannot be read: {error}"
+    about, named = entries.get("about"), entries.get("flow")
+    sizes = [len(part.entries) if isinstance(part := entries.get(name), Tree) else 0 for name in ("sources", "streams")]
+    told = about.text if isinstance(about, Scalar) else ""
+    called = f" (flow `{named.text}`)" if isinstance(named, Scalar) and named.text != file.stem else ""
+    runs = sorted(folder.parent.name for folder in (settings.home / file.stem).glob("*/commits"))
+    shown = ", ".join(runs[:3]) + (", …" if len(runs) > 3 else "")  # noqa: PLR2004
+    ran = f"; runs: {shown}" if runs else "; not run yet"
+    return f"{told}{called} {_plural(sizes[0], 'source')}, {_plural(sizes[1], 'stream')}{ran}".strip()
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def show_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
+    """Draw a flow: its sources, its streams and what each does, and the stages that run them.
+
+    Args:
+        name: of the flow, or the path of its file.
+        tell: prints a text.
+        params: `name=value`, for the parameters of the flow.
+
+    Raises:
+        WrongUse: no such flow.
+        FlowError: its file makes no sense.
+    """
+    from pipelines.jobs.text.drawing import drawn
+
+    flow = load_flow(read_settings(), name, parameters_of(params))
+    for line in drawn(flow):
+        tell(line)
+    for warning in flow.warnings:
+        tell(f"warning: {warning}")
+    tell(f"next: {shlex.join(['pulseline', 'flows', 'validate', name, *parameter_words(flow.given)])}")
+
+
+def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
+    """Read a flow, open its feeds, and see that every column that it names is there with a type that can be used.
+
+    Recorded feeds are read far enough to say which rows and files will not land.
+
+    Args:
+        name: of the flow, or the path of its file.
+        tell: prints a text.
+        params: `name=value`, for the parameters of the flow.
+
+    Raises:
+        WrongUse: no such flow, or streams that do not go together with the feeds' columns.
+        FlowError: its file makes no sense.
+        LandingError: a feed is missing, or is not what the flow says of it.
+    """
+    from pipelines.engine.sources.live_feeds import open_live
+    from pipelines.engine.sources.recorded_feed import open_recorded
+    from pipelines.flows.model import Clock
+
+    settings = read_settings()
+    flow = load_flow(settings, name, parameters_of(params))
+    base = settings.feeds_base(flow)
+    _see_folders(flow, base)
+    opened = open_live(flow, base, base, {}) if flow.clock is Clock.WALL else open_recorded(flow, base)
+    schemas = {source: feed.schema for source, feed in opened.items()}
+    for source, schema in schemas.items():
+        tell(f"source {source}: {_columns(flow, source, schema)}")
+    payload = fitting_payloads(flow, schemas)
+    told = [line for name, feed in opened.items() for line in _told(name, feed)]
+    for stream in flow.tables():
+        key = flow.key_of(stream)
+        numbered = f"by {', '.join(key)}" if key else "stream-wide"
+        tell(f"stream {stream}: {numbered}, {_plural(len(payload[stream]), 'payload column')}")
+    warnings = [*flow.warnings, *told]
+    for warning in warnings:
+        tell(f"warning: {warning}")
+    wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
+    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name)}")
+
+
+def _see_folders(flow: Flow, base: Path) -> None:
+    """Refuse a folder that is not there: a stream would wait for it."""
+    from pipelines.engine.landing.errors import FeedMissingError
+
+    for source in flow.sources.values():
+        if source.feed.kind == "folder" and not (base / source.feed.paths[0]).is_dir():
+            raise FeedMissingError(source.feed.paths[0], str(base))
+
+
+def _told(source: str, feed: SourceFeed) -> Iterator[str]:
+    """Say what the ledger will be told of a recorded feed's first rows, a line for each file and reason."""
+    found: dict[tuple[str, str], list[Line]] = {}
+    for file, line in feed.told(LOOKED_AT):
+        found.setdefault((file, line.reason), []).append(line)
+    for (file, reason), lines in found.items():
+        more = f", and {len(lines) - 1} more of {file}" if len(lines) > 1 else ""
+        stops = "the landing stops there" if any(line.breach for line in lines) else f"the ledger tells it ({reason})"
+        yield f"source {source}: {lines[0].problem}{more}: {stops}"
+
+
+def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
+    declared = flow.sources[source]
+    roles: dict[str, list[str]] = {}
+    for column in declared.key:
+        roles.setdefault(column, []).append("key")
+    for role in ("time", "arrival", "end", "edge", "event_id"):
+        if getattr(declared, role):
+            roles.setdefault(getattr(declared, role), []).append(role)
+    return ", ".join(
+        f"{field.name} {field.type}" + (f" ({', '.join(roles[field.name])})" if field.name in roles else "")
+        for field in schema
+    )
+
+
+def _first_run(flow: Flow, name: str) -> str:
+    from pipelines.flows.model import Clock
+    from pipelines.jobs.runs.known import ANY_END, ANY_START, FIRST_DAYS
+
+    if flow.clock is Clock.WALL:
+        return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
+    feeds = [source.feed.name or "" for source in flow.sources.values()]
+    start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
+    given = parameter_words(flow.given)
+    return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])

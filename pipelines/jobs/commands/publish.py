@@ -1,0 +1,66 @@
+"""`pulseline publish`: the gate of a commit that waits at written, by what `pulseline check` found."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.quality import read_quality
+from pipelines.jobs.commands.run import facts_of
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.gate import RejectedError, settle
+from pipelines.jobs.runs.known import open_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.jobs.runs.known import KnownRun
+
+
+def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    """Publish a checked commit and say so; one that is published already stays as it is.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        number: of the commit.
+        run: name of the run.
+        as_json: one JSON object instead of words.
+        echo: where lines go.
+
+    Raises:
+        WrongUse: there is no such commit, it was given up, or nobody checked it.
+        RejectedError: a blocking expectation failed; the commit is rejected.
+    """
+    known = open_run(called, run)
+    entry = known.commit(number)
+    if entry.state is State.REJECTED:
+        raise RejectedError(number, str(entry.verdict))
+    later = known.state.successors.get(number)
+    if later is not None:
+        raise WrongUse(f"commit {number} was superseded by {later}, which readers see: {_status(known)}")
+    was_published = entry.state is State.PUBLISHED
+    published = entry if was_published else _settle(known, entry)
+    told = facts_of(published)
+    how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"
+    words = f"commit {number} ({known.moments.span(*published.span)}) is {how}"
+    echo(json.dumps({"flow": known.name, "run": run, **told}) if as_json else words)
+
+
+def _settle(known: KnownRun, entry: Entry) -> Entry:
+    check = known.command("check", "--commit", str(entry.commit))
+    if entry.state is not State.WRITTEN:
+        raise WrongUse(
+            f"only a written commit can be published; commit {entry.commit} is at {entry.state}: {_status(known)}"
+        )
+    with open_driver(known.root, flow=known.name) as driver:
+        judged = read_quality(known.root, commit=entry.commit)
+        if not judged:
+            raise WrongUse(f"commit {entry.commit} must be checked before it is published, and was not; next: {check}")
+        return settle(driver, entry, judged)
+
+
+def _status(known: KnownRun) -> str:
+    return f"see {known.command('status')}"

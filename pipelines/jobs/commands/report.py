@@ -1,0 +1,119 @@
+"""`pulseline report`: from the tables of a run to a page that can be opened anywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from expectations import report
+from expectations.report.verdict import verdict
+from pipelines.engine.files import durable
+from pipelines.flows.grid import interval_of
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.report import Reported, read_facts
+from pipelines.jobs.proofs.certificates import kept_certificate
+from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.text.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.facts.report import Span
+    from pipelines.jobs.runs.known import KnownRun
+
+INDEX = "index.html"
+
+
+def report_flow(called: str, interval: str | None, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    """Make the page of a run or of one interval, and say where it is.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        interval: a day or instant within the interval; None for the whole run.
+        run: name of the run.
+        as_json: one JSON object instead of words.
+        echo: where lines go.
+
+    Raises:
+        WrongUse: no such flow, run or interval.
+    """
+    known = open_run(called, run)
+    span = None if interval is None else _span(known, interval)
+    about = Reported(known=known, span=span)
+    facts = read_facts(about, kept_certificate(about))
+    page = _write(facts, page_path(about, read_settings().pages(known.name, run)))
+    news = verdict(facts)
+    if as_json:
+        told = {
+            "flow": known.name,
+            "run": run,
+            "page": str(page),
+            "verdict": news.tone.value,
+            "sentence": news.sentence,
+        }
+        echo(json.dumps(told))
+        return
+    echo(news.sentence)
+    echo(f"open {page.as_uri()}")
+    if news.next_step:
+        echo(f"next: {news.next_step}")
+
+
+def _span(known: KnownRun, interval: str) -> Span:
+    """Give the interval of the grid, or the commit's span, that holds an instant.
+
+    Raises:
+        WrongUse: nothing was begun there.
+    """
+    start, end = interval_of(known.grid, interval)
+    spans = [entry.span for entry in known.state.commits.values() if entry.span.start < end and start < entry.span.end]
+    if not spans:
+        there = [entry.span for entry in known.state.published]
+        known_spans = (
+            f"published is {known.moments.span(there[0].start, there[-1].end)}" if there else "nothing is published"
+        )
+        raise WrongUse(f"--interval must lie in what was run; nothing ran at {interval}: {known_spans}")
+    return start, end
+
+
+def page_path(about: Reported, folder: Path) -> Path:
+    """Give the file of a page: `index.html` for the run, else the interval's first day or instant."""
+    if about.span is None:
+        return folder / INDEX
+    return folder / f"{page_name(about.flow.timezone, about.span[0])}.html"
+
+
+def page_name(timezone: str, start: int) -> str:
+    """Name an interval as a file can be named.
+
+    >>> page_name("UTC", 1_357_016_400_000_000), page_name("America/New_York", 1_357_016_400_000_000)
+    ('20130101T050000', '2013-01-01')
+    """
+    moments = Moments(timezone)
+    day = moments.argument(start)
+    return day if len(day) == len("2013-01-01") else f"{moments.at(start):%Y%m%dT%H%M%S}"
+
+
+def write_page(settings: Settings, flow: Flow, run: str) -> Path:
+    """Make the page of a whole run from its tables.
+
+    Args:
+        settings: say where tables and pages lie.
+        flow: the model.
+        run: its name.
+
+    Returns:
+        The file.
+    """
+    about = Reported(known=open_run(flow.name, run))
+    return _write(read_facts(about, kept_certificate(about)), page_path(about, settings.pages(flow.name, run)))
+
+
+def _write(facts: report.ReportFacts, page: Path) -> Path:
+    page.parent.mkdir(parents=True, exist_ok=True)
+    durable.replace(page, report.render(facts).encode())
+    return page

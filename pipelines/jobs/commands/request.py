@@ -1,0 +1,356 @@
+"""`python -m pipelines.jobs.commands.request KIND FLOW`: what Airflow is about to run, checked before it starts.
+
+The last line that it prints is one JSON object: what will be run, in words, and `commands`, the words of the
+`pulseline` commands by task. `skip` is there when a task has nothing left to do, and says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.durations import parse
+from pipelines.flows.grid import interval_of, intervals
+from pipelines.flows.holding import outside
+from pipelines.flows.model import Clock
+from pipelines.flows.reading import read_frame
+from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.exits import exit_code_of
+from pipelines.jobs.environment.forms import Form
+from pipelines.jobs.environment.settings import MAIN_RUN, RUN_NAME, flow_file, read_settings
+from pipelines.jobs.runs.played import read_range
+from pipelines.jobs.text.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.environment.settings import Settings
+
+    Span = tuple[int, int]
+    Request = dict[str, Any]
+
+BACKFILL_KEYS = ("start", "end", "engine", "force")
+STREAM_KEYS = ("run", "start", "end", "speed", "for", "until", "after_backfill")
+QUALITY_KEYS = ("run", "start", "end")
+REPLAY_KEYS = ("run", "from", "to", "into", "speed")
+ENGINES = ("core", "batch")
+STOPPED, CAUGHT_UP = "stopped", "caught up"
+LIVE_RUN = "live"
+REPLAY_RUN = "replay"
+SLOWEST = 0.001
+"""The least speed of a replay."""
+OWN_DAYS = ("scheduled", "backfill")
+"""Kinds of Airflow's runs whose days are Airflow's."""
+SHOWN = 200
+"""Characters of what came that are told."""
+MOST_PAGES = 31
+"""Intervals of one request that get a page anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What Airflow says of the run that it is about to begin."""
+
+    called: str
+    """Name of the flow, or the path of its file."""
+    flow: Flow
+    settings: Settings
+    conf: dict[str, Any]
+    """What came with the run, from a form or a client."""
+    interval: tuple[str, str] | None = None
+    """The run's data interval, two instants as ISO 8601; a run without a logical date has none."""
+    by: str = "manual"
+    """Airflow's word for the kind of the run."""
+    events: tuple[dict[str, Any], ...] = ()
+    """What the assets that triggered the run said."""
+
+    @property
+    def moments(self) -> Moments:
+        """Say instants in the flow's timezone."""
+        return Moments(self.flow.timezone)
+
+    def state(self, run: str) -> LogState:
+        """Read the log of a run."""
+        from pipelines.engine.commits.readers import log_state
+
+        return log_state(self.settings.root(self.flow.name, run))
+
+    def words(self, span: Span) -> tuple[str, ...]:
+        """Spell a span as options."""
+        start, end = (self.moments.argument(tick) for tick in span)
+        return ("--start", start, "--end", end)
+
+
+def backfill(asked: Asked) -> Request:
+    """Say which intervals are run: those of the form, else of Airflow's data interval.
+
+    What is published and not stale at their beginning is left alone, unless it is forced.
+
+    Raises:
+        WrongUse: the form makes no sense, or the days are not among those that the flow's sources hold.
+        GridError: the days lie off the flow's grid.
+        CommitError: earlier days must be run first.
+    """
+    form = Form(asked.conf, BACKFILL_KEYS)
+    if asked.flow.clock is Clock.WALL:
+        raise WrongUse(f"{asked.called} lives by the real clock and has no days to run again: see its stream")
+    engine, force = form.choice("engine", ENGINES), form.flag("force")
+    spans = _held(asked, _days(asked, form))
+    state = asked.state(MAIN_RUN)
+    left = spans if force else _not_done(spans, state)
+    if left:
+        state.parent_for(left[0][0])
+    request: Request = {"flow": asked.flow.name, "run": MAIN_RUN, "force": force, **_told(asked, left or spans)}
+    if not left:
+        told = asked.moments.span(spans[0][0], spans[-1][1])
+        sentence = f"{told} is published already and not stale, so nothing is run; `force` runs it again"
+        request["skip"] = {"run": sentence}
+    words = ["run", asked.called, *asked.words(_whole(left or spans)), *(["--engine", engine] if engine else [])]
+    return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
+
+
+def stream(asked: Asked) -> Request:
+    """Say how the flow is streamed.
+
+    Raises:
+        WrongUse: the form makes no sense, or a recorded feed has no range to play.
+        GridError: the range lies off the flow's grid.
+        DurationError: `for` is no duration.
+    """
+    form = Form(asked.conf, STREAM_KEYS)
+    run, speed, lasts = form.text("run") or LIVE_RUN, form.positive("speed"), form.text("for")
+    until = form.choice("until", (STOPPED, CAUGHT_UP)) or STOPPED
+    span = _range(asked, form, run)
+    words = ["stream", asked.called, "--run", run, *(asked.words(span) if span else ())]
+    words += ["--speed", f"{speed:g}"] if speed is not None and asked.flow.clock is Clock.RECORDED else []
+    if lasts is not None:
+        parse(lasts)
+        words += ["--for", lasts]
+    words += ["--until-caught-up"] if until == CAUGHT_UP else []
+    words += ["--after-backfill"] if form.flag("after_backfill") else []
+    page = ["report", asked.called, "--run", run, "--json"]
+    status = ["status", asked.called, "--run", run, "--json"]
+    told = {"flow": asked.flow.name, "run": run, "until": until}
+    return told | {"commands": {"stream": [words, status], "report": [page]}}
+
+
+def quality(asked: Asked) -> Request:
+    """Say which published spans are checked: of the form, else of the assets' events, else all that is published.
+
+    Raises:
+        WrongUse: the form or an event makes no sense.
+        GridError: the days lie off the flow's grid.
+    """
+    forms = [Form(asked.conf, QUALITY_KEYS)] if not asked.events or asked.conf else []
+    forms += [] if forms else [Form(_of_form(event), QUALITY_KEYS) for event in asked.events]
+    checks, runs = [], []
+    for form in forms:
+        run, span = form.text("run") or MAIN_RUN, _both(asked, form)
+        asked.settings.root(asked.flow.name, run)
+        check = ["check", asked.called, *(asked.words(span) if span else ()), "--run", run, "--json"]
+        checks += [check] if check not in checks else []
+        runs += [run] if run not in runs else []
+    pages = [["report", asked.called, "--run", run, "--json"] for run in runs]
+    return {"flow": asked.flow.name, "runs": runs, "commands": {"check": checks, "report": pages}}
+
+
+def replay(asked: Asked) -> Request:
+    """Say which part of a recording is played again, and into which run; nothing is changed yet.
+
+    Raises:
+        WrongUse: the form makes no sense, there is nothing to play, or no run to play it into.
+        CommitError: there is no such state.
+        LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+    """
+    form = Form(asked.conf, REPLAY_KEYS)
+    run, into = _run_name(form, "run", MAIN_RUN), _run_name(form, "into", REPLAY_RUN)
+    start, end, speed = form.text("from"), form.text("to"), form.positive("speed")
+    if speed is not None and speed < SLOWEST:
+        raise form.wrong("speed", f"{SLOWEST} or more")
+    words = ["replay", asked.called, "--run", run, "--into", into]
+    words += ["--from", start] if start else []
+    words += ["--to", end] if end else []
+    words += ["--speed", f"{speed:g}"] if speed is not None else []
+    page, status = ([verb, asked.called, "--run", into, "--json"] for verb in ("report", "status"))
+    told = {"flow": asked.flow.name, "run": run, "into": into, **_part(asked, run, into, (start, end))}
+    return told | {"commands": {"replay": [words, status], "report": [page]}}
+
+
+KINDS: dict[str, Callable[[Asked], Request]] = {
+    "backfill": backfill,
+    "stream": stream,
+    "quality": quality,
+    "replay": replay,
+}
+
+
+def _run_name(form: Form, key: str, usual: str) -> str:
+    name = form.text(key) or usual
+    if not RUN_NAME.fullmatch(name):
+        raise form.wrong(key, "a name of letters, digits, `_` and `-`")
+    return name
+
+
+def _part(asked: Asked, run: str, into: str, states: tuple[str | None, str | None]) -> Request:
+    """Find the part of a recording between two states, as the command will."""
+    from pipelines.jobs.commands.replay import Wanted, prepared
+
+    start, end = states
+    wanted = Wanted(flow=asked.called, run=run, into=into, start=start, end=end)
+    found = prepared(asked.settings, wanted).recording
+    first, last = (asked.moments.argument(tick) for tick in (found.start, found.end))
+    return {"start": first, "end": last, "sequences": len(found.numbers)}
+
+
+def _of_form(event: dict[str, Any]) -> dict[str, Any]:
+    return {key: event[key] for key in QUALITY_KEYS if key in event}
+
+
+def _days(asked: Asked, form: Form) -> list[Span]:
+    """Give the intervals that are asked for."""
+    start, end = form.text("start"), form.text("end")
+    if asked.by in OWN_DAYS:
+        if start or end:
+            raise WrongUse("a scheduled run takes its days from Airflow: leave `start` and `end` empty")
+        return _of_airflow(asked)
+    if start:
+        last = end or asked.moments.argument(interval_of(asked.flow, start)[1])
+        return intervals(asked.flow, start, last)
+    if end:
+        raise WrongUse("`end` in the form stands alone, expected `start` with it")
+    return _of_airflow(asked)
+
+
+def _of_airflow(asked: Asked) -> list[Span]:
+    if asked.interval is None:
+        raise WrongUse("this run has no data interval, and no days were chosen: fill in `start` and `end`")
+    return intervals(asked.flow, *asked.interval)
+
+
+def _held(asked: Asked, spans: list[Span]) -> list[Span]:
+    flow, moments = asked.flow, asked.moments
+    if outside(flow, *_whole(spans)):
+        first = moments.argument(flow.starts) if flow.starts is not None else "any day"
+        last = moments.argument(flow.ends) if flow.ends is not None else "any day"
+        came = moments.span(*_whole(spans))
+        raise WrongUse(f"the sources of {flow.name} hold {first} until {last} and not {came}: choose days within")
+    return spans
+
+
+def _whole(spans: Sequence[Span]) -> Span:
+    return spans[0][0], spans[-1][1]
+
+
+def _not_done(spans: list[Span], state: LogState) -> list[Span]:
+    """Leave out the published intervals at the beginning; behind one that is run, all are."""
+    stale = {entry.commit for entry in state.stale}
+    done = [entry.span for entry in state.published if entry.commit not in stale]
+    covered = [any(span.start <= start and end <= span.end for span in done) for start, end in spans]
+    return spans[covered.index(False) :] if False in covered else []
+
+
+def _told(asked: Asked, spans: list[Span]) -> Request:
+    start, end = (asked.moments.argument(tick) for tick in _whole(spans))
+    return {"start": start, "end": end, "intervals": len(spans)}
+
+
+def _pages(asked: Asked, spans: list[Span]) -> list[list[str]]:
+    """Give the commands that make the pages of the intervals and of the run; the one that is shown comes last."""
+    whole = ["report", asked.called, "--json"]
+    starts = [asked.moments.argument(start) for start, _ in spans[-MOST_PAGES:]]
+    own = [["report", asked.called, "--interval", start, "--json"] for start in starts]
+    return [whole, *own] if len(own) == 1 else [*own, whole]
+
+
+def _both(asked: Asked, form: Form) -> Span | None:
+    start, end = form.text("start"), form.text("end")
+    if start and end:
+        return _whole(intervals(asked.flow, start, end))
+    if start or end:
+        given, missing = ("start", "end") if start else ("end", "start")
+        raise WrongUse(f"`{given}` in the form stands alone, expected `{missing}` with it")
+    return None
+
+
+def _range(asked: Asked, form: Form, run: str) -> Span | None:
+    """Give the range of a recorded feed to play; None under the real clock, and where the run goes on."""
+    root, span = asked.settings.root(asked.flow.name, run), _both(asked, form)
+    if asked.flow.clock is Clock.WALL:
+        if span:
+            raise WrongUse("`start` and `end` are the range of a recorded feed; this flow runs under the real clock")
+        return None
+    if span is None and read_range(root) is None:
+        raise WrongUse(f"run `{run}` has played nothing yet: fill in `start` and `end`, the range to play")
+    return None if span is None else _whole(_held(asked, [span]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check a request and print it as one JSON line; its exit code is a command's."""
+    given = _parser().parse_args(argv)
+    try:
+        settings = read_settings()
+        asked = Asked(
+            called=given.flow,
+            flow=read_frame(flow_file(settings, given.flow)),
+            settings=settings,
+            conf=_object(_json(given.conf, "the form")),
+            interval=(given.start, given.end) if given.start and given.end else None,
+            by=given.by,
+            events=_events(_json(given.events, "the events")),
+        )
+        print(json.dumps(KINDS[given.kind](asked)))  # noqa: T201 - its output
+    except Exception as error:  # noqa: BLE001 - the one place that catches
+        code, line = exit_code_of(error)
+        print(line, file=sys.stderr)  # noqa: T201 - its output
+        return code
+    return Exit.FINE
+
+
+def _json(text: str, what: str) -> object:
+    """Read JSON.
+
+    Raises:
+        WrongUse: it is none, or nobody could mean it: numbers of thousands of digits, thousands of lists in each other.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{what} must be JSON ({error}); it is `{_short(text)}`") from None
+
+
+def _object(found: object) -> dict[str, Any]:
+    found = found or {}
+    if not isinstance(found, dict):
+        raise WrongUse(f"the form must be a JSON object; it is `{_short(json.dumps(found))}`")
+    return found
+
+
+def _events(found: object) -> tuple[dict[str, Any], ...]:
+    if not isinstance(found, list) or not all(isinstance(event, dict) for event in found):
+        raise WrongUse(f"the events must be a JSON list of objects; they are `{_short(json.dumps(found))}`")
+    return tuple(found)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m pipelines.jobs.commands.request", description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("flow")
+    parser.add_argument("--conf", default="{}", help="what came with the run, as JSON")
+    parser.add_argument("--start", default="", help="begin of the data interval")
+    parser.add_argument("--end", default="", help="its end")
+    parser.add_argument("--by", default="manual", help="Airflow's kind of the run")
+    parser.add_argument("--events", default="[]", help="what the triggering assets said, as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

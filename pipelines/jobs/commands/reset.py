@@ -1,0 +1,229 @@
+"""`pulseline reset`: take a run back to a consistent state; whoever streams next plays again from there.
+
+A published commit is a consistent state. The reset is one row of `commits`, so readers see the earlier state at once
+and whole; the landed sequences stay, and are played again in their order under new commit numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.resets import way_back
+from pipelines.engine.landing.manifest import is_closed, load_manifest
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.history import require_kept
+from pipelines.jobs.facts.live import READING, last_closed
+from pipelines.jobs.facts.states import asked_state
+from pipelines.jobs.runs.counts import counted as rows_in
+from pipelines.jobs.runs.counts import numbered
+from pipelines.jobs.runs.known import is_replayed, open_run
+from pipelines.jobs.text.moments import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.commits.resets import WayBack
+    from pipelines.jobs.runs.known import KnownRun
+
+WHY = "pulseline reset"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What `pulseline reset` was asked for."""
+
+    flow: str
+    to: str | None = None
+    """A commit's number, `sequence:N`, or a date or instant; None for the newest state."""
+    run: str = "main"
+    dry_run: bool = False
+    """Say what would be done, and do nothing."""
+    take_over: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a reset does: what it gives up and takes back, and what is then played again."""
+
+    way: WayBack
+    pending: Entry | None
+    """The epoch that was begun and is given up."""
+    waiting: range
+    """Sequences that are closed and were never published."""
+    waiting_rows: int
+    beyond: str = ""
+    """What was asked for, where it lies behind the newest state."""
+
+    @property
+    def superseded(self) -> tuple[int, ...]:
+        """Number the commits that readers see no more."""
+        return tuple(row.commit for row in self.way.superseded)
+
+    @property
+    def rows(self) -> int:
+        """Count the landed rows that readers saw the results of, and that are played again."""
+        return sum(sum(rows_in(row, "landed").values()) for row in self.way.superseded)
+
+
+def reset_run(wanted: Wanted, echo: Callable[[str], None]) -> None:
+    """Take a run back to a state, say what that takes away and what will be played again, and what to type next.
+
+    Safe at any time: killed before its row nothing has changed but an epoch given up, behind it all has.
+
+    Raises:
+        WrongUse: the run never streamed, its backfill waits for something, or what is to be played again is not there.
+        CommitError: there is no such state, or an interval lies behind it.
+        LeaseHeldError: a driver is at work on this run.
+    """
+    known = open_run(wanted.flow, wanted.run)
+    if wanted.dry_run:
+        _tell(known, wanted, plan_of(known, known.state, wanted.to), None, echo)
+        return
+    claim = Claim.TAKE_OVER if wanted.take_over else Claim.ASK
+    plan_of(known, known.state, wanted.to)
+    with open_driver(known.root, flow=known.name, claim=claim) as driver:
+        plan = plan_of(known, driver.state(), wanted.to)
+        if not wanted.as_json:
+            _announce(known, plan, echo)
+        done = reset_to(driver, plan, asked=wanted.to)
+    _tell(known, wanted, plan, done, echo)
+
+
+def reset_to(driver: Driver, plan: Plan, asked: str | None = None) -> Entry:
+    """Give up what was begun, and go back.
+
+    Args:
+        driver: holds the lease.
+        plan: what was found under this lease.
+        asked: the state, as somebody named it.
+    """
+    if plan.pending is not None:
+        driver.abandon(plan.pending.commit, why=WHY)
+    given_up = plan.pending.commit if plan.pending else None
+    # Punctuations up to here are played again, and do not drain a second time.
+    detail = {"why": WHY, "asked": asked, "given_up": given_up, "landed": plan.waiting.stop - 1}
+    return driver.reset(driver.next_number(), plan.way.target, detail=detail)
+
+
+def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
+    """Find what a reset would do.
+
+    Args:
+        known: the run.
+        state: its log now.
+        to: as `Wanted.to`.
+
+    Raises:
+        WrongUse: the run never streamed, its backfill waits for something, or what is to be played again is not there.
+        CommitError: there is no such state, or an interval lies behind it.
+    """
+    if is_replayed(known.root):
+        raise WrongUse(
+            f"run `{known.run}` plays what another run landed, and nothing goes on from it: replay again, with --from "
+            "and --to for a part"
+        )
+    if not any(row.kind is CommitKind.EPOCH for row in state.commits.values()):
+        raise WrongUse(
+            f"a reset takes a stream back; run `{known.run}` of {known.name} never streamed: to replace intervals, run "
+            "them again (pulseline run)"
+        )
+    pending = state.pending
+    if pending is not None and pending.kind is not CommitKind.EPOCH:
+        abandon = known.command("abandon", "--commit", str(pending.commit))
+        raise WrongUse(
+            f"commit {pending.commit} must be finished or given up first; it is an interval of a backfill at "
+            f"{pending.state}: see {known.command('status')}, or {abandon}"
+        )
+    asked = asked_state(known, state, to)
+    way = way_back(state, asked.commit)
+    landing = landed_path(known.root)
+    last = last_closed(landing, way.upto)
+    missing = [number for number in range(way.sequence + 1, last + 1) if not is_closed(landing, number)]
+    if missing:
+        raise WrongUse(
+            f"what came behind commit {way.target} must still be landed to be played again; sequences "
+            f"{numbered(missing)} are gone: choose a state that covers them (--to sequence:{missing[-1]} or later)"
+        )
+    require_kept(landing, state, range(way.sequence + 1, last + 1), "--to")
+    waiting = range(way.upto + 1, last + 1)
+    read = (load_manifest(landing, number) for number in waiting)
+    rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
+    beyond = (to or "") if asked.beyond else ""
+    return Plan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
+
+
+def _announce(known: KnownRun, plan: Plan, echo: Callable[[str], None]) -> None:
+    for line in _lines(known, plan):
+        echo(line)
+
+
+def _lines(known: KnownRun, plan: Plan) -> list[str]:
+    """Say what a reset takes away, and what is played again."""
+    way, text = plan.way, known.moments.text
+    where = f"commit {way.target}" if way.ground else "its beginning"
+    lines = [f"run `{known.run}` of {known.name} goes back to {where}: all that arrived before {text(way.start)}"]
+    if plan.pending is not None:
+        span = f"{text(plan.pending.span.start)} until {text(plan.pending.span.end)}"
+        lines.append(f"given up: commit {plan.pending.commit}, begun over {span}; nobody has seen anything of it")
+    if plan.superseded:
+        commits = counted(len(plan.superseded), "commit")
+        lines.append(
+            f"taken back: {commits} ({numbered(plan.superseded)}), {text(way.start)} until {text(way.end)}; readers "
+            "see them no more"
+        )
+    played = way.upto - way.sequence
+    if plan.beyond:
+        lines.append(f"`{plan.beyond}` lies behind all that is published, so the newest state it is")
+    if played:
+        sequences = f"{counted(played, 'sequence')} ({numbered(range(way.sequence + 1, way.upto + 1))})"
+        lines.append(f"played again: {sequences} with {counted(plan.rows, 'landed row')}")
+    if plan.waiting:
+        rows = counted(plan.waiting_rows, "row")
+        lines.append(f"then, not published yet: {counted(len(plan.waiting), 'sequence')} with {rows}")
+    if not (played or plan.waiting):
+        lines.append("nothing lies behind it, so nothing is played again")
+    return lines
+
+
+def _tell(known: KnownRun, wanted: Wanted, plan: Plan, done: Entry | None, echo: Callable[[str], None]) -> None:
+    if wanted.as_json:
+        echo(json.dumps(facts_of(known, plan, done), ensure_ascii=False))
+        return
+    if done is None:
+        _announce(known, plan, echo)
+        words = ["--to", wanted.to] if wanted.to else []
+        echo(f"nothing was done; next: {known.command('reset', *words)}")
+        return
+    echo(f"commit {done.commit} did that; what comes behind it gets new numbers, Spark's checkpoint is made anew")
+    echo(f"next: {known.command('stream')}")
+
+
+def facts_of(known: KnownRun, plan: Plan, done: Entry | None) -> dict[str, Any]:
+    """Give what a reset did, or would do, as plain values; instants in UTC."""
+    from pipelines.engine.columnar.columns import instant_text
+
+    way = plan.way
+    return {
+        "flow": known.name,
+        "run": known.run,
+        "commit": done.commit if done else None,
+        "to": way.target,
+        "to_sequence": way.sequence,
+        "to_at": instant_text(way.start),
+        "given_up": plan.pending.commit if plan.pending else None,
+        "superseded": list(plan.superseded),
+        "until_at": instant_text(way.end),
+        "sequences": [way.sequence + 1, way.upto] if way.upto > way.sequence else None,
+        "rows": plan.rows,
+        "waiting": {"sequences": len(plan.waiting), "rows": plan.waiting_rows},
+        "next": known.command("stream"),
+    }

@@ -1,0 +1,227 @@
+"""`pulseline run`: backfill a flow over a span, with a line for each interval and what remains."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.entry import LEDGER, State
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.flows.grid import intervals
+from pipelines.flows.model import Flow
+from pipelines.jobs.environment.engines import engine_named
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.exits import java_problem
+from pipelines.jobs.environment.parameters import parameters_of
+from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
+from pipelines.jobs.runs.counts import counted as rows_of_commit
+from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.runs.in_use import as_run, require_in_use
+from pipelines.jobs.text.moments import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.tasks.stages import Engine
+    from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.runs.backfill import Interval
+    from pipelines.jobs.runs.gate import Judged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What `pulseline run` was asked for."""
+
+    flow: str
+    start: str
+    end: str
+    engine: str | None = None
+    run: str = MAIN_RUN
+    one_shot: bool = False
+    """One commit over the whole span."""
+    take_over: bool = False
+    hold: bool = False
+    """Leave the last interval at written."""
+    check: bool = True
+    """Publish an interval only when its blocking expectations hold."""
+    as_json: bool = False
+    """End with one line of JSON."""
+    params: Sequence[str] = ()
+    """`name=value`, for the parameters of the flow."""
+
+
+def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
+    """Backfill a flow over a span of its grid and say what came of each interval."""
+    settings = read_settings()
+    flow = load_flow(settings, wanted.flow, parameters_of(wanted.params))
+    for warning in flow.warnings:
+        echo(f"warning: {warning}")
+    spans = intervals(flow, wanted.start, wanted.end)
+    if wanted.one_shot:
+        spans = [(spans[0][0], spans[-1][1])]
+    root = settings.root(flow.name, wanted.run)
+    _allowed(wanted, wanted.engine or settings.engine, root, spans)
+    state = log_state(root)
+    flow = as_run(flow, state)
+    if state.tip is not None and state.tip.span.end == spans[0][0]:
+        require_in_use(state, state.tip.commit, flow, wanted.run, echo)
+    runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
+    judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
+    gate = checking(judge, root, flow) if wanted.check else publish_at_once
+    progress = Progress(flow, len(spans), echo)
+    on_spark = [*(["tasks"] if runner is judge else []), *(["checks"] if wanted.check else [])]
+    if on_spark:
+        echo(f"{counted(len(spans), 'interval')} to run; Spark starts for {' and '.join(on_spark)}, some seconds")
+    try:
+        ran = run_backfill(_backfill(wanted, settings, flow, runner, gate), spans, done=progress.done)
+    finally:
+        runner.close()
+        judge.close()
+    progress.summary(ran)
+    _next(wanted, flow, ran, echo)
+
+
+def _allowed(wanted: Wanted, engine: str, root: Path, spans: Sequence[Interval]) -> None:
+    """Refuse what would be found out too late: a check without Java, a commit that would slip past its check.
+
+    Raises:
+        WrongUse: says what to do.
+    """
+    if wanted.check and engine == "core" and (problem := java_problem()):
+        raise WrongUse(f"each interval is checked on Spark before it is published: {problem}; or add --no-check")
+    pending = log_state(root).pending
+    if wanted.check or pending is None or pending.state is not State.WRITTEN:
+        return
+    if (pending.span.start, pending.span.end) not in spans:
+        raise WrongUse(
+            f"commit {pending.commit} must be published or rejected first, --no-check is for the span asked for alone: "
+            f"pulseline check {wanted.flow} --commit {pending.commit}, then publish it; or pulseline abandon"
+        )
+
+
+def _backfill(wanted: Wanted, settings: Settings, flow: Flow, engine: Engine, gate: Gate) -> Backfill:
+    return Backfill(
+        flow=flow,
+        root=settings.root(flow.name, wanted.run),
+        base=settings.feeds_base(flow),
+        engine=engine,
+        claim=Claim.TAKE_OVER if wanted.take_over else Claim.ASK,
+        gate=gate,
+        last_gate=hold if wanted.hold else None,
+    )
+
+
+def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
+    """Give the gate that checks each interval with Great Expectations before it is published.
+
+    Args:
+        spark: runs the expectations; started when the first interval comes.
+        root: the run's folder.
+        flow: what runs; a commit that an older flow began is judged by its own.
+    """
+
+    def judge(number: int, state: LogState) -> Sequence[Judged]:
+        from pipelines.jobs.commands.check import check_commit
+
+        plan = state.commits[number].plan
+        own = Flow.from_definition(json.loads(plan)["flow"]) if plan else flow
+        return check_commit(spark.session(), own, root, number, state)
+
+    return Checked(judge)
+
+
+def _next(wanted: Wanted, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+    here = "" if wanted.run == MAIN_RUN else f" --run {wanted.run}"
+    held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
+    step = (
+        f"pulseline show {wanted.flow} {list(flow.streams)[-1]}{here}, or pulseline report {wanted.flow}{here}"
+        if held is None
+        else f"pulseline check {wanted.flow} --commit {held}{here}, then "
+        f"pulseline publish {wanted.flow} --commit {held}{here}"
+    )
+    echo(f"next: {step}")
+    if wanted.as_json:
+        told = {"flow": flow.name, "run": wanted.run, "commits": [facts_of(each.entry) for each in ran], "next": step}
+        echo(json.dumps(told))
+
+
+def facts_of(entry: Entry) -> dict[str, object]:
+    """Give what a commit says of itself, for a line of JSON."""
+    return {
+        "commit": entry.commit,
+        "state": entry.state.value,
+        "start": instant_text(entry.span.start),
+        "end": instant_text(entry.span.end),
+        "counts": dict(entry.counts),
+        "hashes": dict(entry.hashes),
+        "verdict": entry.verdict,
+    }
+
+
+class Progress:
+    """A line for each interval, with the time that the rest will take.
+
+    Args:
+        flow: what runs.
+        total: intervals in all.
+        echo: where lines go.
+    """
+
+    def __init__(self, flow: Flow, total: int, echo: Callable[[str], None]) -> None:
+        """Begin now."""
+        self._flow, self._total, self._echo = flow, total, echo
+        self._count, self._begun = 0, time.perf_counter()
+
+    def done(self, ran: Ran) -> None:
+        """Say what one interval gave, and how long the rest will take."""
+        self._count += 1
+        left = max(0, self._total - self._count)
+        rest = (time.perf_counter() - self._begun) / self._count * left
+        remains = f"{left} left, about {rest:.0f} s" if left else "all done"
+        waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
+        rows = rows_text(ran.entry)
+        self._echo(f"{span_text(self._flow, ran.entry)}  {rows}  {ran.seconds:.1f} s{waits}  ({remains})")
+
+    def summary(self, ran: list[Ran]) -> None:
+        """Say what all intervals gave together."""
+        seconds = time.perf_counter() - self._begun
+        seen = [each.entry for each in ran if each.entry.state is State.PUBLISHED]
+        commits = ", ".join(str(entry.commit) for entry in seen[:8]) + (", ..." if len(seen) > 8 else "")  # noqa: PLR2004
+        replaced = sum(len(entry.supersedes) for entry in seen)
+        note = f", replacing {counted(replaced, 'earlier one')}" if replaced else ""
+        noun = "commit" if len(seen) == 1 else "commits"
+        named = f" ({commits})" if seen else ""
+        held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]
+        waits = f"; commit {held[0]} waits to be checked" if held else ""
+        self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(seen)}{waits}")
+
+
+def _kept(seen: Sequence[Entry]) -> str:
+    verdicts = list(dict.fromkeys(entry.verdict for entry in seen if entry.verdict))
+    return f"; {', '.join(verdicts)}" if verdicts else ""
+
+
+def span_text(flow: Flow, entry: Entry) -> str:
+    """Spell an interval by its local days where it begins and ends at midnight, else by its instants."""
+    import pendulum
+
+    local = [pendulum.from_timestamp(tick / 1_000_000, tz=flow.timezone) for tick in entry.span]
+    if all(moment.time().isoformat() == "00:00:00" for moment in local):
+        first, last = local[0].to_date_string(), local[1].subtract(days=1).to_date_string()
+        return first if first == last else f"{first} to {last}"
+    return " to ".join(instant_text(tick) for tick in entry.span)
+
+
+def rows_text(entry: Entry) -> str:
+    """Spell what a commit landed, and the rows of each of its streams."""
+    landed = sum(rows_of_commit(entry, "landed").values())
+    names = [name for name in entry.counts if name not in {"landed", LEDGER}]
+    return f"landed {landed:,}  " + "  ".join(f"{name} {entry.rows_of(name):,}" for name in [*names, LEDGER])

@@ -1,0 +1,101 @@
+"""`pulseline tables`: where a run's tables lie, which version holds what, and a ready line for each reader."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.known import offered, open_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.jobs.runs.known import KnownRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of the tables of a run."""
+
+    flow: str
+    """Name of the flow, or the path of its file."""
+    run: str
+    stream: str | None
+    """Name of a stream, or `ledger`; None for all."""
+    commit: int | None
+    """The instant, as the number of a commit; None for the tables as they stand."""
+    as_json: bool
+    """One JSON object a table instead of words."""
+
+
+def tell_tables(asked: Asked, tell: Callable[[str], None]) -> None:
+    """Print path and version of a run's tables, and how to read each.
+
+    Raises:
+        WrongUse: no such flow, run, commit or stream.
+        NoInstantError: the tables as they were at the commit cannot be had.
+    """
+    known = open_run(asked.flow, asked.run)
+    if not known.state.published:
+        tell(known.nothing_yet())
+        return
+    named = {name.removeprefix("streams/"): (name, version) for name, version in _versions(known, asked.commit).items()}
+    if asked.stream is not None and asked.stream not in named:
+        raise WrongUse(f"no table `{asked.stream}` in {known.name}{offered(asked.stream, sorted(named))}")
+    for short, (name, version) in sorted(named.items()):
+        if asked.stream in {None, short}:
+            path = known.root / name
+            lines = reader_lines(path, None if asked.commit is None else version)
+            facts = {"table": short, "path": str(path), "version": version, "readers": lines}
+            tell(json.dumps(facts) if asked.as_json else _words(facts))
+    if not asked.as_json:
+        tell(_closing(known, asked.commit))
+
+
+def _versions(known: KnownRun, commit: int | None) -> dict[str, int]:
+    if commit is None:
+        return versions_now(known.root)
+    known.commit(commit)
+    return versions_at(known.root, known.state, commit)
+
+
+def _words(facts: dict[str, object]) -> str:
+    readers: dict[str, str] = facts["readers"]  # type: ignore[assignment]
+    head = f"{facts['table']}  version {facts['version']}  {facts['path']}"
+    return "\n".join([head, *(f"  {reader:<7} {line}" for reader, line in readers.items())])
+
+
+def reader_lines(path: Path, version: int | None) -> dict[str, str]:
+    """Give a line of Python for each reader.
+
+    Args:
+        path: the table's folder.
+        version: which one to read; None for the newest.
+    """
+    at = "" if version is None else f", version={version}"
+    option = "" if version is None else f'.option("versionAsOf", {version})'
+    files = f"DeltaTable({str(path)!r}{at}).file_uris()"
+    if quote(str(path)) != str(path):
+        # delta-rs spells signs of a folder's name as in an address, and readers of files take names as they are.
+        files = f"[urllib.parse.unquote(each) for each in {files}]"
+    whole = f"delta_scan({str(path)!r})"
+    return {
+        "pandas": f"pandas.read_parquet({files})",
+        "duckdb": f'duckdb.sql("FROM {whole}")' if version is None else f"duckdb.read_parquet({files})",
+        "spark": f'spark.read.format("delta"){option}.load({str(path)!r})',
+    }
+
+
+def _closing(known: KnownRun, commit: int | None) -> str:
+    if commit is not None:
+        return f"these versions are one instant: all that was settled at commit {commit}, and nothing later"
+    newest = str(newest_settled(known.root, known.state))
+    return (
+        "each table holds what is settled and nothing else; they follow a commit one after the other, so for one "
+        f"instant over all of them: {known.command('tables', '--commit', newest)}"
+    )

@@ -1,0 +1,1 @@
+"""Settings, engines, forms, and how a command ends."""

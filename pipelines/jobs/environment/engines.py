@@ -1,0 +1,32 @@
+"""Which engines there are, by the word a user calls them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.tasks.stages import Engine
+
+
+def engine_named(name: str, master: str = "local[2]", log: Path | None = None) -> Engine:
+    """Give the engine that runs tasks.
+
+    Args:
+        name: `core` or `batch`.
+        master: of Spark, for `batch`.
+        log: file that takes what Spark's own process writes; None leaves it on standard error.
+
+    Raises:
+        WrongUse: there is no such engine.
+    """
+    if name == "core":
+        return CoreEngine()
+    if name == "batch":
+        return SparkEngine(master, log)
+    raise WrongUse(f"engine must be core or batch; it is {name!r}")

@@ -1,0 +1,322 @@
+"""How a command ends: from whatever was raised to an exit code and one line that says what to do.
+
+Errors are known by the names of their classes, nearest first, so that nothing is imported to tell them apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.environment.errors import Exit, JobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INTERRUPTED = 130
+"""What a shell says of a command that ended by Ctrl-C."""
+PIPE_CLOSED = 141
+"""What a shell says of a command whose reader went away."""
+GO_ON = (
+    "interrupted: nothing half done is seen by readers; the same command goes on from here, `pulseline status FLOW` "
+    "says where that is"
+)
+DEBUG = "PULSELINE_DEBUG"
+LONGEST = 600
+NEEDED_JAVA = 17
+JAVA_ADVICE = (
+    "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set "
+    "JAVA_HOME to it"
+)
+
+WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
+"""The last line of a Python traceback."""
+CODES = MappingProxyType(
+    {
+        "pipelines.flows.errors.DefinitionError": Exit.RUN_FAILED,
+        "pipelines.flows.errors.FlowsError": Exit.WRONG_USE,
+        "pipelines.operators.rows.PolicyError": Exit.WRONG_USE,
+        "pipelines.operators.code_folder.CodeFolderError": Exit.WRONG_USE,
+        "pipelines.engine.landing.errors.FeedChangedError": Exit.RUN_FAILED,
+        "pipelines.engine.landing.errors.SequenceBrokenError": Exit.RUN_FAILED,
+        "pipelines.engine.landing.errors.LandingError": Exit.WRONG_USE,
+        "pipelines.engine.sources.nycflights.PackageMissingError": Exit.WRONG_USE,
+        "pipelines.engine.columnar.keys.KeyTypeError": Exit.WRONG_USE,
+        "pipelines.engine.columnar.keys.NullKeyError": Exit.RUN_FAILED,
+        "pipelines.engine.tasks.payload.PayloadError": Exit.WRONG_USE,
+        "pipelines.engine.columnar.content.ContentTypeError": Exit.WRONG_USE,
+        "pipelines.engine.commits.errors.NoStateError": Exit.WRONG_USE,
+        "pipelines.engine.commits.errors.BeforeStatesError": Exit.WRONG_USE,
+        "pipelines.engine.commits.errors.SealedIntervalError": Exit.WRONG_USE,
+        "pipelines.engine.commits.carry_format.OldCarryError": Exit.WRONG_USE,
+        "pipelines.engine.commits.errors.CommitError": Exit.RUN_FAILED,
+        "pipelines.engine.commits.paths.SchemaChangedError": Exit.WRONG_USE,
+        "pipelines.engine.commits.paths.TableError": Exit.RUN_FAILED,
+        "pipelines.engine.columnar.clock.ClockJumpError": Exit.RUN_FAILED,
+        "pipelines.engine.live.queries.QueryFailedError": Exit.RUN_FAILED,
+        "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
+        "pipelines.operators.advance_time.OpenFull": Exit.RUN_FAILED,
+        "pipelines.operators.deduplicate.KeptFull": Exit.RUN_FAILED,
+        "expectations.report.facts.ReportError": Exit.RUN_FAILED,
+        "expectations.checkpoints.CheckFailedError": Exit.RUN_FAILED,
+    }
+)
+"""Errors whose own sentence says all, by the full name of their class; the nearest base counts."""
+
+
+def exit_code_of(error: BaseException) -> tuple[int, str]:
+    """Say how a command ends that this error has reached, and in one line why and what to do.
+
+    With PULSELINE_DEBUG set, the traceback is printed too.
+
+    Args:
+        error: whatever was raised.
+
+    Returns:
+        An exit code (`Exit`, 130 for Ctrl-C, 141 for a closed pipe) and a line.
+    """
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error, file=sys.stderr)
+    for judge in (_interrupted, _of_machine, _own, _carried, _broken):
+        found = judge(error)
+        if found is not None:
+            return int(found[0]), _one_line(found[1])
+    told = _one_line(str(error)) or "no message"
+    return int(Exit.RUN_FAILED), f"{type(error).__name__}: {told}{_hint()}"
+
+
+FLOW = re.compile(r"(pulseline [a-z]+ )FLOW\b(?! --run)")
+"""Where a message names a command, and cannot know of which flow."""
+
+
+def named(line: str, flow: object, run: object) -> str:
+    """Put the flow and the run of a command in the place of FLOW, so that what to type next can be typed.
+
+    >>> named("give it up: pulseline abandon FLOW --commit 3", "flights", "live")
+    'give it up: pulseline abandon flights --run live --commit 3'
+
+    Args:
+        line: what a command says at its end.
+        flow: what the user called the flow; None where the command has none.
+        run: name of the run, None where it has none.
+    """
+    if not isinstance(flow, str):
+        return line
+    from pipelines.jobs.environment.settings import MAIN_RUN
+
+    which = f" --run {run}" if isinstance(run, str) and run != MAIN_RUN else ""
+    return FLOW.sub(lambda found: f"{found[1]}{flow}{which}", line)
+
+
+def _hint() -> str:
+    return "" if os.environ.get(DEBUG) else f" (set {DEBUG}=1 for the traceback)"
+
+
+Judged = tuple[int, str] | None
+
+
+def _interrupted(error: BaseException) -> Judged:
+    if any(isinstance(link, KeyboardInterrupt) for link in _chain(error)):
+        return INTERRUPTED, GO_ON
+    if isinstance(error, BrokenPipeError):
+        _silence_output()
+        return PIPE_CLOSED, "the output's reader is gone; what it did not take was not printed"
+    return None
+
+
+def _silence_output() -> None:
+    """Let what is left to be flushed at exit go nowhere: the pipe would refuse it once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _own(error: BaseException) -> Judged:
+    """Judge an error of ours, which says everything itself."""
+    code = code_of(type(error))
+    return None if code is None else (code, str(error))
+
+
+def code_of(kind: type) -> Exit | None:
+    """Give the exit code of a command that an error of ours ends; None where none of ours says so."""
+    if issubclass(kind, JobError):
+        return kind.code
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    return next((CODES[name] for name in names if name in CODES), None)
+
+
+def _of_machine(error: BaseException) -> Judged:
+    """Judge what the machine lacks, wherever in the chain of causes it shows."""
+    for link in _chain(error):
+        for judge in (_disk, _memory, _files, _package, _java, _network):
+            found = judge(link)
+            if found:
+                return Exit.RUN_FAILED, found
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        yield link
+        seen.add(id(link))
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _disk(error: BaseException) -> str | None:
+    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+    if full or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
+        return (
+            f"no space left on the disk of {_home()}: make room, or move that folder to a larger disk and set "
+            "PULSELINE_HOME to it; then the same command goes on from here"
+        )
+    return None
+
+
+def _home() -> str:
+    return str(Path(os.environ.get("PULSELINE_HOME", ".pulseline")).absolute())
+
+
+def _memory(error: BaseException) -> str | None:
+    if isinstance(error, MemoryError) or "java.lang.OutOfMemoryError" in str(error):
+        return (
+            "not enough memory: raise `buckets` of the flow (smaller tasks), or run fewer at once (`master: local[1]`)"
+        )
+    return None
+
+
+def _files(error: BaseException) -> str | None:
+    if isinstance(error, PermissionError):
+        return (
+            f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
+        )
+    made = isinstance(error, FileNotFoundError | NotADirectoryError) and str(error.filename).startswith(_home())
+    if made and not Path(_home()).is_dir():
+        return f"the folder {_home()} cannot be made: set PULSELINE_HOME to a folder that can"
+    if isinstance(error, FileNotFoundError) and ".parquet" in str(error) and _home() in str(error):
+        said = " ".join(str(error).split())[:200]
+        return f"a file of a run is gone ({said}): pulseline doctor FLOW says what can be had again"
+    if isinstance(error, NotADirectoryError):
+        return (
+            f"{_in_the_way(Path(str(error.filename)))} must be a folder, and a file lies there: move it away; what the "
+            "folder held can be had again by pulseline doctor FLOW --repair where it was a table of a run"
+        )
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return f"{error.filename or error} is on a read-only disk: set PULSELINE_HOME to a folder that can be written"
+    return None
+
+
+def _in_the_way(path: Path) -> Path:
+    """Give the file that a path leads through."""
+    return next((each for each in reversed((path, *path.parents)) if each.is_file()), path)
+
+
+def _package(error: BaseException) -> str | None:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"the package {error.name.partition('.')[0]} is not installed in {sys.prefix}: run `make setup`"
+    return None
+
+
+def _java(error: BaseException) -> str | None:
+    text = str(error)
+    if re.search(r"UnsupportedClassVersionError|class file version", text):
+        return _java_problem() or f"Spark needs Java {NEEDED_JAVA} or newer: {JAVA_ADVICE}"
+    gateway = "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text
+    missing = isinstance(error, FileNotFoundError) and "java" in str(error.filename or "")
+    if gateway or missing:
+        return (
+            _java_problem()
+            or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+        )
+    return None
+
+
+def _java_command() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _java_problem() -> str | None:
+    problem = java_problem()
+    return None if problem is None else f"{problem}, or run without Spark: --engine core --no-check"
+
+
+def java_problem() -> str | None:
+    """Say what is wrong with the Java that Spark would start, and what to do; None where nothing is."""
+    java = shutil.which(_java_command())
+    if java is None:
+        return f"Spark needs Java {NEEDED_JAVA}, and there is no {_java_command()}: {JAVA_ADVICE}"
+    version = java_version(java)
+    if version is not None and version < NEEDED_JAVA:
+        return f"Spark needs Java {NEEDED_JAVA}, and {java} is Java {version}: {JAVA_ADVICE}"
+    return None
+
+
+def java_version(java: str) -> int | None:
+    """Ask a Java for its version; None where it gives none."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)  # noqa: S603 - the Java that Spark would start
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    return int(found[1]) if found else None
+
+
+def _network(error: BaseException) -> str | None:
+    text = str(error)
+    if type(error).__name__ == "gaierror" or re.search(
+        r"unresolved dependency|Name or service not known|Temporary failure in name resolution|UnknownHostException",
+        text,
+        re.IGNORECASE,
+    ):
+        return f"no network, and something was to be fetched ({_one_line(text)[:120]}): connect it and try again"
+    return None
+
+
+def _carried(error: BaseException) -> Judged:
+    """Judge what was raised in a task on a Spark worker, which comes back as text."""
+    for link in _chain(error):
+        if type(link).__module__.partition(".")[0] not in {"py4j", "pyspark"}:
+            continue
+        raised = WORKER_ERROR.findall(_worker_text(str(link)))
+        if raised:
+            name, message = raised[-1]
+            module, _, kind = name.rpartition(".")
+            known = getattr(sys.modules.get(module), kind, None)
+            code = code_of(known) if isinstance(known, type) else None
+            return (code, message) if code is not None else (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
+    return None
+
+
+FAILING = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENXIO, errno.EACCES)
+
+
+def _broken(error: BaseException) -> Judged:
+    """Judge a disk that fails, of which nobody says more; delta-rs and Arrow tell it in words of the system."""
+    for link in _chain(error):
+        why = next((each for each in map(os.strerror, FAILING) if each.lower() in str(link).lower()), None)
+        if why is not None:
+            file = isinstance(link, OSError) and link.filename
+            return Exit.RUN_FAILED, (
+                f"the disk of {file or _home()} failed ({why}): see what the system says of it and whether it is "
+                "still mounted; once it answers, the same command goes on from here"
+            )
+    return None
+
+
+def _worker_text(text: str) -> str:
+    """Give what the Python worker wrote, without the JVM's own trace."""
+    return text.partition("\n\tat ")[0]
+
+
+def _one_line(text: str) -> str:
+    joined = re.sub(r"\s+", " ", text).strip()
+    return joined if len(joined) <= LONGEST else joined[: LONGEST - 1] + "…"

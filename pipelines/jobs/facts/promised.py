@@ -1,0 +1,129 @@
+"""How far the promises of a run's streams reach: the newest CTI, what waits for the next, which events are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import ORDER_FIELDS, TABLE_INFINITY, TIME
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.paths import stream_path
+from pipelines.engine.commits.readers import read_carry, rows_of
+from pipelines.flows.model import DIVERTED
+from pipelines.jobs.runs.counts import counted
+from pipelines.operators.rows import NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.jobs.runs.known import KnownRun
+
+    Facts = dict[str, Any]
+
+EVENTS = ("data", "start")
+"""Kinds of rows that a CTI commits once it is past their start."""
+LOOKED = 400
+"""Commits at the end of a run whose rows are looked at, at most; what lies before them is not counted."""
+MOST_ROWS = 200_000
+"""Rows of a stream with a timeline a key up to which each is held against its own CTI."""
+OPEN = (1, 2)
+"""States of an event of edges whose start left, as it came or moved, and whose end did not."""
+EDGE = "edge"
+STATE = "state"
+
+
+def promises(known: KnownRun, streams: Facts) -> dict[str, Facts]:
+    """Say of each stream with CTIs how far they reach; instants, whose names end in `_at`, in ticks.
+
+    Args:
+        known: the run.
+        streams: what is known of each, with the newest CTI.
+    """
+    return {
+        name: _promise(known, name, facts["newest_cti"]["event_at"]) | _open(known, name)
+        for name, facts in streams.items()
+        if facts["newest_cti"] is not None
+    }
+
+
+def _promise(known: KnownRun, name: str, newest: int) -> Facts:
+    by = known.order_key(name)
+    ctis = _by_timeline(known, name, by) if by else None
+    cti = newest if ctis is None else pc.max(ctis["cti"]).cast(pa.int64()).as_py()
+    oldest = None if ctis is None else pc.min(ctis["cti"]).cast(pa.int64()).as_py()
+    told = {
+        "cti_at": cti,
+        "timelines": None if ctis is None else ctis.num_rows,
+        "oldest_cti_at": oldest,
+        "waiting": None,
+        "newest_event_at": None,
+        "whole": True,
+    }
+    if cti is None or cti >= TABLE_INFINITY or (by and ctis is None):
+        return told
+    return told | _waiting(known, name, cti if oldest is None else oldest, ctis, by)
+
+
+def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | None:
+    """Give the newest CTI of each key as the operator's carry has it; None of an operator that keeps none."""
+    tip = known.state.tip
+    if tip is None or known.streams[name]["operator"] != "advance_time":
+        return None
+    carry = read_carry(known.root, name, STATE, tip.commit, key=by, state=known.state)
+    if "cti" not in carry.column_names:
+        return None
+    having = carry.select([*by, "cti"]).filter(pc.is_valid(carry["cti"]))
+    return having if having.num_rows else None
+
+
+def _waiting(known: KnownRun, name: str, cti: int, ctis: pa.Table | None, by: Sequence[str]) -> Facts:
+    """Count the events of a stream that start at its newest CTI or past it, each against its own timeline's."""
+    mine, whole = _commits(known, name, cti, MOST_ROWS if by else None)
+    rows = rows_of(known.root, stream_path(known.root, name), mine, pa.schema(ORDER_FIELDS), known.state)
+    first = pa.scalar(cti, pa.int64()).cast(TIME)
+    wanted = pc.field("kind").isin(pa.array(EVENTS)) & (pc.field("event_time") >= first)
+    found = rows.scan(["event_time", *by], wanted)
+    if ctis is not None:
+        joined = found.join(ctis, list(by))
+        found = joined.filter(pc.fill_null(pc.greater_equal(joined["event_time"], joined["cti"]), fill_value=True))
+    newest = pc.max(found["event_time"]).cast(pa.int64()).as_py()
+    return {"waiting": found.num_rows, "newest_event_at": newest, "whole": whole}
+
+
+def _commits(known: KnownRun, name: str, cti: int, most: int | None) -> tuple[list[int], bool]:
+    """Give the last commits that may hold such events, and whether these are all there are."""
+    having = [row for row in reversed(known.state.in_order) if _may_hold(row, name, cti)]
+    rows, chosen = 0, list[int]()
+    for row in having[:LOOKED]:
+        rows += sum(counted(row, name).get(kind, 0) for kind in EVENTS)
+        if most is not None and rows > most and chosen:
+            break
+        chosen.append(row.commit)
+    return chosen, len(chosen) == len(having)
+
+
+def _may_hold(row: Entry, name: str, cti: int) -> bool:
+    """Say whether a commit may hold an event at a CTI or past it: an epoch knows its newest event."""
+    if not any(counted(row, name).get(kind) for kind in EVENTS):
+        return False
+    if row.kind is not CommitKind.EPOCH:
+        return True
+    known = row.detail.get("newest")
+    times = known.get(name) if isinstance(known, dict) else None
+    return not isinstance(times, dict) or times.get("event", NULL) >= cti
+
+
+def _open(known: KnownRun, name: str) -> Facts:
+    """Count the events of edges that are open, and give when the oldest of them began."""
+    stream, tip = known.streams.get(name), known.state.tip
+    if stream is None or tip is None or stream["shape"] != EDGE or stream["operator"] != "advance_time":
+        return {"open": 0, "open_since_at": None}
+    key = (*stream["by"], "event")
+    carry = read_carry(known.root, name.removesuffix(DIVERTED), "open", tip.commit, key=key, state=known.state)
+    if "status" not in carry.column_names:
+        return {"open": 0, "open_since_at": None}
+    left = carry.filter(pc.is_in(carry["status"], pa.array(OPEN, carry["status"].type)))
+    return {"open": left.num_rows, "open_since_at": pc.min(left["start"]).cast(pa.int64()).as_py()}

@@ -1,0 +1,160 @@
+"""What a run recorded between two of its states: the sequences that its published commits took in, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.errors import BeforeStatesError
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.plan import definition_of, planned
+from pipelines.engine.commits.resets import BEGINNING, newest_state, place_of
+from pipelines.engine.landing.arrived import is_declared
+from pipelines.engine.landing.manifest import load_manifest, read_sequence
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.carry_over import Ground
+from pipelines.flows.model import Flow
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.history import require_kept
+from pipelines.jobs.facts.states import asked_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.jobs.runs.known import KnownRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """A part of what a run took in, and what it had made of all before it."""
+
+    known: KnownRun
+    ground: Entry | None
+    """The state that the part begins from; None for the beginning."""
+    entries: tuple[Entry, ...]
+    """The published commits behind it, in order."""
+
+    @property
+    def landing(self) -> Path:
+        """Give the folder of the sequences."""
+        return landed_path(self.known.root)
+
+    @property
+    def start(self) -> int:
+        """Give where the part begins, in ticks."""
+        return self.entries[0].span.start
+
+    @property
+    def end(self) -> int:
+        """Give where it ends, in ticks."""
+        return self.entries[-1].span.end
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Give the ids of the sequences, in the order in which they were taken in."""
+        return tuple(number for row in self.entries for number in row.sequences)
+
+    @property
+    def state(self) -> Ground:
+        """Give the state that the part begins from."""
+        row = self.ground
+        return Ground(
+            root=self.known.root,
+            state=self.known.state,
+            commit=row.commit if row else BEGINNING,
+            end=self.start,
+            sequence=row.upto if row else 0,
+        )
+
+    def sequences(self) -> Iterator[Landed]:
+        """Open the sequences one by one, in order.
+
+        Raises:
+            SequenceBrokenError: one is no longer there.
+        """
+        return (read_sequence(self.landing, number) for number in self.numbers)
+
+    def payloads(self, flow: Flow) -> dict[str, pa.Schema]:
+        """Give the payload of each source as the flow reads what landed, where the part begins.
+
+        Raises:
+            LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
+            WrongUse: a source did not land, or landed otherwise than the flow says now.
+        """
+        first, last = (load_manifest(self.landing, number) for number in (self.numbers[0], self.numbers[-1]))
+        for name, source in flow.sources.items():
+            if name not in first.sources or name not in last.sources:
+                raise WrongUse(f"a replay reads what landed; source {name} did not land in run `{self.known.run}`")
+            if not any(is_declared(source, each.sources[name].declared) for each in (first, last)):
+                raise WrongUse(
+                    f"a replay reads what landed; source {name} landed under another declaration than the flow's now: "
+                    "put that back, or run or stream the flow into a run of its own"
+                )
+        return payloads_over(flow, (last, first))
+
+    def flows(self) -> list[Flow]:
+        """Give the flows that the recording was made by, one after the other."""
+        made = groupby((row for row in self.entries if row.plan), key=lambda row: row.fingerprint)
+        return [Flow.from_definition(definition_of(next(rows))) for _, rows in made]
+
+    def flow_at(self, commit: int) -> Flow | None:
+        """Give the flow that the carry at a commit was made by; None where there is none."""
+        row = planned(self.known.state, commit)
+        return None if row is None else Flow.from_definition(definition_of(row))
+
+
+def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
+    """Find what a run recorded between two of its states.
+
+    Args:
+        known: the run.
+        start: a commit's number (0: the beginning), `sequence:N`, or a date or instant; None for the beginning.
+        end: as `start`; None for the newest state.
+
+    Raises:
+        WrongUse: nothing lies between the two, or rows of it are no longer kept.
+        GridError: one of them is nothing of this kind.
+        CommitError: there is no such state.
+    """
+    state = known.state
+    if not state.published:
+        raise WrongUse(known.nothing_yet())
+    first = _place(known, BEGINNING if start is None else _from(known, start))
+    last = _place(known, newest_state(state) if end is None else asked_state(known, state, end).commit)
+    rows = state.in_order
+    entries = tuple(row for row in rows[first + 1 : last + 1] if row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH})
+    if not entries:
+        raise WrongUse(
+            f"a replay needs published commits between --from and --to; run `{known.run}` has none behind "
+            f"{_named(rows, first)} up to {_named(rows, last)}: see {known.command('status')}"
+        )
+    ground = rows[first] if first >= 0 else None
+    if ground is None and rows[0].kind is CommitKind.ADOPT:
+        ground = rows[0]
+    found = Recording(known=known, ground=ground, entries=entries)
+    require_kept(found.landing, state, found.numbers, "--from")
+    return found
+
+
+def _from(known: KnownRun, start: str) -> int:
+    """Give the state that somebody names; before the first one there is only the beginning."""
+    try:
+        return asked_state(known, known.state, start).commit
+    except BeforeStatesError:
+        return BEGINNING
+
+
+def _place(known: KnownRun, number: int) -> int:
+    """Give the place of a state among the commits that readers see; -1 for the beginning."""
+    return -1 if number == BEGINNING else place_of(known.state, number)
+
+
+def _named(rows: Sequence[Entry], place: int) -> str:
+    return f"commit {rows[place].commit}" if place >= 0 else "its beginning"

@@ -1,0 +1,310 @@
+"""What a report is told, read from the tables of a run: the whole run, or one of its intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from expectations import report
+from pipelines.engine.commits.entry import LEDGER, CommitKind, State
+from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import read_ledger, read_stream
+from pipelines.engine.landing.manifest import load_manifest
+from pipelines.flows.model import DIVERTED, Flow
+from pipelines.jobs.facts.report_live import epoch_facts, read_presence, read_region
+from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.text.drawing import stream_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.commits.quality import Quality
+    from pipelines.flows.model import Stream
+    from pipelines.jobs.runs.known import KnownRun
+
+PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """The run, or the interval of it, that a page is about."""
+
+    known: KnownRun
+    span: Span | None = None
+    """[start, end) of the interval, in ticks; None for the whole run."""
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Give the flow that made the newest commit."""
+        return Flow.from_definition(self.known.definition)
+
+    @property
+    def root(self) -> Path:
+        """Give the folder of the run's tables."""
+        return self.known.root
+
+    @property
+    def run(self) -> str:
+        """Give the name of the run."""
+        return self.known.run
+
+    @property
+    def state(self) -> LogState:
+        """Give what the log says."""
+        return self.known.state
+
+    def has(self, entry: Entry) -> bool:
+        """Say whether a commit is of the interval."""
+        return self.span is None or (entry.span.start < self.span[1] and self.span[0] < entry.span.end)
+
+    @property
+    def published(self) -> tuple[Entry, ...]:
+        """Give the published commits, in the order of their spans."""
+        return tuple(entry for entry in self.state.published if self.has(entry))
+
+    @property
+    def commits(self) -> tuple[Entry, ...]:
+        """Give every commit, whatever became of it."""
+        return tuple(entry for entry in self.state.commits.values() if self.has(entry))
+
+    @property
+    def before(self) -> Entry | None:
+        """Give the last published commit before the interval."""
+        start = None if self.span is None else self.span[0]
+        return next((e for e in reversed(self.state.published) if start is not None and e.span.end <= start), None)
+
+    @property
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Give where the page begins and ends."""
+        if self.span is not None:
+            return self.span
+        spans = [entry.span for entry in self.published]
+        return min((span.start for span in spans), default=None), max((span.end for span in spans), default=None)
+
+
+def read_facts(about: Reported, certificate: report.Certificate | None) -> report.ReportFacts:
+    """Read all that the page says.
+
+    Args:
+        about: the run, or the interval of it.
+        certificate: of the same span, where one was made.
+    """
+    flow, root, state = about.flow, about.root, about.state
+    start, end = about.span or (None, None)
+    tables = {name: read_stream(root, name, start, end, key=flow.key_of(name), state=state) for name in flow.tables()}
+    checks = [each for each in read_quality(root, start=start, end=end) if is_current(about, each)]
+    first, last = about.bounds
+    now = wall_ticks()
+    return report.ReportFacts(
+        flow=flow.name,
+        about=flow.about,
+        run=about.run,
+        timezone=flow.timezone,
+        start=first,
+        end=last,
+        next_step=_next_step(about, checks),
+        made_at=now,
+        sources=tuple(_sources(flow, root, about.published)),
+        streams=tuple(
+            report.StreamFacts(name=name, does=_does(flow, name), rows=rows) for name, rows in tables.items()
+        ),
+        ledger=read_ledger(root, start, end, state=state),
+        commits=tuple(_commit(state, entry) for entry in about.commits),
+        epochs=tuple(epoch_facts(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
+        presence=read_presence(about.known, now) if about.span is None else None,
+        region=read_region(about.known) if about.span is None else None,
+        certificate=certificate,
+        accounts=tuple(_account(stream, about) for stream in flow.streams.values() if stream.accountable),
+        expectations=_expectations(checks),
+        unchecked=len(unchecked(about, checks)),
+        picture=_picture(flow, tables),
+        versions={name: metadata.version(name) for name in PACKAGES},
+    )
+
+
+def is_current(about: Reported, check: Quality) -> bool:
+    """Say whether a check is of rows that count: of a commit that nothing replaced, or of a span as it stands.
+
+    A check of a span is out of date once something was published in it.
+    """
+    if check.commit:
+        entry = about.state.commits.get(check.commit)
+        return entry is not None and check.commit not in about.state.successors and not _made_good(about, entry)
+    return all(
+        entry.at <= check.at
+        for entry in about.state.published
+        if entry.span.start < check.end and check.start < entry.span.end
+    )
+
+
+def _made_good(about: Reported, entry: Entry) -> bool:
+    """Say whether a rejected commit was followed by a published one of its span."""
+    later = about.state.at(entry.span)
+    return entry.state is State.REJECTED and later is not None and later.commit > entry.commit
+
+
+def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
+    """Give the published commits that no current check covers."""
+    numbers = {check.commit for check in checks}
+    spans = {(check.start, check.end) for check in checks if not check.commit}
+    return [
+        entry
+        for entry in about.published
+        if entry.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}
+        and entry.commit not in numbers
+        and not any(start <= entry.span.start and entry.span.end <= end for start, end in spans)
+    ]
+
+
+def _expectations(checks: Sequence[Quality]) -> tuple[report.ExpectationFacts, ...]:
+    """Gather what was found of each expectation, over all its checks."""
+    groups: dict[tuple[str, str], list[Quality]] = {}
+    for check in checks:
+        groups.setdefault((check.table, check.expectation), []).append(check)
+    return tuple(_expectation(found) for found in groups.values())
+
+
+def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:
+    last = found[-1]
+    broken = tuple(
+        report.Broken(
+            start=check.start, end=check.end, commit=check.commit or None, unexpected=check.unexpected, rows=check.rows
+        )
+        for check in found
+        if not check.held
+    )
+    return report.ExpectationFacts(
+        name=last.expectation,
+        table=last.table,
+        severity=last.severity,
+        sentence=last.sentence,
+        remedy=last.remedy,
+        looked_at=sum(check.looked_at for check in found),
+        checks=len({(check.start, check.end, check.commit) for check in found}),
+        broken=broken,
+    )
+
+
+def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
+    """Give the command that a person would run next: what was rejected again, what is unchecked, else on."""
+    known = about.known
+    rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
+    waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
+    missing = unchecked(about, checks)
+    if rejected:
+        return known.run_command(*rejected[-1].span)
+    if waiting:
+        return known.command("check", "--commit", str(waiting[-1].commit))
+    if missing:
+        ends = map(known.moments.argument, (missing[0].span.start, missing[-1].span.end))
+        words = [word for pair in zip(("--start", "--end"), ends, strict=True) for word in pair]
+        return known.command("check", *(words if missing[0].kind is CommitKind.INTERVAL else ()))
+    if any(entry.kind is CommitKind.EPOCH for entry in about.published):
+        return known.command("status")
+    return known.first_command()
+
+
+def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:
+    numbers = [number for entry in published for number in entry.sequences]
+    landed = [load_manifest(landed_path(root), number) for number in numbers]
+    return [
+        report.SourceFacts(
+            name=name,
+            feed=source.feed.name or ", ".join(source.feed.paths),
+            rows=sum(sequence.sources[name].rows for sequence in landed),
+        )
+        for name, source in flow.sources.items()
+    ]
+
+
+def _does(flow: Flow, name: str) -> str:
+    """Say in words what the operator of a stream does."""
+    if name.endswith(DIVERTED):
+        owner = flow.streams[name.removesuffix(DIVERTED)]
+        aside = "rows too far ahead of their arrival" if owner.operator == "merge" else "events behind a promise"
+        return f"what {owner.name} set aside: {aside}"
+    words = stream_words(flow.streams[name])
+    first = next(place for place, word in enumerate(words) if word.startswith("= "))
+    return "; ".join(words[first : first + 2]).removeprefix("= ")
+
+
+def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
+    later = state.successors.get(entry.commit)
+    replaced = ", ".join(str(number) for number in entry.supersedes)
+    note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
+    if entry.state is State.REJECTED:
+        note = entry.verdict or ""
+    streams = [name for name in entry.counts if name not in {"landed", LEDGER}]
+    durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
+    content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None
+    return report.CommitFacts(
+        number=entry.commit,
+        kind=entry.kind.value,
+        state="superseded" if later else entry.state.value,
+        start=entry.span.start,
+        end=entry.span.end,
+        rows=sum(map(entry.rows_of, streams)) if entry.state is not State.INTENT else None,
+        seconds=sum(durations) / 1000 if durations else None,
+        hash=content,
+        note=note,
+    )
+
+
+def _account(stream: Stream, about: Reported) -> report.Account:
+    """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
+    before = _held_before(stream, about)
+    unaccounted = f"{stream.name} late_cti dropped" if stream.operator == "union" else ""
+    rows_in = main = side = dropped = 0
+    held = before
+    for entry in about.published:
+        count = counted(entry, stream.name)
+        rows_in += count.get("in", 0)
+        main += count.get("passed", 0)
+        side += sum(map(entry.rows_of, stream.sides))
+        lines = counted(entry, LEDGER).items()
+        dropped += sum(
+            rows
+            for words, rows in lines
+            if words.split()[0] == stream.name and words.split()[2] == "dropped" and words != unaccounted
+        )
+        held = count.get("held", held)
+    return report.Account(
+        stream=stream.name, rows_in=rows_in, main=main, side=side, dropped=dropped, held=held - before
+    )
+
+
+def _held_before(stream: Stream, about: Reported) -> int:
+    if about.before is not None:
+        return counted(about.before, stream.name).get("held", 0)
+    first = next(iter(about.published), None)
+    # A run may begin with the carry of another one.
+    return counted(first, stream.name).get("held", 0) if first and first.kind is CommitKind.ADOPT else 0
+
+
+def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | None:
+    """Choose what the charts draw: the last stream that advances time, else the last that has rows of a source."""
+    drawn = [stream for stream in flow.streams.values() if flow.sources_of(stream.name)]
+    if not drawn:
+        return None
+    punctual = [stream for stream in drawn if stream.operator == "advance_time" and stream.sides]
+    punctual = punctual or [stream for stream in drawn if stream.operator == "advance_time"]
+    stream = punctual[-1] if punctual else drawn[-1]
+    source = flow.sources[flow.sources_of(stream.name)[0]]
+    key = next((name for name in source.key if name in tables[stream.name].column_names), None)
+    payload = [name for name in ("carrier", "flight", "dest") if name in tables[stream.name].column_names]
+    return report.Picture(
+        stream=stream.name,
+        side=next(iter(stream.sides), None),
+        key=key,
+        delay=getattr(stream.policy, "delay", None),
+        tell=tuple(payload),
+    )

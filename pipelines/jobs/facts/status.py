@@ -1,0 +1,294 @@
+"""Where a run stands, as plain values: what is published, pending and stale, who holds the lease, the last commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from pipelines.engine.commits.history import CommitKind, State
+from pipelines.engine.commits.lease import Holder, Standing, look, this_process
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.settling import is_settled
+from pipelines.jobs.facts.awaited import awaited, held_rows
+from pipelines.jobs.facts.buffers import buffers_facts
+from pipelines.jobs.facts.history import history_of
+from pipelines.jobs.facts.live import epochs_folded, is_played, live_of
+from pipelines.jobs.facts.pages import newest_row
+from pipelines.jobs.facts.presence import presence_of
+from pipelines.jobs.facts.promised import promises
+from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
+from pipelines.jobs.runs.gate import blocking
+from pipelines.jobs.runs.known import is_replayed
+from pipelines.jobs.runs.stop_note import read_stop
+from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.jobs.runs.gate import Judged
+    from pipelines.jobs.runs.known import KnownRun
+
+    Facts = dict[str, Any]
+
+LAST = 10
+"""Commits that are told one by one; idle epochs in a row count as one."""
+
+
+def status_of(known: KnownRun, now: int) -> Facts:
+    """Say where a run stands, as plain values; instants, whose names end in `_at`, `start` or `end`, in ticks.
+
+    Args:
+        known: the run.
+        now: wall time, in ticks.
+    """
+    facts: Facts = {
+        "flow": known.name,
+        "run": known.run,
+        "root": str(known.root),
+        "timezone": known.moments.name,
+        "now_at": now,
+        "published": _published(known),
+        "landed": _landed(known),
+        "streams": {name: _stream(known, name) for name in known.tables},
+        "ledger": _ledger(known),
+        "lease": lease_of(known, now),
+        "stopped": read_stop(known.root),
+        "pending": _pending(known),
+        "broken": _broken(known),
+        "unsettled": _unsettled(known),
+        "stale": _stale(known),
+        "live": live_of(known, now),
+        "replay": buffers_facts(known.root, known.state),
+        "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),
+        "commits": [_commit(known, rows) for rows in _shown(known)],
+    }
+    ended = facts["live"] is not None and facts["live"]["final_at"] is not None
+    facts["awaited"] = {} if ended else awaited(known)
+    facts["promises"] = promises(known, facts["streams"])
+    sources = presence_of(known, facts["lease"], facts["live"], now)
+    return facts | {"sources": sources, "next": _next(known, facts)}
+
+
+def _unsettled(known: KnownRun) -> int | None:
+    """Give the commit that is published and that not every table has followed yet; None where all have."""
+    newest = known.state.newest_published
+    return None if newest is None or is_settled(known.state, known.root) else newest.commit
+
+
+def _published(known: KnownRun) -> Facts:
+    rows = known.state.published
+    if not rows:
+        return {"commits": 0, "start": None, "end": None, "first": None, "last": None}
+    numbers = [row.commit for row in rows]
+    first, last = rows[0].span.start, rows[-1].span.end
+    return {"commits": len(rows), "start": first, "end": last, "first": min(numbers), "last": max(numbers)}
+
+
+def _landed(known: KnownRun) -> dict[str, int]:
+    found = dict.fromkeys(known.sources, 0)
+    for row in known.state.published:
+        for name, count in _counted(row, "landed").items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def _counted(row: Entry, name: str) -> dict[str, int]:
+    counts = row.counts.get(name)
+    return counts if isinstance(counts, dict) else {}
+
+
+def _stream(known: KnownRun, name: str) -> Facts:
+    kinds = stream_counts(known, name)
+    return {
+        "rows": sum(kinds.values()),
+        "kinds": {kind: kinds[kind] for kind in KIND_NAMES if kinds[kind]},
+        "held": held_rows(known, name),
+        "newest": _newest(known, name, KIND_NAMES),
+        "newest_cti": _newest(known, name, ("cti",)),
+    }
+
+
+def _newest(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
+    """Find the newest row of some kinds, in the last commit that counted one."""
+    having = (
+        row.commit for row in reversed(known.state.in_order) if any(_counted(row, name).get(kind) for kind in kinds)
+    )
+    last = next(having, None)
+    if last is None:
+        return None
+    where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
+    row = newest_row(known.root, name, [last], known.state, ("kind", "arrival", "event_time", "commit"), where)
+    if row is None:
+        return None
+    return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}
+
+
+def _ledger(known: KnownRun) -> Facts:
+    counts = ledger_counts(known)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    lines = [{"stream": at, "reason": why, "action": done, "rows": count} for (at, why, done), count in ranked]
+    return {"rows": sum(counts.values()), "lines": lines}
+
+
+def lease_of(known: KnownRun, now: int) -> Facts:
+    """Say who holds the lease of a run, since when, and what can be seen of it at a glance."""
+    lease = known.state.lease
+    if lease is None:
+        nobody = {"holder": None, "token": 0, "since_at": None, "renewed_at": None, "process": None}
+        return {"standing": Standing.FREE.value, **nobody}
+    seen = look(known.root, lease, this_process())
+    return {
+        "standing": seen.standing(now).value,
+        "holder": Holder.read(lease.detail).facts(),
+        "token": lease.token,
+        "since_at": lease.at,
+        "renewed_at": seen.renewal.renewed if seen.renewal else None,
+        "process": seen.life.value,
+    }
+
+
+def _pending(known: KnownRun) -> Facts | None:
+    row = known.state.pending
+    if row is None:
+        return None
+    held = row.state is State.WRITTEN and row.kind is CommitKind.INTERVAL
+    check = known.command("check", "--commit", str(row.commit)) if held else None
+    judged = read_quality(known.root, commit=row.commit) if held else ()
+    return {
+        "commit": row.commit,
+        "state": str(row.state),
+        "start": row.span.start,
+        "end": row.span.end,
+        "since_at": row.at,
+        "command": _finishing(known, row, check, judged),
+        "check": check,
+        "failed": bool(blocking(judged)),
+        "abandon": known.command("abandon", "--commit", str(row.commit)) if row.state is State.INTENT else None,
+    }
+
+
+def _broken(known: KnownRun) -> str | None:
+    """Say in which published commits a scan let something out that breaks a promise; None where in none."""
+    found = [
+        (row, name, broken)
+        for row in known.state.published
+        for name in row.counts
+        if (broken := counted(row, name).get("broken", 0))
+    ]
+    if not found:
+        return None
+    first, name, broken = found[0]
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    noun = "row breaks" if broken == 1 else "rows break"
+    told = f"{broken:,} {noun} what {name} promised in commit {first.commit}{more}"
+    return f"{told}: {known.command('check', '--commit', str(first.commit))}"
+
+
+def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[Judged]) -> str:
+    """Spell the command that comes next for a pending commit."""
+    if check is None:
+        return command_for(known, row)
+    return known.command("publish", "--commit", str(row.commit)) if judged else check
+
+
+def command_for(known: KnownRun, row: Entry) -> str:
+    """Spell the command that does a commit's work, or finishes it."""
+    return known.run_command(*row.span) if row.kind is CommitKind.INTERVAL else known.command("stream")
+
+
+def _stale(known: KnownRun) -> list[Facts]:
+    """Give runs of stale commits that follow one another, and the command that heals each.
+
+    Intervals are run again. A stream that began from an interval which was replaced goes back to what replaced it.
+    """
+    spans: list[list[Entry]] = []
+    for row in known.state.stale:
+        if spans and spans[-1][-1].span.end == row.span.start and spans[-1][-1].kind is row.kind:
+            spans[-1].append(row)
+        else:
+            spans.append([row])
+    return [
+        {
+            "start": rows[0].span.start,
+            "end": rows[-1].span.end,
+            "commits": [row.commit for row in rows],
+            "command": _healing(known, rows),
+        }
+        for rows in spans
+    ]
+
+
+def _healing(known: KnownRun, rows: Sequence[Entry]) -> str:
+    if rows[0].kind is CommitKind.INTERVAL:
+        return known.run_command(rows[0].span.start, rows[-1].span.end)
+    ends = {row.span.end: row.commit for row in known.state.published if row.kind is CommitKind.INTERVAL}
+    return known.command("reset", "--to", str(ends[rows[0].span.start]))
+
+
+def _shown(known: KnownRun) -> list[list[Entry]]:
+    return epochs_folded(sorted(known.state.commits.values(), key=lambda row: row.commit))[-LAST:]
+
+
+def _commit(known: KnownRun, rows: list[Entry]) -> Facts:
+    """Tell a commit, or idle epochs that follow one another."""
+    row = rows[-1]
+    steps = reversed(known.state.entries)
+    begun = min(step.at for step in steps if step.commit == rows[0].commit and step.state is not State.LEASE)
+    successor = known.state.successors.get(row.commit)
+    made = {name: count for name in known.tables if (count := _rows(row, name))}
+    return {
+        "commit": row.commit,
+        "first": rows[0].commit,
+        "idle": row.idle,
+        "kind": str(row.kind),
+        "state": "superseded" if successor else str(row.state),
+        "superseded_by": successor,
+        "supersedes": list(row.supersedes),
+        "parent": row.parent,
+        "start": rows[0].span.start,
+        "end": row.span.end,
+        "landed": sum(_counted(row, "landed").values()),
+        "rows": made,
+        "ledger": sum(_counted(row, "ledger").values()),
+        "durations": dict(row.durations),
+        "lateness": row.detail.get("lateness"),
+        "seconds": round((row.at - begun) / TICKS_PER_SECOND, 3),
+        "begun_at": begun,
+        "changed_at": row.at,
+    }
+
+
+def _rows(row: Entry, name: str) -> int:
+    return sum(_counted(row, name).get(kind, 0) for kind in KIND_NAMES)
+
+
+def _next(known: KnownRun, facts: Facts) -> str:
+    """Spell the command to type next."""
+    working = facts["lease"]["standing"] == Standing.HELD.value
+    if working:
+        return known.command("status")
+    if is_replayed(known.root):
+        # Made by a replay: nothing goes on from it.
+        return known.command("show", list(known.streams)[-1])
+    for waits in (facts["pending"], *facts["stale"]):
+        if waits:
+            return str(waits["command"])
+    if facts["live"]:
+        lost = facts["replay"] and facts["replay"]["lost"]
+        return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts['live'])}"
+    if not known.state.published:
+        return known.first_command()
+    from pipelines.flows.grid import cuts_between
+
+    end = facts["published"]["end"]
+    return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
+
+
+def _next_live(known: KnownRun, live: Facts) -> str:
+    """Spell what goes on with a stream, or shows what it made where it has come to its end."""
+    if not live["backlog"]["sequences"] and (is_played(known, live) or live["final_at"] is not None):
+        return known.command("show", list(known.streams)[-1])
+    return known.command("stream")

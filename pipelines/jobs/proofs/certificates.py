@@ -1,0 +1,99 @@
+"""Kept certificates: what was proved of a run stays on its page for as long as the tables hold the same rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import reduce
+from itertools import zip_longest
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from expectations import report
+from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.files import durable
+from pipelines.jobs.proofs.parity import CARRY, Certificate, Difference, Way
+from pipelines.jobs.runs.given_up import GivenUp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.jobs.facts.report import Reported
+
+FILE = "certificate.json"
+
+
+def keep_certificate(root: Path, certificate: Certificate) -> None:
+    """Keep a certificate beside the tables of the run that it speaks for; the one before goes."""
+    told = {
+        "flow": certificate.flow,
+        "start": certificate.start,
+        "end": certificate.end,
+        "tables": certificate.tables,
+        "ways": [asdict(way) for way in certificate.ways],
+        "hashes": [{table: found.text for table, found in hashes.items()} for hashes in certificate.hashes],
+        "seconds": certificate.seconds,
+        "differences": [asdict(found) for found in certificate.differences],
+        "gaps": [gap._asdict() for gap in certificate.gaps],
+    }
+    durable.replace(root / FILE, json.dumps(told, default=str).encode())
+
+
+def read_certificate(root: Path) -> Certificate | None:
+    """Read what was kept; None where nothing was, or what was cannot be read: it can be made again."""
+    try:
+        return _read(json.loads((root / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _read(told: dict[str, Any]) -> Certificate:
+    return Certificate(
+        flow=told["flow"],
+        start=told["start"],
+        end=told["end"],
+        tables=tuple(told["tables"]),
+        ways=[Way(**way) for way in told["ways"]],
+        hashes=[{table: ContentHash.from_text(text) for table, text in hashes.items()} for hashes in told["hashes"]],
+        seconds=told["seconds"],
+        differences=[Difference(**found) for found in told["differences"]],
+        gaps=tuple(GivenUp(**gap) for gap in told.get("gaps", ())),
+    )
+
+
+def kept_certificate(about: Reported) -> report.Certificate | None:
+    """Give the certificate of exactly what a page is about; None where there is none, or rows have changed since."""
+    certificate = read_certificate(about.root)
+    if certificate is None or (certificate.start, certificate.end) != about.bounds:
+        return None
+    tables = [table for table in certificate.tables if table != CARRY]
+    same = all(_of_commits(about.published, table) in [each[table] for each in certificate.hashes] for table in tables)
+    return _told(certificate) if same else None
+
+
+def _of_commits(published: Sequence[Entry], table: str) -> ContentHash:
+    """Add up what the commits say of a table."""
+    texts = (entry.hashes.get(table) for entry in published)
+    return reduce(add, (ContentHash.from_text(text) for text in texts if text), ContentHash())
+
+
+def _told(made: Certificate) -> report.Certificate:
+    return report.Certificate(
+        ways=tuple(
+            report.Way(engine=way.name, buckets=way.buckets, cut=way.cut, seconds=seconds)
+            for way, seconds in zip_longest(made.ways, made.seconds)
+        ),
+        rows=tuple(
+            report.CertificateRow(stream=table, hashes=tuple(hashes[table].text for hashes in made.hashes))
+            for table in made.tables
+        ),
+        differences=tuple(
+            report.Difference(
+                stream=found.table, way=found.way, position=found.position, expected=found.expected, came=found.came
+            )
+            for found in made.differences
+        ),
+        gaps=tuple(map(str, made.gaps)),
+    )

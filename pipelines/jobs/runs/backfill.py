@@ -1,0 +1,280 @@
+"""Backfill: land the intervals of a span and run a flow over them, one commit an interval.
+
+An interval is landed, announced (intent), run by tasks, added to its tables (written), and published once its gate lets
+it. Killed anywhere, the next run finishes the pending commit first; nothing is seen twice and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.carry_format import UPGRADES, require_current
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind, Span, State
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.plan import plan_of
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.landing.arrived import Standing
+from pipelines.engine.landing.index import land_interval
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.tasks.stages import Work, create_tables, run_stages
+from pipelines.engine.tasks.standing import flow_begun
+from pipelines.flows.model import Flow
+from pipelines.jobs.environment.engines import engine_named
+from pipelines.jobs.environment.errors import Exit, JobError, WrongUse
+from pipelines.jobs.runs.fitting import fitting_payloads
+from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
+from pipelines.jobs.runs.known import require_own_landing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.engine.tasks.stages import Engine
+
+Interval = tuple[int, int]
+"""Start and end, in ticks; the end is exclusive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfill:
+    """What is to be run: a flow over intervals, into a root, by an engine."""
+
+    flow: Flow
+    root: Path
+    base: Path
+    """Folder that the feeds' paths are relative to."""
+    engine: Engine
+    claim: Claim = Claim.ASK
+    gate: Gate = publish_at_once
+    """What each written interval goes through."""
+    last_gate: Gate | None = None
+    """What the last interval goes through; `gate` unless given."""
+
+    def gate_of(self, interval: Interval, intervals: Sequence[Interval]) -> Gate:
+        """Give what a written interval goes through."""
+        is_last = bool(intervals) and interval == intervals[-1]
+        return self.last_gate if is_last and self.last_gate is not None else self.gate
+
+    @property
+    def landing(self) -> Path:
+        """Where the run's sequences lie."""
+        return landed_path(self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """One interval that went through its gate."""
+
+    entry: Entry
+    seconds: float
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+def run_backfill(
+    wanted: Backfill,
+    intervals: Sequence[Interval],
+    tell: Callable[[str], None] = silent,
+    done: Callable[[Ran], None] = lambda _: None,
+    final: int | None = None,
+) -> list[Ran]:
+    """Run a flow over intervals, in order; a pending commit of an earlier run is finished first.
+
+    Args:
+        wanted: flow, root and engine.
+        intervals: adjacent intervals of the flow's grid.
+        tell: told what is done now, in a few words.
+        done: given each interval when it is published.
+        final: arrival of the final punctuation, which the last interval then lands; None where the feed does not end.
+
+    Returns:
+        The commits that this call published or left to be checked, the finished pending one among them.
+
+    Raises:
+        RejectedError: an interval may not be published; those after it were not begun.
+        LeaseHeldError: another driver works on this root.
+        MissingPredecessorError: an interval before the first must be run first.
+        LandingError: a feed cannot be landed.
+        WrongUse: the streams do not go together with the feeds' columns; nothing was begun.
+    """
+    ran = []
+    require_own_landing(wanted.root, "run")
+    feeds = open_recorded(wanted.flow, wanted.base)
+    fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
+    with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
+        begun = time.perf_counter()
+        pending = driver.pending()
+        if pending is not None and pending.kind is CommitKind.ADOPT:
+            driver.abandon(pending.commit, why="the carry was not wholly taken over")
+            pending = None
+        if pending is not None and pending.state is State.WRITTEN:
+            pending = _standing(driver, wanted, pending, intervals, feeds, final)
+        if pending is not None:
+            tell(f"finishing commit {pending.commit}, which an earlier run left at {pending.state}")
+            finished = _finish(driver, wanted, pending, tell)
+            gate = wanted.gate_of((finished.span.start, finished.span.end), intervals)
+            ran.append(_through(driver, gate, finished, begun, tell))
+            done(ran[-1])
+        for interval in intervals:
+            begun = time.perf_counter()
+            if pending is not None and pending.span == interval:
+                continue
+            driver.state().superseded_by(Span(*interval))
+            standing = Standing.LATER if driver.state().parent_for(interval[0]) else Standing.FIRST
+            _require_ground(driver.state(), interval[0])
+            tell("landing")
+            ends = final if interval == intervals[-1] else None
+            sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends, standing)
+            entry = _begin(driver, wanted.flow, sequence)
+            written = _commit(driver, wanted, entry, sequence, tell)
+            ran.append(_through(driver, wanted.gate_of(interval, intervals), written, begun, tell))
+            done(ran[-1])
+    return ran
+
+
+def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
+    driver: Driver,
+    wanted: Backfill,
+    written: Entry,
+    intervals: Sequence[Interval],
+    feeds: Mapping[str, SourceFeed],
+    final: int | None,
+) -> Entry | None:
+    """Give a commit at written that may still be published.
+
+    One that failed its check is rejected. One whose interval is to be run again and would now be another, for the flow
+    or what arrived has changed, is given up. In both cases None, and the interval is run anew.
+    """
+    broken = blocking(read_quality(wanted.root, commit=written.commit))
+    if broken:
+        reject(driver, written, broken)
+        return None
+    span = (written.span.start, written.span.end)
+    if span not in intervals or written.kind is not CommitKind.INTERVAL:
+        return written
+    ends = final if span == intervals[-1] else None
+    standing = Standing.LATER if written.parent else Standing.FIRST
+    now = land_interval(wanted.landing, wanted.flow, *span, feeds, ends, standing)
+    if (written.sequences, written.fingerprint) == ((now.id,), wanted.flow.fingerprint()):
+        return written
+    driver.abandon(written.commit, why="its interval was run again, and is another now")
+    return None
+
+
+def _require_ground(state: LogState, start: int) -> None:
+    """Refuse to begin a run behind an interval that was rejected: it could never be put right afterwards.
+
+    Raises:
+        WrongUse: nothing is published, and what was to come first was rejected.
+    """
+    rejected = [row for row in state.commits.values() if row.state is State.REJECTED and row.span.start < start]
+    if rejected and not state.published:
+        first = min(rejected, key=lambda row: row.span.start)
+        raise WrongUse(
+            f"a run begins with its first interval; that of {instant_text(first.span.start)} was rejected (commit "
+            f"{first.commit}) and nothing is published: run it again first, or begin a run of its own (--run NAME)"
+        )
+
+
+def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Callable[[str], None]) -> Ran:
+    if gate is not publish_at_once and gate is not hold:
+        tell("checking")
+    return Ran(entry=gate(driver, written), seconds=time.perf_counter() - begun)
+
+
+def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
+    span = Span(sequence.start, sequence.end)
+    parent = driver.state().parent_for(span.start)
+    require_current(driver.state(), parent)
+    return driver.intent(
+        driver.next_number(),
+        span,
+        parent,
+        [sequence.id],
+        plan_of(flow, UPGRADES.current),
+        flow.fingerprint(),
+    )
+
+
+def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[str], None]) -> Entry:
+    """Bring a pending commit to written, under its own plan."""
+    if pending.state is State.WRITTEN:
+        return pending
+    if pending.kind is not CommitKind.INTERVAL:
+        raise JobError(
+            f"commit {pending.commit} must be finished by what began it; it is an epoch of a stream: pulseline stream, "
+            "or a run of its own (--run NAME)"
+        )
+    if pending.plan is None:
+        raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
+    sequence = read_sequence(wanted.landing, pending.sequences[0])
+    flow = flow_begun(wanted.root, pending.plan, lambda: sequence)
+    entry = pending.under(flow.fingerprint())
+    own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
+    return _commit(driver, own, entry, sequence, tell)
+
+
+def _commit(driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]) -> Entry:
+    begun = time.perf_counter()
+    schemas = {name: sequence.payload(name) for name in sequence.sources}
+    create_tables(wanted.root, wanted.flow, schemas)
+    work = Work(
+        root=wanted.root,
+        definition=json.dumps(wanted.flow.definition()),
+        schemas=schemas,
+        commit=entry.commit,
+        parent=entry.parent,
+        start=entry.span.start,
+        close=entry.span.end,
+        landed=sequence,
+        state=driver.state(),
+        final=sequence.final,
+    )
+    outcome = run_stages(work, wanted.engine, tell)
+    add_landing_ledger(wanted.root, entry.commit, sequence, outcome)
+    worked = time.perf_counter()
+    tell("committing")
+    durations = {"tasks_ms": round((worked - begun) * 1000)}
+    counts, hashes = commit_counts([sequence], outcome), commit_hashes(outcome)
+    return driver.written(entry.commit, outcome.new_files(), counts, hashes, outcome.carry.text, durations)
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Run one request, JSON from a file or standard input: flow, root, base, intervals, engine, master.
+
+    Args:
+        argv: path of the request; standard input where there is none.
+    """
+    text = Path(argv[0]).read_text() if argv else sys.stdin.read()
+    request = json.loads(text)
+    engine = engine_named(request["engine"], request.get("master", "local[2]"))
+    wanted = Backfill(
+        flow=Flow.from_definition(request["flow"]),
+        root=Path(request["root"]),
+        base=Path(request["base"]),
+        engine=engine,
+    )
+    try:
+        run_backfill(wanted, [(start, end) for start, end in request["intervals"]])
+    finally:
+        engine.close()
+    return Exit.FINE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""Whether the streams of a flow go together with the columns of its feeds: seen before anything is landed.
+
+A flow's file does not know its feeds' columns, and a commit that was begun must be able to be finished.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.flows.errors import nearest
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pipelines.flows.model import Flow, Stream
+
+
+def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schema]:
+    """Give the payload columns of everything, having seen that each stream can be made of its inputs.
+
+    Args:
+        flow: validated.
+        schemas: payload of each source, as it lands.
+
+    Raises:
+        WrongUse: a stream cannot be made; says which, of which column, and what to do.
+    """
+    from pipelines.engine.tasks.payload import PayloadError
+    from pipelines.engine.tasks.task import payloads
+
+    try:
+        known = payloads(flow, schemas)
+    except PayloadError as error:
+        raise WrongUse(f"{flow.file or flow.name}: {error}") from error
+    for name, schema in known.items():
+        _see_cases(flow, name, schema.names)
+    for stream in flow.streams.values():
+        for problem in _problems(stream, known):
+            raise WrongUse(f"{flow.file or flow.name}: stream `{stream.name}`: {problem}")
+    return known
+
+
+def _see_cases(flow: Flow, name: str, columns: Sequence[str]) -> None:
+    """See that no two columns differ by case only: Delta takes no such table, and Spark cannot tell them apart.
+
+    Raises:
+        WrongUse: two do, or one differs so from a column that every stream has.
+    """
+    from pipelines.flows.model import RESERVED
+
+    seen = {column.casefold(): column for column in sorted(RESERVED)}
+    for column in columns:
+        other = seen.setdefault(column.casefold(), column)
+        if other != column:
+            here = "source" if name in flow.sources else "stream"
+            raise WrongUse(
+                f"{flow.file or flow.name}: {here} `{name}`: columns must differ by more than case; `{other}` and "
+                f"`{column}` do not: rename one (`rename:` of its source, or `project:`)"
+            )
+
+
+def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
+    seen: dict[str, tuple[str, pa.Field]] = {}
+    for given in stream.inputs if stream.operator == "merge" else ():
+        for field in known[given]:
+            before, other = seen.setdefault(field.name, (given, field))
+            if other.type != field.type:
+                yield (
+                    f"column `{field.name}` must have one type in all inputs; it is {other.type} in `{before}` and "
+                    f"{field.type} in `{given}`: rename one (`rename:` of its source)"
+                )
+    yield from _port_problems(stream, {name: field for name, (_, field) in seen.items()})
+
+
+def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
+    import pyarrow as pa
+
+    from pipelines.engine.tasks.payload import PORT
+
+    ports = stream.ports
+    if ports is None or stream.operator != "merge":
+        return
+    if ports.column is None:
+        if PORT in there:
+            yield (
+                f"a merge of streams adds the column `{PORT}`; its inputs have one already: rename it (`rename:` of "
+                "its source), or, where another merge made it, merge all streams at once"
+            )
+        return
+    if ports.column not in there:
+        near = nearest(ports.column, there)
+        hint = f"; did you mean `{near}`?" if near else ""
+        yield f"`ports_by` must name a column of its input; `{ports.column}` is none of {', '.join(there)}{hint}"
+        return
+    kind, known = there[ports.column].type, dict[object, object]()
+    for value in ports.values:
+        try:
+            port = pa.scalar(value).cast(kind).as_py()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            yield f"the values of `ports_by: {ports.column}` must be {kind}; `{value}` is none"
+            continue
+        if port in known:
+            yield f"the values of `ports_by: {ports.column}` must differ; as {kind}, `{known[port]}` is `{value}`"
+        known[port] = value

@@ -1,0 +1,136 @@
+"""The gate: what a written interval must pass before readers see it.
+
+An interval whose blocking expectations fail is rejected: the last published commit of its span stays visible, and
+nothing of it is lost, for its rows stay in their tables until housekeeping removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from expectations.laws import BLOCKING
+from pipelines.engine.commits.driver import Driver
+from pipelines.engine.commits.history import Entry, LogState
+from pipelines.jobs.environment.errors import Exit, JobError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Gate = Callable[[Driver, Entry], Entry]
+"""Takes a commit at written, and gives it as it stands afterwards."""
+
+
+class Judged(Protocol):
+    """What the gate wants to know of an expectation that was checked."""
+
+    @property
+    def table(self) -> str:
+        """The stream it is about."""
+
+    @property
+    def severity(self) -> str:
+        """`blocking`, or `warning`."""
+
+    @property
+    def sentence(self) -> str:
+        """What must hold."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it does not."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds."""
+
+    @property
+    def unexpected(self) -> int:
+        """Rows that break it."""
+
+
+J = TypeVar("J", bound=Judged)
+
+
+class RejectedError(JobError):
+    """An interval was not published, because a blocking expectation does not hold."""
+
+    code = Exit.CHECK_FAILED
+
+    def __init__(self, commit: int, verdict: str, remedy: str = "") -> None:
+        """Keep the facts as attributes."""
+        super().__init__(commit, verdict, remedy)
+        self.commit, self.verdict, self.remedy = commit, verdict, remedy
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        told = f"commit {self.commit} is not published: {self.verdict}; readers see what was published before"
+        return f"{told}. {self.remedy}" if self.remedy else told
+
+
+def publish_at_once(driver: Driver, entry: Entry) -> Entry:
+    """Publish without a check."""
+    return driver.publish(entry.commit)
+
+
+def hold(_: Driver, entry: Entry) -> Entry:
+    """Leave the commit at written, for `pulseline check` and `pulseline publish`."""
+    return entry
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Publish what its expectations allow, and reject the rest.
+
+    Args:
+        judge: checks a commit by number, as if it stood in place of what it would supersede.
+    """
+
+    judge: Callable[[int, LogState], Sequence[Judged]]
+
+    def __call__(self, driver: Driver, entry: Entry) -> Entry:
+        """Check a commit, then publish it.
+
+        Raises:
+            RejectedError: a blocking expectation does not hold; the commit is rejected.
+        """
+        return settle(driver, entry, self.judge(entry.commit, driver.state()))
+
+
+def settle(driver: Driver, entry: Entry, judged: Sequence[Judged]) -> Entry:
+    """Publish or reject a commit at written, by what was found.
+
+    Raises:
+        RejectedError: a blocking expectation does not hold; the commit is rejected.
+    """
+    broken = blocking(judged)
+    if not broken:
+        return driver.publish(entry.commit, verdict=kept_words(judged))
+    verdict = str(reject(driver, entry, broken).verdict)
+    raise RejectedError(entry.commit, verdict, broken[0].remedy)
+
+
+def reject(driver: Driver, entry: Entry, broken: Sequence[Judged]) -> Entry:
+    """Keep a commit at written from readers, and say in the log what does not hold."""
+    return driver.reject(entry.commit, verdict="; ".join(broken_words(each) for each in broken))
+
+
+def blocking(judged: Sequence[J]) -> list[J]:
+    """Give the blocking expectations that do not hold."""
+    return [each for each in judged if not each.held and each.severity == BLOCKING]
+
+
+def kept_words(judged: Sequence[Judged]) -> str:
+    """Say how many expectations hold, and how many only warn.
+
+    >>> kept_words([])
+    '0 of 0 expectations hold'
+    """
+    return f"{sum(each.held for each in judged)} of {len(judged)} expectations hold"
+
+
+def broken_words(judged: Judged) -> str:
+    """Say which expectation does not hold, where, and for how many rows."""
+    noun = "row breaks" if judged.unexpected == 1 else "rows break"
+    return f"{judged.table}: {judged.unexpected:,} {noun} `{judged.sentence}`"

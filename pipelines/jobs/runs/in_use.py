@@ -1,0 +1,101 @@
+"""Which flow a run is made by, and what a changed file would change: a flow never changes under a run unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.plan import definition_of, planned, zones_version
+from pipelines.flows.changes import Change, Fate, as_it_was, changes
+from pipelines.flows.model import Flow
+from pipelines.flows.zones import VERSION
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipelines.engine.commits.history import LogState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edited:
+    """What a flow is, held against the one that a run was made by."""
+
+    changes: tuple[Change, ...]
+    newer_code: bool
+    """Whether an operator has another version than when the run was made."""
+
+    @property
+    def differs(self) -> bool:
+        """Say whether the run would go on with other rows."""
+        return self.newer_code or any(each.fate is not Fate.KEPT for each in self.changes)
+
+    def __str__(self) -> str:
+        """Say in a few words what has changed."""
+        told = [str(each) if each.why else f"{each.stream} is {each.fate}" for each in self.changes if _is_own(each)]
+        return "; ".join([*told, *(["an operator has another version"] if self.newer_code else [])])
+
+
+def _is_own(change: Change) -> bool:
+    return change.fate not in {Fate.KEPT, Fate.FOLLOWS}
+
+
+def as_run(flow: Flow, state: LogState) -> Flow:
+    """Give a flow as a run goes on with it: a file that has not changed means what it meant when the run began.
+
+    Args:
+        flow: as its file has it now.
+        state: the log of the run.
+    """
+    pending = state.pending
+    row = pending if pending is not None and pending.plan else planned(state, state.tip.commit) if state.tip else None
+    return flow if row is None else as_it_was(Flow.from_definition(definition_of(row)), flow)
+
+
+def edited(state: LogState, commit: int, flow: Flow) -> Edited:
+    """Hold a flow against the one that the carry at a commit was made by.
+
+    Args:
+        state: the log.
+        commit: from which the run goes on; 0 for its beginning, where any flow may begin.
+        flow: as it is now.
+    """
+    row = planned(state, commit)
+    if row is None:
+        return Edited(changes=(), newer_code=False)
+    older = Flow.from_definition(definition_of(row))
+    return Edited(changes=changes(older, flow), newer_code=row.fingerprint != older.fingerprint())
+
+
+def require_in_use(
+    state: LogState, commit: int, flow: Flow, run: str, tell: Callable[[str], object] = lambda _: None
+) -> None:
+    """See that a run goes on with the flow that it was made by.
+
+    Buckets, the grid and what a flow says about itself may change: no row depends on them. Timezones may too, for
+    countries change them; it is noted.
+
+    Args:
+        state: the log.
+        commit: from which the run goes on.
+        flow: as it is now.
+        run: name of the run.
+        tell: prints a note; nobody reads it unless given.
+
+    Raises:
+        WrongUse: the flow or an operator has changed since.
+    """
+    found = edited(state, commit, flow)
+    if found.differs:
+        here = "" if run == "main" else f" --run {run}"
+        raise WrongUse(
+            f"run `{run}` goes on with the flow that it was made by, and {flow.name} has changed since ({found}): "
+            f"pulseline apply {flow.name}{here} takes it into use and says what that means; or put it back as it was"
+        )
+    row = planned(state, commit)
+    before = None if row is None else zones_version(row)
+    if before not in {None, VERSION}:
+        tell(
+            f"note: run `{run}` was made with the timezones of tzdata {before} and goes on with those of {VERSION}: "
+            "local times of a zone that changed between them are other instants from here on"
+        )

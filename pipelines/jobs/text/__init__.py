@@ -1,0 +1,1 @@
+"""How numbers, instants, tables and flows are spelled."""

@@ -1,0 +1,126 @@
+"""What a check found, as lines for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from expectations.laws import BLOCKING
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.entry import State
+from pipelines.jobs.runs.gate import blocking
+from pipelines.jobs.text.moments import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from expectations.judge import Outcome
+    from pipelines.jobs.facts.views import Judged
+    from pipelines.jobs.runs.known import KnownRun
+
+SHOWN = 2
+"""Rows that break an expectation and are printed; `--json` and the table `quality` have up to 20."""
+LAST_COLUMNS = ("place", "commit", "event_end", "due_at", "landed_at", "landed_place")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was judged of a run, and what was found."""
+
+    known: KnownRun
+    judged: Judged
+    commit: int
+    """0 where published commits of a span were judged."""
+    found: Sequence[Outcome]
+    docs: Path
+
+    @property
+    def blocking_failed(self) -> tuple[Outcome, ...]:
+        """Name what keeps the rows from being published."""
+        return tuple(blocking(self.found))
+
+    @property
+    def held(self) -> bool:
+        """Say whether nothing blocking failed."""
+        return not self.blocking_failed
+
+    @property
+    def rows(self) -> int:
+        """Count the rows that came into the operators."""
+        return sum(each.looked_at for each in self.found if each.expectation == "account_holds")
+
+    @property
+    def what(self) -> str:
+        """Name what was judged."""
+        span = self.known.moments.span(*self.judged.span)
+        commits = counted(len(self.judged.entries), "commit")
+        return f"commit {self.commit} ({span})" if self.commit else f"{span} ({commits})"
+
+
+def json_lines(verdict: Verdict) -> Iterator[str]:
+    """Give a JSON object an expectation, and one last that sums up."""
+    for each in verdict.found:
+        yield json.dumps(asdict(each), ensure_ascii=False)
+    start, end = verdict.judged.span
+    summary = {
+        "flow": verdict.known.name,
+        "run": verdict.known.run,
+        "commit": verdict.commit or None,
+        "start": instant_text(start),
+        "end": instant_text(end),
+        "held": verdict.held,
+        "blocking_failed": [f"{each.table}: {each.sentence}" for each in verdict.blocking_failed],
+        "rows": verdict.rows,
+        "docs": str(verdict.docs / "index.html"),
+        "next": next_step(verdict),
+    }
+    yield json.dumps(summary, ensure_ascii=False)
+
+
+def text_lines(verdict: Verdict) -> Iterator[str]:
+    """Give lines for people: one an expectation, what broke it, and what to do next."""
+    yield f"{verdict.known.name}, run {verdict.known.run}: {verdict.what}"
+    wide = max((len(each.table) for each in verdict.found), default=0)
+    for each in verdict.found:
+        mark = "✓ holds " if each.held else ("✗ FAILS " if each.severity == BLOCKING else "! warns ")
+        yield f"{mark} {each.table:{wide}}  {counted(each.looked_at, 'row'):>12}  {each.sentence}"
+        if not each.held:
+            yield from _broken(each)
+    held = sum(each.held for each in verdict.found)
+    yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
+    yield f"next: {next_step(verdict)}"
+
+
+def _broken(outcome: Outcome) -> Iterator[str]:
+    yield f"    {counted(outcome.unexpected, 'row breaks it', 'rows break it')}; times are UTC"
+    for row in outcome.rows[:SHOWN]:
+        around = row.get("around") or {"before": [], "after": []}
+        if governor := row.get("governed_by"):
+            yield f"    held against  {_told(governor)}"
+        for each in around["before"]:
+            yield f"      before      {_told(each)}"
+        yield f"    > breaks it   {_told({name: value for name, value in row.items() if name not in CONTEXT})}"
+        for each in around["after"]:
+            yield f"      after       {_told(each)}"
+    yield f"    {outcome.remedy}"
+
+
+CONTEXT = ("governed_by", "around")
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    first = {name: value for name, value in row.items() if name not in LAST_COLUMNS}
+    last = {name: row[name] for name in LAST_COLUMNS if name in row}
+    return ", ".join(f"{name} {value}" for name, value in (first | last).items() if value is not None)
+
+
+def next_step(verdict: Verdict) -> str:
+    """Spell the command to type next."""
+    known, entries = verdict.known, verdict.judged.entries
+    if not verdict.held:
+        return known.run_command(*verdict.judged.span)
+    if verdict.commit and entries[0].state is State.WRITTEN:
+        return known.command("publish", "--commit", str(verdict.commit))
+    return known.command("report")

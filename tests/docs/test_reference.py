@@ -1,0 +1,106 @@
+"""The reference says what the code says: made anew it is the same, and nothing that the code has is missing."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import typer
+
+from docs.site import flow_keys, flow_schema
+from docs.site.pages import MADE, makers, pages, remade
+from docs.site.tables import columns
+from pipelines.cli import app
+from pipelines.flows import reading
+from pipelines.flows.sources import FILE_KEYS
+from pipelines.flows.streams import SETTINGS
+from pipelines.jobs.environment.exits import CODES
+
+MAKE = "run: make docs, or .venv/bin/python -m docs.site"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def told(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_the_made_parts_of_the_reference_are_what_the_code_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert text == remade(text), MAKE
+
+
+def test_every_part_stands_on_one_page() -> None:
+    asked = [part for page in pages() for _, part, _ in MADE.findall(page.read_text(encoding="utf-8"))]
+
+    assert sorted(asked) == sorted(makers())
+
+
+def test_every_command_and_every_option_is_there() -> None:
+    page = told("commands")
+
+    def look(words: str, command: object) -> int:
+        inner = getattr(command, "commands", None)
+        if inner is not None:
+            return sum(look(f"{words} {name}", each) for name, each in inner.items())
+        section = page.partition(f"\n### {words}\n")[2].partition("\n### ")[0]
+        assert section, words
+        options = [option for each in getattr(command, "params", ()) for option in each.opts if option[:1] == "-"]
+        assert [option for option in options if f"`{option}`" not in section] == [], words
+        return 1
+
+    assert look("pulseline", typer.main.get_command(app)) == page.count("\n### pulseline ")
+
+
+def test_every_command_stands_at_a_glance() -> None:
+    glance = told("commands").partition("## At a glance")[2].partition("\n## ")[0]
+    listed = re.findall(r"^### pulseline (?:flows )?(.+)$", told("commands"), re.MULTILINE)
+
+    assert [words for words in listed if not re.search(rf"`(pulseline (flows )?)?{words}\b", glance)] == []
+    assert "\\|" not in told("commands"), "the site shows the backslash"
+
+
+def test_every_key_of_a_flow_is_there() -> None:
+    page = told("flow")
+    keys = {*reading.KEYS, *(key for under in FILE_KEYS.values() for key in under)}
+    settings = {(name, key) for name, under in SETTINGS.items() for key in under}
+
+    assert {key for key in keys if f"| `{key}` |" not in page} == set()
+    for name, key in settings:
+        assert f"| `{key}` |" in page.partition(f"\n### {name}\n")[2].partition("\n### ")[0], name
+
+
+def test_every_error_that_has_an_exit_code_is_there() -> None:
+    page = told("errors")
+
+    assert {name for name in CODES if f"| `{name.rpartition('.')[2]}` |" not in page} == set()
+    assert "flow {flow} must have one driver at a time; {holder} has held it since {since}: wait for it" in page
+
+
+def test_the_examples_in_the_code_hold() -> None:
+    failed, tried = doctest.testmod(flow_schema)
+
+    assert (failed, tried > 0) == (0, True)
+
+
+def test_a_key_that_nobody_told_of_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(flow_keys.FLOW, "region")
+
+    with pytest.raises(ValueError, match=r"each key must be told .* see to \['region'\]"):
+        flow_schema.flow_keys()
+
+
+def test_a_setting_without_a_row_on_its_operators_page_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SETTINGS, "heartbeat", (*SETTINGS["heartbeat"], "pulse"))
+
+    with pytest.raises(ValueError, match=r"the options of `heartbeat` must have a row for `pulse`"):
+        flow_schema.operator_settings()
+
+
+def test_a_column_that_nobody_told_of_is_named() -> None:
+    with pytest.raises(ValueError, match=r"each column must have a sentence .* see to \['new'\]"):
+        columns([pa.field("new", pa.int64())], {})
