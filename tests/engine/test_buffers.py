@@ -18,11 +18,10 @@ from pipelines.engine.buffers.copies import close_copy
 from pipelines.engine.buffers.owners import ID_FILE, MARK, NotOursError, Owner, adopt, mark, owner_of
 from pipelines.engine.buffers.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
 from pipelines.engine.commits.errors import LeaseLostError
-from pipelines.engine.files.durable import sync_folder
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing.errors import AllMovedError, BuffersLostError, NoRoomError
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.landing.manifest import MANIFEST, closed_in, numbers_in, read_sequence
+from pipelines.engine.landing.manifest import MANIFEST, close_sequence, closed_in, numbers_in, read_sequence
 from pipelines.flows.apart import Apart
 from tests.engine.folders import Stand, rows_of
 
@@ -663,14 +662,14 @@ def test_a_drain_that_covers_only_a_part_leaves_a_rebuilt_buffer_with_the_rest(k
 
 
 def test_damage_before_a_sequence_has_closed_is_no_part_of_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(folder: Path) -> None:
+    def damaged(sequence: Sequence) -> Sequence:
         """Change a bit of what was written, once, before anybody can have looked at it."""
-        monkeypatch.setattr(landing_files, "sync_folder", sync_folder)
-        [file] = folder.glob("*.parquet")
-        flip(file)
-        sync_folder(folder)
+        for file in sequence.folder.glob("*.parquet"):
+            monkeypatch.setattr(landing_files, "close_sequence", close_sequence)
+            flip(file)
+        return close_sequence(sequence)
 
-    monkeypatch.setattr(landing_files, "sync_folder", damaged)
+    monkeypatch.setattr(landing_files, "close_sequence", damaged)
     sequence = kept.arrive(3)
 
     assert kept.values(sequence.id) == [3]

@@ -262,7 +262,7 @@ def test_half_a_segment_is_nothing(landed: Path) -> None:
 
 def test_two_drivers_at_once_make_one_segment(landed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(landed)
-    monkeypatch.setattr("pipelines.engine.landing.compaction._name", between(landed))
+    monkeypatch.setattr("pipelines.engine.files.durable.name_folder", between(landed))
     compact(landed, 1)
     monkeypatch.undo()
     monkeypatch.setattr(packed, "TOGETHER", FEW)
@@ -270,16 +270,15 @@ def test_two_drivers_at_once_make_one_segment(landed: Path, monkeypatch: pytest.
     assert segments_in(landed) == [range(1, 5)]
 
 
-def between(landed: Path) -> Callable[[Path, Path], None]:
+def between(landed: Path) -> Callable[[Path, Path, str], bool]:
     """Have another driver be faster."""
-    from pipelines.engine.landing.compaction import _name
+    from pipelines.engine.files.durable import name_folder
 
-    def name(draft: Path, folder: Path) -> None:
+    def name(draft: Path, folder: Path, manifest: str) -> bool:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("pipelines.engine.landing.compaction._name", _name)
+            patch.setattr("pipelines.engine.files.durable.name_folder", name_folder)
             compact(landed, 1)
-        if draft.exists():
-            _name(draft, folder)
+        return draft.exists() and name_folder(draft, folder, manifest)
 
     return name
 

@@ -395,7 +395,7 @@ def test_a_landing_killed_before_its_manifest_leaves_nothing_visible(tmp_path: P
     (tmp_path / "f.csv").write_text(HEADER + line("a", 3, 1) + line("b", None, 2))
     died = subprocess.run([sys.executable, "-c", KILLED, str(ROOT), point, str(tmp_path)], check=False)
     assert died.returncode == -signal.SIGKILL
-    assert (tmp_path / "landing/00000001").exists()
+    assert [path.name[:9] for path in (tmp_path / "landing").iterdir()] == ["00000001."]
     assert sequences(tmp_path / "landing") == []
     sequence = land(tmp_path)
     assert (sequence.id, sequence.version) == (1, 1)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pipelines.engine.columnar.clock import ClockJumpError, WallClock
-from pipelines.engine.landing.index import Landing
-from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing import write as landing_files
+from pipelines.engine.landing.index import Landing, land_interval
+from pipelines.engine.landing.manifest import close_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
 from pipelines.engine.live.landing import LiveLanding, StreamEndedError
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.live_feeds import open_live
+from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.engine.landing.arrived import Arrived
+    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.source_feed import Reading, SourceFeed
     from pipelines.flows.model import Flow
 
 FLOW = """\
@@ -97,7 +104,92 @@ def test_what_an_overtaken_driver_closed_meanwhile_is_not_landed_again(
     assert second.last == 500
 
 
+class Faster:
+    """A source during whose reading something happens once; it gives what another gives."""
+
+    def __init__(self, feed: SourceFeed, happens: Callable[[], object]) -> None:
+        """Take both."""
+        self._feed, self._happens = feed, iter([happens])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever it is
+        """Give what the source has."""
+        return getattr(self._feed, name)
+
+    def arrive(self, reading: Reading, known: Known) -> Arrived:
+        """Let it happen, behind the landing's look at what is closed."""
+        arrived = self._feed.arrive(reading, known)
+        for happens in self._happens:
+            happens()
+        return arrived
+
+
+def test_whoever_was_overtaken_and_is_faster_decides_and_the_next_reading_begins_there(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper = begun(tmp_path, flow, 100, 100, monkeypatch)
+    feeds = open_live(flow, tmp_path, tmp_path, {})
+    feeds["readings"] = Faster(feeds["readings"], lambda: sleeper.land(0, 300))
+    asked = []
+    taker = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 100, held=lambda: asked.append(1))
+
+    landed = taker.land(0, 400, final=399)
+    assert landed is not None
+    assert (landed.id, landed.start, landed.end, landed.final) == (2, 300, 400, 399)
+    assert len(asked) == 2, "who lost asks whether the lease is still its own"
+    assert [path.name for path in sorted((tmp_path / "landing").iterdir())] == ["00000001", "00000002"]
+
+
+def test_an_interval_that_an_overtaken_driver_landed_meanwhile_stands(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(CSV)
+    (tmp_path / "flow.yaml").write_text(
+        FLOW.replace("folder: inbox, format: csv", "csv: f.csv").replace("time: at", "arrival: at")
+    )
+    flow = read_flow(tmp_path / "flow.yaml", {})
+    feeds, span = open_recorded(flow, tmp_path), (AT, AT + 1)
+
+    def land() -> Sequence:
+        return land_interval(tmp_path / "landing", flow, *span, feeds)
+
+    slow = {"readings": Faster(feeds["readings"], land)}
+    landed = land_interval(tmp_path / "landing", flow, *span, slow)
+    assert landed == read_sequence(tmp_path / "landing", 1)
+    assert landed.sources["readings"].rows == 1
+    assert [path.name for path in (tmp_path / "landing").iterdir()] == ["00000001"]
+
+
+class LostError(Exception):
+    """The lease is another's."""
+
+
+def test_who_was_overtaken_while_it_wrote_neither_mixes_its_files_nor_goes_on(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have the sequence begun, each in a folder of its own; whoever is overtaken loses its own."""
+    leases = iter([True])
+
+    def held() -> None:
+        if not next(leases, False):
+            raise LostError
+
+    taker = begun(tmp_path, flow, 100, 100, monkeypatch)
+
+    def asleep(sequence: Sequence) -> Sequence:
+        monkeypatch.setattr(landing_files, "close_sequence", close_sequence)
+        blind(taker, 300)
+        assert sequence.folder.name not in [path.name for path in (tmp_path / "landing").iterdir()]
+        return close_sequence(sequence)
+
+    feeds = open_live(flow, tmp_path, tmp_path, {})
+    sleeper = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 100, held=held)
+    monkeypatch.setattr(landing_files, "close_sequence", asleep)
+    with pytest.raises(LostError):
+        sleeper.land(0, 200)
+    landing = Landing(tmp_path / "landing")
+    assert [(each.id, each.end) for each in landing.sequences] == [(1, 300)]
+
+
 CSV = "pump,at\na,2013-01-01T00:00:00Z\n"
+AT = 1_356_998_400_000_000
 
 
 def test_a_reading_closes_behind_all_that_its_sources_were_seen_to_hold(tmp_path: Path, flow: Flow) -> None:

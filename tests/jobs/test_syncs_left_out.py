@@ -29,7 +29,7 @@ from tests.jobs.cut_worlds import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ASKS = {"sync_file", "sync_files", "sync_folder", "write_new", "make_folder", "os.fsync"}
+ASKS = {"sync_file", "sync_files", "sync_folder", "write_new", "make_folder", "name_folder", "os.fsync"}
 SEEDS, FEW_SEEDS, ACTS, EVERY = 20, 3, 12, 100
 WEEK = 7
 
@@ -88,16 +88,16 @@ SPOOL = "test_bytes_that_a_spool_announced_are_there"
 LAWS = {
     "segments.mark_removed>replace>_drafted": ROWS_GO,
     "segments.mark_removed>replace>sync_folder": ROWS_GO,
-    "compaction._name>sync_folder": COMPACTED,
+    "compaction.compact>name_folder>sync_folder": COMPACTED,
     "compaction._write>replace>_drafted": COMPACTED,
     "compaction._write>replace>sync_folder": COMPACTED,
     "copies._copy_file": COPIED,
-    "copies.close_copy>sync_file": COPIED,
-    "copies.close_copy>sync_folder": COPIED,
+    "copies.close_copy>replace>_drafted": COPIED,
+    "copies.close_copy>replace>sync_folder": COPIED,
     "hashed.close": CLOSED,
-    "write._known>sync_folder": CLOSED,
-    "manifest.close_sequence": CLOSED,
-    "manifest.close_sequence>sync_folder": CLOSED,
+    "manifest.close_sequence>replace>_drafted": CLOSED,
+    "manifest.close_sequence>replace>sync_folder": CLOSED,
+    "manifest.name_once>name_folder>sync_folder": CLOSED,
     "manifest.new_folder>make_folder>sync_folder": CLOSED,
     "owners.mark>make_folder>sync_folder": MARKED,
     "owners.mark>replace>_drafted": MARKED,

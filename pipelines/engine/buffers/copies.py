@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from typing import TYPE_CHECKING
 
-from pipelines.engine.files.durable import sync_file, sync_folder
+from pipelines.engine.files import durable
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.manifest import MANIFEST, closed_in, name_once, new_folder
 
@@ -34,13 +33,8 @@ def close_copy(sequence: Sequence, shelf: Path) -> None:
     folder = new_folder(shelf, sequence.id)
     for landed in sequence.files:
         _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
-    draft = folder / f"{MANIFEST}.draft"
-    shutil.copyfile(sequence.folder / MANIFEST, draft)
-    sync_file(draft)
-    sync_folder(folder)
-    name_once(draft, folder / MANIFEST)
-    sync_folder(folder)
-    sync_folder(shelf)
+    durable.replace(folder / MANIFEST, (sequence.folder / MANIFEST).read_bytes())
+    name_once(folder, sequence.id)
 
 
 def _copy_file(source: Path, target: Path, sha256: str) -> None:

@@ -8,9 +8,11 @@ page cache outlives the process, not the machine.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 import sys
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 DRAFT = ".draft"
 """Ends the name of a file that is being written, and has not its own name yet."""
+TAKEN = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+"""What a folder that has files says to another that would get its name."""
 FEW = 4
 """Up to so many files are synced one by one; more of one file system at once, which costs about as much as two."""
 
@@ -141,6 +145,26 @@ def replace(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def name_folder(draft: Path, folder: Path, manifest: str) -> bool:
+    """Give a written folder its name, on disk, unless another was faster; say whether it has it.
+
+    Args:
+        draft: of files that are on disk, beside `folder`.
+        folder: the name; one without its manifest is what somebody left half done.
+        manifest: the file without which a folder is nothing.
+    """
+    if folder.exists() and not (folder / manifest).exists():
+        shutil.rmtree(folder)
+    try:
+        draft.rename(folder)
+    except OSError as problem:
+        if problem.errno not in TAKEN:
+            raise
+        return False
+    sync_folder(folder.parent)
+    return True
 
 
 def _drafted(path: Path, content: bytes) -> Path:

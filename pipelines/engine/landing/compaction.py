@@ -141,7 +141,7 @@ def compact(landed: Path, number: int) -> bool:
     draft.mkdir()
     try:
         _write(draft, sequences)
-        _name(draft, folder)
+        durable.name_folder(draft, folder, SEGMENT_FILE)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return True
@@ -169,15 +169,6 @@ def _with_file(landed: File, known: Mapping[str, tuple[int, str]]) -> File:
         return landed
     size, sha256 = known[landed.file]
     return replace(landed, size=size, sha256=sha256)
-
-
-def _name(draft: Path, folder: Path) -> None:
-    """Give a segment its name, unless another has made it meanwhile; a folder without manifest is nothing."""
-    if folder.exists() and not (folder / SEGMENT_FILE).exists():
-        shutil.rmtree(folder)
-    if not folder.exists():
-        draft.rename(folder)
-        durable.sync_folder(folder.parent)
 
 
 def verify_segment(landed: Path, number: int) -> None:

@@ -199,6 +199,15 @@ class SequenceBrokenError(LandingError):
         return f"a landed sequence never changes; {self.folder} has {self.problem}: {advice}"
 
 
+class SequenceClosedError(SequenceBrokenError):
+    """A sequence that is to land is closed already: another driver was faster."""
+
+    def __init__(self, folder: str) -> None:
+        """Keep the folder as an attribute."""
+        super().__init__(folder, "a manifest already")
+        self.args = (folder,)
+
+
 class ReferenceBrokenError(SequenceBrokenError):
     """A feed's file that landed by reference is not what it was."""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.landing.arrived import Arrived, Standing, declared
-from pipelines.engine.landing.errors import SequenceBrokenError
+from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.manifest import (
     check_files,
     closed_ids,
@@ -79,17 +79,14 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     ledger = ledger_of(arrived)
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
         return check_files(newest)
-    return write_sequence(
-        landing,
-        len(before) + 1,
-        flow,
-        arrived,
-        kind=INTERVAL,
-        start=start,
-        end=end,
-        version=len(versions) + 1,
-        final=final,
-    )
+    number, version = len(before) + 1, len(versions) + 1
+    try:
+        return write_sequence(
+            landing, number, flow, arrived, kind=INTERVAL, start=start, end=end, version=version, final=final
+        )
+    except SequenceClosedError:
+        # A driver that was overtaken has landed after all.
+        return land_interval(landing, flow, start, end, feeds, final, standing)
 
 
 def land_reading(  # noqa: PLR0913 - where, what, and of what span
@@ -298,6 +295,7 @@ class Landing:
         Raises:
             ValueError: the readings do not increase.
             NoRoomError: the buffers take no more now; nothing was read of what the feeds keep.
+            SequenceClosedError: another driver closed the sequence meanwhile.
             LandingError: a feed cannot be read, or the landing is broken.
         """
         if self.buffers is not None:

@@ -1,24 +1,25 @@
 """Closed sequences on disk: a manifest is written last and in one step, and read back.
 
-A folder without manifest is no sequence: whoever was to close it died, and the next landing clears it. The first closed
-manifest decides what a sequence is; its files never change. In history, sequences may stand together in a segment
-(`compaction`): they are the same sequences then, with their rows in the segment's files.
+A folder is written under a name of its own and gets the sequence's in one step; what is left of one whose writer died
+is cleared by the next landing. The first that is closed decides what a sequence is; its files never change. In history,
+sequences may stand together in a segment (`compaction`): they are the same sequences then, with their rows in the
+segment's files.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
+import secrets
 import shutil
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pipelines.engine.files.durable import make_folder, sync_folder
+from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
-from pipelines.engine.landing.errors import SequenceBrokenError
+from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, Sequence, from_told, told
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 MANIFEST = "manifest.json"
-LINKLESS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 BUFFERS_FILE = "buffers.json"
 """Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
 LEDGER_FILE = "ledger.parquet"
@@ -269,49 +269,48 @@ def _digest(path: Path) -> str:
 
 
 def new_folder(landing: Path, number: int) -> Path:
-    """Make the folder of the next sequence; what somebody began there and never closed is cleared away.
+    """Make a folder to write the next sequence into; what somebody began and never closed is cleared away.
 
-    Safe because only the holder of the run's lease lands, and a folder with a manifest is refused.
+    Its name is its own, for a driver that was overtaken while it landed may wake and go on writing.
 
     Raises:
-        SequenceBrokenError: the sequence is closed already.
+        SequenceClosedError: the sequence is closed already.
     """
-    folder = landing / f"{number:08}"
     if closed_in(landing, number):
-        raise SequenceBrokenError(str(sequence_folder(landing, number)), "a manifest already")
-    if folder.exists():
-        shutil.rmtree(folder)
-    make_folder(landing)
+        raise SequenceClosedError(str(sequence_folder(landing, number)))
+    durable.make_folder(landing)
+    for left in landing.glob(f"[0-9]*{durable.DRAFT}"):
+        if left.name.partition(".")[0].isdigit():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = landing / f"{number:08}.{secrets.token_hex(4)}{durable.DRAFT}"
     folder.mkdir()
     return folder
 
 
-def close_sequence(sequence: Sequence) -> None:
-    """Write the manifest, on disk before it gets its name: from then on, and not before, the sequence is there."""
-    path = sequence.folder / MANIFEST
-    draft = path.with_suffix(".draft")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(told(sequence), file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())
-    name_once(draft, path)
-    sync_folder(sequence.folder)
-    sync_folder(sequence.folder.parent)
+def close_sequence(sequence: Sequence) -> Sequence:
+    """Write the manifest and give the folder its name: from then on, and not before, the sequence is there.
+
+    Returns:
+        The sequence where it stands now.
+
+    Raises:
+        SequenceClosedError: another closed it meanwhile.
+    """
+    durable.replace(sequence.folder / MANIFEST, json.dumps(told(sequence), indent=1, ensure_ascii=False).encode())
+    return replace(sequence, folder=name_once(sequence.folder, sequence.id))
 
 
-def name_once(draft: Path, path: Path) -> None:
-    """Give a manifest its name, unless another has it: the first one decides, also against who was overtaken."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        raise SequenceBrokenError(str(path.parent), "a manifest already") from None
-    except OSError as problem:
-        if problem.errno not in LINKLESS:
-            raise
-        # Storage without hard links: the lease alone keeps two writers apart.
-        draft.rename(path)
-    else:
-        draft.unlink()
+def name_once(draft: Path, number: int) -> Path:
+    """Give a written folder its sequence's name, on disk, unless another has it: the first one decides.
+
+    Raises:
+        SequenceClosedError: another has it, also one who was overtaken.
+    """
+    folder = draft.with_name(f"{number:08}")
+    if not durable.name_folder(draft, folder, MANIFEST):
+        shutil.rmtree(draft, ignore_errors=True)
+        raise SequenceClosedError(str(folder))
+    return folder
 
 
 def file_digest(path: Path) -> str:

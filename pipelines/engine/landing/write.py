@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.columnar.content import ContentHash, content_hash
-from pipelines.engine.files.durable import sync_folder
 from pipelines.engine.files.hashed import HashedFile
 from pipelines.engine.files.writing import open_writer
 from pipelines.engine.landing.manifest import LEDGER_FILE, close_sequence, new_folder
@@ -72,8 +71,7 @@ def write_sequence(  # noqa: PLR0913 - all that a sequence is
         ledger=_write_ledger(folder, ledger_of(arrived)),
         final=final,
     )
-    close_sequence(sequence)
-    return sequence
+    return close_sequence(sequence)
 
 
 def ledger_of(arrived: Mapping[str, Arrived]) -> pa.Table:
@@ -166,6 +164,5 @@ def _nothing(content: ContentHash | None) -> LandedFile:
 
 
 def _known(path: Path, file: HashedFile, rows: int, content: ContentHash | None) -> LandedFile:
-    """Have the name of a file on disk, and give how to know it again."""
-    sync_folder(path.parent)
+    """Say how to know a file again."""
     return LandedFile(file=path.name, rows=rows, size=file.size, sha256=file.sha256, content=content)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import canonical_json, instant_text, times
-from pipelines.engine.landing.errors import LandingError, NoRoomError
+from pipelines.engine.landing.errors import LandingError, NoRoomError, SequenceClosedError
 from pipelines.engine.landing.file_rows import NOTED
 from pipelines.engine.landing.stamp import LANDED_LEDGER, OPERATOR
 from pipelines.flows.model import Clock
@@ -188,6 +188,13 @@ class LiveLanding:
                     raise
                 time.sleep(WAIT)
                 self._held()
+            except SequenceClosedError:
+                # Another driver was faster. One that was overtaken stops here; whoever overtook goes on behind it.
+                self._held()
+            except FileNotFoundError:
+                # Whoever overtook clears away what this driver had begun.
+                self._held()
+                raise
             else:
                 self.full = ""
                 if buffers is not None:

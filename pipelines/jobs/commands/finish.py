@@ -98,7 +98,7 @@ def end_stream(
         if landing.final is not None:
             raise WrongUse(f"this stream ended already, at {instant_text(landing.final)}")
         last = max(tip.span.end, landing.last_reading() or tip.span.end)
-        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last)
+        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last, held=driver.state)
         clock = WallClock() if flow.clock is Clock.WALL else None
         try:
             runner.advance(runner.last_sequence(), landing.last_id)
