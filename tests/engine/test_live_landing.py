@@ -142,7 +142,7 @@ def test_whoever_was_overtaken_and_is_faster_decides_and_the_next_reading_begins
 def test_an_interval_that_an_overtaken_driver_landed_meanwhile_stands(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(CSV)
     (tmp_path / "flow.yaml").write_text(
-        FLOW.replace("folder: inbox, format: csv", "csv: f.csv").replace("time: at", "arrival: at")
+        FLOW.replace("folder: inbox, format: csv", "csv: f.csv").replace("time: at", "time: at\n    arrival: at")
     )
     flow = read_flow(tmp_path / "flow.yaml", {})
     feeds, span = open_recorded(flow, tmp_path), (AT, AT + 1)
