@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 # Before the import: GX reports its use to its makers unless told not to.
@@ -21,6 +22,8 @@ from great_expectations.data_context.types.base import (
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
+
+from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,14 +124,10 @@ def _found(result: Any) -> tuple[tuple[str, str], int]:  # noqa: ANN401 - GX's r
     return (meta["law"], meta["table"]), int(result.result["observed_value"])
 
 
-class CheckFailedError(RuntimeError):
+@dataclass(eq=False)
+class CheckFailedError(PulselineError, RuntimeError):
     """An expectation could not be asked; says which, and what Spark said."""
 
-    def __init__(self, sentence: str, reason: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(sentence, reason)
-        self.sentence, self.reason = sentence, reason
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"it must be possible to ask whether `{self.sentence}`; Spark says: {self.reason}; see the Spark log"
+    sentence: str
+    reason: str
+    says = "it must be possible to ask whether `{sentence}`; Spark says: {reason}; see the Spark log"

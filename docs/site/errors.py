@@ -7,10 +7,10 @@ import importlib
 import inspect
 import textwrap
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.jobs.environment.errors import Exit
-from pipelines.jobs.environment.exits import code_of
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,11 +47,9 @@ def _cell(text: str) -> str:
 def _known() -> Iterator[Known]:
     for module in _modules():
         for kind in vars(importlib.import_module(module)).values():
-            if not inspect.isclass(kind) or not issubclass(kind, Exception) or kind.__module__ != module:
-                continue
-            code = code_of(kind)
-            if code is not None and not kind.__name__.startswith("_"):
-                yield Known(kind.__name__, code, (inspect.getdoc(kind) or "").partition("\n")[0], _says(kind))
+            own = inspect.isclass(kind) and issubclass(kind, PulselineError) and kind.__module__ == module
+            if own and kind is not PulselineError and not kind.__name__.startswith("_"):
+                yield Known(kind.__name__, kind.code, (inspect.getdoc(kind) or "").partition("\n")[0], _says(kind))
 
 
 def _modules() -> Iterator[str]:
@@ -68,11 +66,11 @@ def _may_be_error(node: ast.ClassDef) -> bool:
     return any(base.endswith(("Error", "Exception", "WrongUse")) for base in bases)
 
 
-def _says(kind: type[Exception]) -> str:
+def _says(kind: type[PulselineError]) -> str:
     """Give the sentence of an error, its facts in braces; empty where whoever raises it writes it."""
     told = kind.__str__
-    if not inspect.isfunction(told):
-        return ""
+    if told is PulselineError.__str__:
+        return "".join(text + (f"{{{fact}}}" if fact else "") for text, fact, _, _ in Formatter().parse(kind.says))
     (function,) = ast.parse(textwrap.dedent(inspect.getsource(told))).body
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
     text = _text(returned[-1]) if returned else ""

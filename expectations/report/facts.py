@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pipelines.errors import PulselineError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,17 +25,14 @@ STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
 LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
 
 
-class ReportError(ValueError):
+@dataclass(eq=False)
+class ReportError(PulselineError, ValueError):
     """Facts that no page can be made of: says what is required and what came."""
 
-    def __init__(self, fact: str, required: str, came: object) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(fact, required, came)
-        self.fact, self.required, self.came = fact, required, came
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"{self.fact} must be {self.required}; it is {self.came!r}"
+    fact: str
+    required: str
+    came: object
+    says = "{fact} must be {required}; it is {came!r}"
 
 
 def _require_columns(fact: str, table: pa.Table, columns: tuple[str, ...]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,10 +15,13 @@ LIKENESS = 0.6
 """How alike two words must be (`difflib`, 0 to 1) for one to be offered for the other."""
 
 
-class FlowsError(Exception):
+class FlowsError(PulselineError):
     """Anything that the flow layer refuses."""
 
+    code = Exit.WRONG_USE
 
+
+@dataclass(eq=False)
 class FlowError(FlowsError, ValueError):
     """A flow file that is wrong somewhere.
 
@@ -23,18 +29,16 @@ class FlowError(FlowsError, ValueError):
     flights.yaml:9: `heartbeet` in stream `beating`, expected an operator; did you mean `heartbeat`?
     """
 
-    def __init__(self, file: str, line: int, came: str, expected: str, nearest: str | None = None) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            file: the flow file, as it was given.
-            line: where in it, from 1.
-            came: what stands there.
-            expected: what should stand there.
-            nearest: the right word that looks most like what came, where there is one.
-        """
-        super().__init__(file, line, came, expected, nearest)
-        self.file, self.line, self.came, self.expected, self.nearest = file, line, came, expected, nearest
+    file: str
+    """The flow file, as it was given."""
+    line: int
+    """Where in it, from 1."""
+    came: str
+    """What stands there."""
+    expected: str
+    """What should stand there."""
+    nearest: str | None = None
+    """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -42,16 +46,16 @@ class FlowError(FlowsError, ValueError):
         return f"{self.file}:{self.line}: {self.came}, expected {self.expected}{hint}"
 
 
+@dataclass(eq=False)
 class DurationError(FlowsError, ValueError):
     """A duration that cannot be read, or is no whole number of microseconds.
 
     `nearest` is the right word that looks most like what came, where there is one.
     """
 
-    def __init__(self, came: str, expected: str, nearest: str | None = None) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(came, expected, nearest)
-        self.came, self.expected, self.nearest = came, expected, nearest
+    came: str
+    expected: str
+    nearest: str | None = None
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -59,6 +63,7 @@ class DurationError(FlowsError, ValueError):
         return f"{self.came}, expected {self.expected}{hint}"
 
 
+@dataclass(eq=False)
 class GridError(FlowsError, ValueError):
     """A span of dates that does not lie on the flow's grid.
 
@@ -66,10 +71,10 @@ class GridError(FlowsError, ValueError):
     such choice.
     """
 
-    def __init__(self, came: str, expected: str, before: str | None = None, after: str | None = None) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(came, expected, before, after)
-        self.came, self.expected, self.before, self.after = came, expected, before, after
+    came: str
+    expected: str
+    before: str | None = None
+    after: str | None = None
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -77,17 +82,13 @@ class GridError(FlowsError, ValueError):
         return f"{self.came}, expected {self.expected}{hint}"
 
 
+@dataclass(eq=False)
 class DefinitionError(FlowsError, ValueError):
     """A stored definition of a flow that this version cannot read."""
 
-    def __init__(self, problem: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(problem)
-        self.problem = problem
-
-    def __str__(self) -> str:
-        """Say it in one line."""
-        return f"the stored flow cannot be read: {self.problem}; run it with the version that wrote it"
+    problem: str
+    code = Exit.RUN_FAILED
+    says = "the stored flow cannot be read: {problem}; run it with the version that wrote it"
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:

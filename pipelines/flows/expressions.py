@@ -141,6 +141,7 @@ _INSTANT = re.compile(
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+@dataclass(eq=False)
 class ExpressionError(FlowsError, ValueError):
     """An expression that cannot be read, or says what not every engine can say the same way.
 
@@ -148,17 +149,14 @@ class ExpressionError(FlowsError, ValueError):
     `uper(city)` has the function `uper`, expected a function that is offered; did you mean `upper`?
     """
 
-    def __init__(self, text: str, came: str, expected: str, nearest: str | None = None) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            text: the whole expression, as it was given.
-            came: what stands there.
-            expected: what should stand there.
-            nearest: the right word that looks most like what came, where there is one.
-        """
-        super().__init__(text, came, expected, nearest)
-        self.text, self.came, self.expected, self.nearest = text, came, expected, nearest
+    text: str
+    """The whole expression, as it was given."""
+    came: str
+    """What stands there."""
+    expected: str
+    """What should stand there."""
+    nearest: str | None = None
+    """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
         """Say it in one sentence."""

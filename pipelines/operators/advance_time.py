@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
@@ -110,13 +111,15 @@ class AtEnd(IntEnum):
     """Everything: a last CTI at infinity."""
 
 
-class OpenFull(RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
-    """More events of one timeline are open than `max_open` allows; nothing was dropped, reading stops."""
+@dataclass(eq=False)
+class OpenFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
+    """More events of one timeline are open than `max_open` allows; nothing was dropped, reading stops.
 
-    def __init__(self, allowed: int, stream: str = "") -> None:
-        """Keep the facts as attributes; the operator itself does not know the stream it makes."""
-        super().__init__(allowed, stream)
-        self.allowed, self.stream = allowed, stream
+    the operator itself does not know the stream it makes.
+    """
+
+    allowed: int
+    stream: str = ""
 
     def __str__(self) -> str:
         """Say what to do."""

@@ -17,11 +17,15 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from pipelines.errors import Exit, PulselineError
+
 CHOSEN = "NUMBA_CACHE_DIR"
 
 
-class CodeFolderError(RuntimeError):
+class CodeFolderError(PulselineError, RuntimeError):
     """The folder of compiled code is one that others could have filled."""
+
+    code = Exit.WRONG_USE
 
 
 class _UnusableError(OSError):

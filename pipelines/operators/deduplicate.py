@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.meeting import melded
 from pipelines.operators.rows import (
@@ -79,13 +80,15 @@ MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
 NONE, DUPLICATE = int(Reason.NONE), int(Reason.DUPLICATE)
 
 
-class KeptFull(RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
-    """More rows of one key are remembered than `max_kept` allows; nothing was dropped, reading stops."""
+@dataclass(eq=False)
+class KeptFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
+    """More rows of one key are remembered than `max_kept` allows; nothing was dropped, reading stops.
 
-    def __init__(self, allowed: int, stream: str = "") -> None:
-        """Keep the facts as attributes; the operator itself does not know the stream it makes."""
-        super().__init__(allowed, stream)
-        self.allowed, self.stream = allowed, stream
+    the operator itself does not know the stream it makes.
+    """
+
+    allowed: int
+    stream: str = ""
 
     def __str__(self) -> str:
         """Say what to do."""

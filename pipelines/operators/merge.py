@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
@@ -77,13 +78,16 @@ class Ahead(IntEnum):
     """It leaves unchanged in the side stream."""
 
 
-class MergeFull(RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
-    """More rows of a group wait than `max_held` allows; nothing was dropped, reading stops."""
+@dataclass(eq=False)
+class MergeFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
+    """More rows of a group wait than `max_held` allows; nothing was dropped, reading stops.
 
-    def __init__(self, held: int, allowed: int, stream: str = "") -> None:
-        """Keep the facts as attributes; the operator itself does not know the stream it makes."""
-        super().__init__(held, allowed, stream)
-        self.held, self.allowed, self.stream = held, allowed, stream
+    the operator itself does not know the stream it makes.
+    """
+
+    held: int
+    allowed: int
+    stream: str = ""
 
     def __str__(self) -> str:
         """Say what to do."""

@@ -87,19 +87,16 @@ class Reset(NamedTuple):
 Output = Forwarded | Drained | Reset
 
 
-class BuffersLostError(RuntimeError):
+@dataclass(eq=False)
+class AllBuffersLostError(RuntimeError):
     """No buffer can speak: what came since the last consistent state is gone."""
 
-    def __init__(self, consistent: int, current: int, lost: int) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            consistent: id of the newest consistent state.
-            current: id of the sequence in which they were lost.
-            lost: how many items that sequence and those before it, back to the consistent state, held.
-        """
-        super().__init__(consistent, current, lost)
-        self.consistent, self.current, self.lost = consistent, current, lost
+    consistent: int
+    """Id of the newest consistent state."""
+    current: int
+    """Id of the sequence in which they were lost."""
+    lost: int
+    """How many items that sequence and those before it, back to the consistent state, held."""
 
     def __str__(self) -> str:
         """Say what is gone, and what is not."""
@@ -195,7 +192,7 @@ class Region:
         """Take one item of the source, a tuple or a `Punctuation`, and forward it; a punctuation may drain.
 
         Raises:
-            BuffersLostError: no buffer may speak; the item is not taken.
+            AllBuffersLostError: no buffer may speak; the item is not taken.
         """
         if self._speaking() is None:
             raise self._lost()
@@ -236,7 +233,7 @@ class Region:
             now: in ticks, where a period counts from; None leaves it.
 
         Raises:
-            BuffersLostError: no buffer holds what is to be forwarded again.
+            AllBuffersLostError: no buffer holds what is to be forwarded again.
         """
         self.current += 1
         self._since = self._since if now is None else now
@@ -252,7 +249,7 @@ class Region:
             now: as for `reset`.
 
         Raises:
-            BuffersLostError: none is left that may speak.
+            AllBuffersLostError: none is left that may speak.
         """
         for place in buffers:
             self._buffers[place] = _Buffer(restarted=self.consistent)
@@ -270,8 +267,8 @@ class Region:
     def _speaking(self) -> int | None:
         return selected([buffer.restarted for buffer in self._buffers], self.consistent)
 
-    def _lost(self) -> BuffersLostError:
-        return BuffersLostError(self.consistent, self.current, self._behind)
+    def _lost(self) -> AllBuffersLostError:
+        return AllBuffersLostError(self.consistent, self.current, self._behind)
 
     def _drain(self) -> list[Output]:
         if self._speaking() is None:

@@ -6,11 +6,14 @@ instant of a CTI that closes a stream. Readable times are the years 1 to 9999, s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from pipelines.errors import Exit, PulselineError
 
 TICKS_PER_SECOND = 1_000_000
 NULL = -(2**63)
@@ -163,14 +166,12 @@ class Shape(IntEnum):
     """An event comes as a start edge and, later, an end edge."""
 
 
-class PolicyError(ValueError):
+@dataclass(eq=False)
+class PolicyError(PulselineError, ValueError):
     """A policy that makes no sense: says what is required, what came and what to do."""
 
-    def __init__(self, setting: str, required: str, came: object) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(setting, required, came)
-        self.setting, self.required, self.came = setting, required, came
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"{self.setting} must be {self.required}; it is {self.came!r}"
+    setting: str
+    required: str
+    came: object
+    code = Exit.WRONG_USE
+    says = "{setting} must be {required}; it is {came!r}"

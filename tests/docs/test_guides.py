@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.environment.errors import Exit
 from pipelines.jobs.environment.exits import INTERRUPTED, PIPE_CLOSED
 
 ROOT = Path(__file__).parents[2]

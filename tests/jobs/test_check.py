@@ -20,9 +20,10 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.engine.files import packed
 from pipelines.engine.landing.compaction import compact
+from pipelines.errors import Exit
 from pipelines.jobs.commands import check
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
-from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import blocking, hold

@@ -14,9 +14,10 @@ from deltalake.schema import PrimitiveType
 
 from pipelines.engine.commits.paths import CommitsLostError, ForeignWriteError, data_tables
 from pipelines.engine.commits.readers import log_state
+from pipelines.errors import Exit
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.tables import Asked, tell_tables
-from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.operators.replay import (
     BUFFERS,
-    BuffersLostError,
+    AllBuffersLostError,
     Drained,
     Forwarded,
     Output,
@@ -103,7 +103,7 @@ def left(region: Region | LiveRegion, steps: list[str]) -> list[str]:
     for step in steps:
         try:
             words += map(spelled, did(region, step))
-        except BuffersLostError as lost:
+        except AllBuffersLostError as lost:
             words.append(f"lost{lost.lost}")
     return words
 

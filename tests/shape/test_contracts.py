@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("pipelines", "expectations", "dags")
 STANDARD = sys.stdlib_module_names
 MAY_IMPORT = {
-    "operators": {"numba", "numpy", "pipelines.operators"},
-    "flows": {"pendulum", "pyarrow", "ruamel", "sqlglot", "tzdata", "pipelines.operators", "pipelines.flows"},
+    "operators": {"numba", "numpy", "pipelines.errors", "pipelines.operators"},
+    "flows": {"pendulum", "pyarrow", "ruamel", "sqlglot", "tzdata"}
+    | {"pipelines.errors", "pipelines.operators", "pipelines.flows"},
 }
 HEAVY = {"airflow", "delta", "deltalake", "great_expectations", "numba", "pandas", "pyarrow", "pyspark"}
 PLANTED = [
@@ -23,6 +24,7 @@ PLANTED = [
     ("layers", "pipelines/engine/tasks/planted.py", "import expectations"),
     ("layers", "expectations/planted.py", "import pipelines.engine"),
     ("rooms", "pipelines/planted.py", ""),
+    ("layers", "pipelines/errors.py", "import pipelines.operators"),
     ("operators", "pipelines/operators/planted.py", "import pyspark"),
     ("flows", "pipelines/flows/planted.py", "def later() -> None:\n    import pandas"),
     ("airflow", "pipelines/jobs/runs/planted.py", "import airflow"),

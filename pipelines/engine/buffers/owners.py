@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,21 +30,22 @@ GONE = "its folder has been removed or emptied"
 FOREIGN = "it is the buffer of another run"
 
 
+@dataclass(eq=False)
 class NotOursError(LandingError):
-    """A folder is the buffer of another run."""
+    """A folder is the buffer of another run.
 
-    def __init__(self, name: str, place: str, theirs: str, ours: str) -> None:
-        """Keep the facts as attributes: the buffer, where it stands, whose it is, and who asks for it."""
-        super().__init__(name, place, theirs, ours)
-        self.name, self.place, self.theirs, self.ours = name, place, theirs, ours
+    Facts: the buffer, where it stands, whose it is, and who asks for it.
+    """
 
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"a buffer belongs to one run; {self.name} in {self.place} is that of {self.theirs}, and {self.ours} is "
-            "another: give this home `buffers: places:` of its own, or the run another name (--run). Where it is the "
-            "same run, in a home that was moved or restored from a backup: pulseline adopt-buffers FLOW"
-        )
+    name: str
+    place: str
+    theirs: str
+    ours: str
+    says = (
+        "a buffer belongs to one run; {name} in {place} is that of {theirs}, and {ours} is another: give this home "
+        "`buffers: places:` of its own, or the run another name (--run). Where it is the same run, in a home that was "
+        "moved or restored from a backup: pulseline adopt-buffers FLOW"
+    )
 
 
 class Owner(NamedTuple):

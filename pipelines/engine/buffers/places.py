@@ -27,13 +27,14 @@ MOUNTS = Path("/proc/self/mounts")
 REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "fuse.sshfs")
 
 
+@dataclass(eq=False)
 class NotApartError(LandingError):
     """Two buffers stand closer together than the environment demands."""
 
-    def __init__(self, one: str, other: str, apart: Apart, shared: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(one, other, apart, shared)
-        self.one, self.other, self.apart, self.shared = one, other, apart, shared
+    one: str
+    other: str
+    apart: Apart
+    shared: str
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -43,13 +44,12 @@ class NotApartError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class RecordBrokenError(LandingError):
     """The record of the buffers cannot be read."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(path, problem)
-        self.path, self.problem = path, problem
+    path: str
+    problem: str
 
     def __str__(self) -> str:
         """Say what to do."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pipelines.engine.columnar.columns import instant_text
+from pipelines.errors import PulselineError
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -20,13 +21,16 @@ NANOS_PER_TICK = 1_000
 DEFAULT_MAX_JUMP = 3_600 * TICKS_PER_SECOND
 
 
-class ClockJumpError(RuntimeError):
-    """The wall clock moved in a way that time does not."""
+@dataclass(eq=False)
+class ClockJumpError(PulselineError, RuntimeError):
+    """The wall clock moved in a way that time does not.
 
-    def __init__(self, reading: int, expected: int, allowed: int) -> None:
-        """Keep the facts as attributes, in ticks."""
-        super().__init__(reading, expected, allowed)
-        self.reading, self.expected, self.allowed = reading, expected, allowed
+    in ticks.
+    """
+
+    reading: int
+    expected: int
+    allowed: int
 
     def __str__(self) -> str:
         """Say what to do."""

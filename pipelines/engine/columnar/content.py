@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.byte_hash import BLOCK, fold, hash_bytes, spread
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,20 +35,20 @@ FEW = 512
 GIVE = np.uint64(0x8EBC6AF09C88C6E3)
 
 
-class ContentTypeError(TypeError):
-    """A column whose type has no canonical bytes: says which, and what has."""
+@dataclass(eq=False)
+class ContentTypeError(PulselineError, TypeError):
+    """A column whose type has no canonical bytes: says which, and what has.
 
-    def __init__(self, column: str, came: str) -> None:
-        """Keep the column's name and its type as text."""
-        super().__init__(column, came)
-        self.column, self.came = column, came
+    Keep the column's name and its type as text.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"column `{self.column}` is {self.came}, which has no canonical bytes; hashed columns are bool, integers, "
-            "floats, decimal, string, binary, date, timestamp, and structs and lists of these: cast it"
-        )
+    column: str
+    came: str
+    code = Exit.WRONG_USE
+    says = (
+        "column `{column}` is {came}, which has no canonical bytes; hashed columns are bool, integers, floats, "
+        "decimal, string, binary, date, timestamp, and structs and lists of these: cast it"
+    )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ what type a key column has.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.byte_hash import hash_bytes, spread
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,35 +26,32 @@ KEY_SEED = np.uint64(0x9E3779B97F4A7C15)
 CHEAP_DISTINCT = 16_384
 
 
-class KeyTypeError(TypeError):
-    """A column whose type has no order to key by: says which, and what a key may be."""
+@dataclass(eq=False)
+class KeyTypeError(PulselineError, TypeError):
+    """A column whose type has no order to key by: says which, and what a key may be.
 
-    def __init__(self, column: str, came: str) -> None:
-        """Keep the column's name (or its place) and its type as text."""
-        super().__init__(column, came)
-        self.column, self.came = column, came
+    Keep the column's name (or its place) and its type as text.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"key {self.column} is {self.came}; a key must be bool, an integer, decimal, string, binary, date or "
-            "timestamp: cast it in the feed or key by another column"
-        )
+    column: str
+    came: str
+    code = Exit.WRONG_USE
+    says = (
+        "key {column} is {came}; a key must be bool, an integer, decimal, string, binary, date or timestamp: cast it "
+        "in the feed or key by another column"
+    )
 
 
-class NullKeyError(ValueError):
-    """A null key where rows without key should have been set aside before."""
+@dataclass(eq=False)
+class NullKeyError(PulselineError, ValueError):
+    """A null key where rows without key should have been set aside before.
 
-    def __init__(self, nulls: int, rows: int) -> None:
-        """Keep how many of how many keys are null."""
-        super().__init__(nulls, rows)
-        self.nulls, self.rows = nulls, rows
+    Keep how many of how many keys are null.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"every row must have a key; {self.nulls} of {self.rows} are null: set them aside before keys are counted"
-        )
+    nulls: int
+    rows: int
+    says = "every row must have a key; {nulls} of {rows} are null: set them aside before keys are counted"
 
 
 def canonical_keys(columns: list[pa.Array]) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +42,12 @@ def read_times(texts: pa.Array, timezone: str | None) -> tuple[pa.Array, str | N
     return times(np.where(np.asarray(zoned), _readable(ticks(instants)), local)), example
 
 
+@dataclass(eq=False)
 class ZonelessError(Exception):
     """A column's first time has no zone, and the feed names none; caught where it is known which file it stands in."""
 
-    def __init__(self, column: str, example: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(column, example)
-        self.column, self.example = column, example
+    column: str
+    example: str
 
 
 def zoned_times(texts: pa.Array, column: str, timezone: str | None, zones: set[str]) -> pa.Array:

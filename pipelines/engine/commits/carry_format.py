@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.plan import carry_format
+from pipelines.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,13 +67,17 @@ class Upgrades:
 UPGRADES = Upgrades()
 
 
+@dataclass(eq=False)
 class UnknownCarryError(CommitError):
-    """A carry is written in a format that this code does not know."""
+    """A carry is written in a format that this code does not know.
 
-    def __init__(self, commit: int, came: int, oldest: int, current: int) -> None:
-        """Keep the facts as attributes: the commit, its format, and the oldest and newest that are known."""
-        super().__init__(commit, came, oldest, current)
-        self.commit, self.came, self.oldest, self.current = commit, came, oldest, current
+    Facts: the commit, its format, and the oldest and newest that are known.
+    """
+
+    commit: int
+    came: int
+    oldest: int
+    current: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -83,20 +88,21 @@ class UnknownCarryError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class OldCarryError(CommitError):
-    """A carry is written in an older format, and nobody asked for it to be written anew."""
+    """A carry is written in an older format, and nobody asked for it to be written anew.
 
-    def __init__(self, commit: int, came: int, current: int) -> None:
-        """Keep the facts as attributes: the commit, its format, and the one that is gone on from."""
-        super().__init__(commit, came, current)
-        self.commit, self.came, self.current = commit, came, current
+    Facts: the commit, its format, and the one that is gone on from.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"a run goes on from a carry of format {self.current}; that of commit {self.commit} is of format "
-            f"{self.came}, which can be written anew: pulseline apply FLOW"
-        )
+    commit: int
+    came: int
+    current: int
+    code = Exit.WRONG_USE
+    says = (
+        "a run goes on from a carry of format {current}; that of commit {commit} is of format {came}, which can be "
+        "written anew: pulseline apply FLOW"
+    )
 
 
 def require_current(state: LogState, commit: int) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipelines.engine.columnar.columns import instant_text
+from pipelines.errors import Exit, PulselineError
 
 
-class CommitError(RuntimeError):
+class CommitError(PulselineError, RuntimeError):
     """The commit protocol refuses a step; every error about commits and leases is one of these."""
 
 
+@dataclass(eq=False)
 class LeaseHeldError(CommitError):
-    """Another driver holds the lease of this root."""
+    """Another driver holds the lease of this root.
 
-    def __init__(self, flow: str, holder: str, since: int) -> None:
-        """Keep the facts as attributes; `since` in ticks."""
-        super().__init__(flow, holder, since)
-        self.flow, self.holder, self.since = flow, holder, since
+    `since` in ticks.
+    """
+
+    flow: str
+    holder: str
+    since: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -25,13 +31,18 @@ class LeaseHeldError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class LeaseLostError(CommitError):
-    """This driver's lease was taken by another one; nothing it does counts any more."""
+    """This driver's lease was taken by another one; nothing it does counts any more.
 
-    def __init__(self, flow: str, token: int, newest: int, holder: str, since: int) -> None:
-        """Keep the facts as attributes; `since` in ticks."""
-        super().__init__(flow, token, newest, holder, since)
-        self.flow, self.token, self.newest, self.holder, self.since = flow, token, newest, holder, since
+    `since` in ticks.
+    """
+
+    flow: str
+    token: int
+    newest: int
+    holder: str
+    since: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -42,13 +53,16 @@ class LeaseLostError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class MissingPredecessorError(CommitError):
-    """An interval whose predecessor was never published."""
+    """An interval whose predecessor was never published.
 
-    def __init__(self, start: int, first_start: int, first_end: int) -> None:
-        """Keep the facts as attributes: the interval's start, and the span to run first, in ticks."""
-        super().__init__(start, first_start, first_end)
-        self.start, self.first_start, self.first_end = start, first_start, first_end
+    Facts: the interval's start, and the span to run first, in ticks.
+    """
+
+    start: int
+    first_start: int
+    first_end: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -58,13 +72,15 @@ class MissingPredecessorError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class BeforeFirstError(CommitError):
-    """An interval that would begin before the run's first one."""
+    """An interval that would begin before the run's first one.
 
-    def __init__(self, start: int, first: int) -> None:
-        """Keep the facts as attributes, in ticks."""
-        super().__init__(start, first)
-        self.start, self.first = start, first
+    in ticks.
+    """
+
+    start: int
+    first: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -74,13 +90,17 @@ class BeforeFirstError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class PartialOverlapError(CommitError):
-    """An interval that would replace a part of a published one."""
+    """An interval that would replace a part of a published one.
 
-    def __init__(self, edge: int, commit: int, start: int, end: int) -> None:
-        """Keep the facts as attributes: the cutting instant, the commit that is cut and its span, in ticks."""
-        super().__init__(edge, commit, start, end)
-        self.edge, self.commit, self.start, self.end = edge, commit, start, end
+    Facts: the cutting instant, the commit that is cut and its span, in ticks.
+    """
+
+    edge: int
+    commit: int
+    start: int
+    end: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -90,14 +110,18 @@ class PartialOverlapError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class StreamedSpanError(CommitError):
-    """An interval that would replace what a stream has published."""
+    """An interval that would replace what a stream has published.
 
-    def __init__(self, asked_start: int, asked_end: int, commit: int, start: int, end: int) -> None:
-        """Keep the facts as attributes: the interval asked for, the epoch it meets and its span, in ticks."""
-        super().__init__(asked_start, asked_end, commit, start, end)
-        self.asked_start, self.asked_end = asked_start, asked_end
-        self.commit, self.start, self.end = commit, start, end
+    Facts: the interval asked for, the epoch it meets and its span, in ticks.
+    """
+
+    asked_start: int
+    asked_end: int
+    commit: int
+    start: int
+    end: int
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -108,63 +132,53 @@ class StreamedSpanError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class PendingCommitError(CommitError):
     """A new commit was begun while another is open."""
 
-    def __init__(self, commit: int, state: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(commit, state)
-        self.commit, self.state = commit, state
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"one commit must be finished before the next; commit {self.commit} is at {self.state}: finish it first"
+    commit: int
+    state: str
+    says = "one commit must be finished before the next; commit {commit} is at {state}: finish it first"
 
 
+@dataclass(eq=False)
 class WrongStepError(CommitError):
     """A step of a commit that does not follow from what the log says."""
 
-    def __init__(self, commit: int, step: str, required: str, came: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(commit, step, required, came)
-        self.commit, self.step, self.required, self.came = commit, step, required, came
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"{self.step} of commit {self.commit} must have {self.required}; it has {self.came}: ask the log again"
+    commit: int
+    step: str
+    required: str
+    came: str
+    says = "{step} of commit {commit} must have {required}; it has {came}: ask the log again"
 
 
+@dataclass(eq=False)
 class PlanChangedError(CommitError):
     """A pending commit was begun under another plan than the driver's."""
 
-    def __init__(self, commit: int, planned: str, came: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(commit, planned, came)
-        self.commit, self.planned, self.came = commit, planned, came
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"commit {self.commit} must be finished under the plan it was begun with, {self.planned}; this is "
-            f"{self.came}: run the version it was begun with once more, then change, or give it up: "
-            f"pulseline abandon FLOW --commit {self.commit}"
-        )
+    commit: int
+    planned: str
+    came: str
+    says = (
+        "commit {commit} must be finished under the plan it was begun with, {planned}; this is {came}: run the "
+        "version it was begun with once more, then change, or give it up: pulseline abandon FLOW --commit {commit}"
+    )
 
 
+@dataclass(eq=False)
 class OlderHomeError(CommitError):
-    """A run's folder has the format of older code."""
+    """A run's folder has the format of older code.
 
-    def __init__(self, root: str, came: int, current: int) -> None:
-        """Keep the facts as attributes: the folder, its format, and the one that is known here."""
-        super().__init__(root, came, current)
-        self.root, self.came, self.current = root, came, current
+    Facts: the folder, its format, and the one that is known here.
+    """
 
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"{self.root} must have format {self.current}; it has format {self.came}, which an older version wrote: "
-            "take it over once with pulseline upgrade FLOW (--dry-run says first what that does)"
-        )
+    root: str
+    came: int
+    current: int
+    says = (
+        "{root} must have format {current}; it has format {came}, which an older version wrote: take it over once "
+        "with pulseline upgrade FLOW (--dry-run says first what that does)"
+    )
 
 
 class NewerHomeError(OlderHomeError):
@@ -178,29 +192,34 @@ class NewerHomeError(OlderHomeError):
         )
 
 
+@dataclass(eq=False)
 class NoStateError(CommitError):
-    """A run was to go back to a commit that is no consistent state of it."""
+    """A run was to go back to a commit that is no consistent state of it.
 
-    def __init__(self, commit: int, came: str) -> None:
-        """Keep the facts as attributes: the commit's number, and what is known of it."""
-        super().__init__(commit, came)
-        self.commit, self.came = commit, came
+    Facts: the commit's number, and what is known of it.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"a run goes back to a commit that readers see; commit {self.commit} {self.came}: choose one that "
-            "`pulseline status FLOW` shows"
-        )
+    commit: int
+    came: str
+    code = Exit.WRONG_USE
+    says = (
+        "a run goes back to a commit that readers see; commit {commit} {came}: choose one that `pulseline status "
+        "FLOW` shows"
+    )
 
 
+@dataclass(eq=False)
 class BeforeStatesError(CommitError):
-    """A run was to go back further than its first consistent state."""
+    """A run was to go back further than its first consistent state.
 
-    def __init__(self, asked: str, commit: int, end: int, sequence: int) -> None:
-        """Keep the facts as attributes: what was asked for; the first state, its end in ticks and its last sequence."""
-        super().__init__(asked, commit, end, sequence)
-        self.asked, self.commit, self.end, self.sequence = asked, commit, end, sequence
+    Facts: what was asked for; the first state, its end in ticks and its last sequence.
+    """
+
+    asked: str
+    commit: int
+    end: int
+    sequence: int
+    code = Exit.WRONG_USE
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -210,13 +229,18 @@ class BeforeStatesError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class SealedIntervalError(CommitError):
-    """A run was to go back behind an interval of a backfill, which only a re-run of its span may replace."""
+    """A run was to go back behind an interval of a backfill, which only a re-run of its span may replace.
 
-    def __init__(self, asked: int, commit: int, start: int, end: int) -> None:
-        """Keep the facts as attributes: the state asked for; the newest interval and its span, in ticks."""
-        super().__init__(asked, commit, start, end)
-        self.asked, self.commit, self.start, self.end = asked, commit, start, end
+    Facts: the state asked for; the newest interval and its span, in ticks.
+    """
+
+    asked: int
+    commit: int
+    start: int
+    end: int
+    code = Exit.WRONG_USE
 
     def __str__(self) -> str:
         """Say it in one sentence."""

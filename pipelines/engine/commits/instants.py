@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
@@ -19,20 +20,19 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
 
 
+@dataclass(eq=False)
 class NoInstantError(CommitError):
-    """Nobody knows, or keeps, the tables' versions at a commit."""
+    """Nobody knows, or keeps, the tables' versions at a commit.
 
-    def __init__(self, commit: int, why: str, newest: int) -> None:
-        """Keep the facts as attributes: what was asked, why it cannot be had, and the newest settled commit."""
-        super().__init__(commit, why, newest)
-        self.commit, self.why, self.newest = commit, why, newest
+    Facts: what was asked, why it cannot be had, and the newest settled commit.
+    """
 
-    def __str__(self) -> str:
-        """Say what can be had."""
-        return (
-            f"the tables as they were at commit {self.commit} cannot be had: {self.why}; the newest commit that is "
-            f"settled is {self.newest}"
-        )
+    commit: int
+    why: str
+    newest: int
+    says = (
+        "the tables as they were at commit {commit} cannot be had: {why}; the newest commit that is settled is {newest}"
+    )
 
 
 def versions_now(root: Path) -> dict[str, int]:

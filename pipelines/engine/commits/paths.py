@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files.folders import CARRY
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,30 +17,26 @@ LOG = "_delta_log"
 MOST = 2**63 - 1
 
 
-class TableError(RuntimeError):
+class TableError(PulselineError, RuntimeError):
     """A table is not what the commit protocol needs; every error about tables is one of these."""
 
 
+@dataclass(eq=False)
 class TableMissingError(TableError):
     """Files were to be added to a table that nobody created."""
 
-    def __init__(self, table: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table)
-        self.table = table
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"{self.table} must be a Delta table; there is none: create it with its schema before its first files"
+    table: str
+    says = "{table} must be a Delta table; there is none: create it with its schema before its first files"
 
 
+@dataclass(eq=False)
 class SchemaChangedError(TableError):
     """A table exists with other columns than the flow now writes."""
 
-    def __init__(self, table: str, stands: str, came: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table, stands, came)
-        self.table, self.stands, self.came = table, stands, came
+    table: str
+    stands: str
+    came: str
+    code = Exit.WRONG_USE
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -55,111 +52,100 @@ class SchemaChangedError(TableError):
         )
 
 
+@dataclass(eq=False)
 class TableAheadError(TableError):
     """A table has a later commit number than the one to add: tables and commits do not belong together."""
 
-    def __init__(self, table: str, commit: int, newest: int) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table, commit, newest)
-        self.table, self.commit, self.newest = table, commit, newest
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"{self.table} must not be ahead of commit {self.commit}; it has commit {self.newest} already: "
-            "the root was mixed from two copies, or a table was written by hand; restore it whole"
-        )
+    table: str
+    commit: int
+    newest: int
+    says = (
+        "{table} must not be ahead of commit {commit}; it has commit {newest} already: the root was mixed from two "
+        "copies, or a table was written by hand; restore it whole"
+    )
 
 
+@dataclass(eq=False)
 class TableLostError(TableError):
     """Rows that `commits` says are published are in no table: it was removed, or an older copy was put in its place."""
 
-    def __init__(self, table: str, commit: int) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table, commit)
-        self.table, self.commit = table, commit
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"{self.table} must hold what commit {self.commit} wrote, which is published; it does not: the table was "
-            "removed or replaced by an older copy; pulseline doctor FLOW says what can be had again; else put it back, "
-            "or make a run of its own anew (--run NAME)"
-        )
+    table: str
+    commit: int
+    says = (
+        "{table} must hold what commit {commit} wrote, which is published; it does not: the table was removed or "
+        "replaced by an older copy; pulseline doctor FLOW says what can be had again; else put it back, or make a run "
+        "of its own anew (--run NAME)"
+    )
 
 
+@dataclass(eq=False)
 class CommitsLostError(TableError):
-    """Rows of the table `commits` are gone: by all else they could be had again, and by nothing they can."""
+    """Rows of the table `commits` are gone: by all else they could be had again, and by nothing they can.
 
-    def __init__(self, table: str, name: str) -> None:
-        """Keep the facts as attributes: the table, and what of it is gone."""
-        super().__init__(table, name)
-        self.table, self.name = table, name
+    Facts: the table, and what of it is gone.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"{self.table} must hold every row of the run's commits; {self.name} is gone, and nothing else knows what "
-            "it said: put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
-        )
+    table: str
+    name: str
+    says = (
+        "{table} must hold every row of the run's commits; {name} is gone, and nothing else knows what it said: put "
+        "it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
+    )
 
 
+@dataclass(eq=False)
 class FileMissingError(TableError):
     """A file that a task named is not in the table's folder."""
 
-    def __init__(self, table: str, name: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table, name)
-        self.table, self.name = table, name
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"{self.name} must lie in {self.table} with all its bytes before it counts; it does not: run what wrote it "
-            "again; where it is published already, pulseline doctor FLOW has it made again"
-        )
+    table: str
+    name: str
+    says = (
+        "{name} must lie in {table} with all its bytes before it counts; it does not: run what wrote it again; where "
+        "it is published already, pulseline doctor FLOW has it made again"
+    )
 
 
+@dataclass(eq=False)
 class ConcurrentAddError(TableError):
     """Another writer added to the table between this one's look and its commit."""
 
-    def __init__(self, table: str, version: int, reason: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(table, version, reason)
-        self.table, self.version, self.reason = table, version, reason
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"{self.table} must have one writer; another was faster than version {self.version} "
-            f"({self.reason}): nothing was added, look at the lease and try again"
-        )
+    table: str
+    version: int
+    reason: str
+    says = (
+        "{table} must have one writer; another was faster than version {version} ({reason}): nothing was added, look "
+        "at the lease and try again"
+    )
 
 
+@dataclass(eq=False)
 class ForeignWriteError(TableError):
-    """Somebody else changed rows or columns of a table that has one writer."""
+    """Somebody else changed rows or columns of a table that has one writer.
 
-    def __init__(self, table: str, version: int, operation: str, harm: str) -> None:
-        """Keep the facts as attributes: the version, what its log calls it, and what it did."""
-        super().__init__(table, version, operation, harm)
-        self.table, self.version, self.operation, self.harm = table, version, operation, harm
+    Facts: the version, what its log calls it, and what it did.
+    """
 
-    def __str__(self) -> str:
-        """Say what was done, and what undoes it."""
-        return (
-            f"{self.table} must be written by its run alone; {self.operation} in version {self.version}, which is not "
-            f"ours, {self.harm}: nothing was added; pulseline doctor FLOW --repair puts the rows of the run back, "
-            "and what you want to change belongs into a copy of the table"
-        )
+    table: str
+    version: int
+    operation: str
+    harm: str
+    says = (
+        "{table} must be written by its run alone; {operation} in version {version}, which is not ours, {harm}: "
+        "nothing was added; pulseline doctor FLOW --repair puts the rows of the run back, and what you want to change "
+        "belongs into a copy of the table"
+    )
 
 
+@dataclass(eq=False)
 class TornLogError(TableError):
-    """A table's log has a version or checkpoint that cannot be read."""
+    """A table's log has a version or checkpoint that cannot be read.
 
-    def __init__(self, table: str, name: str, reason: str) -> None:
-        """Keep the facts as attributes: the file, and why it cannot be read."""
-        super().__init__(table, name, reason)
-        self.table, self.name, self.reason = table, name, reason
+    Facts: the file, and why it cannot be read.
+    """
+
+    table: str
+    name: str
+    reason: str
 
     def __str__(self) -> str:
         """Say what cannot be read, and what to do: by `commits` all tables can be had again, and by nothing it can."""

@@ -39,21 +39,20 @@ if TYPE_CHECKING:
 OLDER = 1
 
 
+@dataclass(eq=False)
 class UnfinishedHomeError(CommitError):
-    """A folder of the older format has a commit that waits."""
+    """A folder of the older format has a commit that waits.
 
-    def __init__(self, root: str, commit: int, state: State) -> None:
-        """Keep the facts as attributes: the folder, the commit's number, and how far it has come."""
-        super().__init__(root, commit, state)
-        self.root, self.commit, self.state = root, commit, state
+    Facts: the folder, the commit's number, and how far it has come.
+    """
 
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"{self.root} must have nothing unfinished to be taken over; commit {self.commit} is at {self.state}: let "
-            "the version that began it finish, publish or abandon it (pulseline status FLOW there says how), then "
-            "upgrade again"
-        )
+    root: str
+    commit: int
+    state: State
+    says = (
+        "{root} must have nothing unfinished to be taken over; commit {commit} is at {state}: let the version that "
+        "began it finish, publish or abandon it (pulseline status FLOW there says how), then upgrade again"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

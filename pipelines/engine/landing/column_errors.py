@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.engine.landing.errors import FeedUnreadableError, LandingError
@@ -17,23 +18,20 @@ class Breach(NamedTuple):
     came: str
 
 
+@dataclass(eq=False)
 class OtherColumnsError(FeedUnreadableError):
     """A file lacks a declared column, or has one of another type."""
 
-    def __init__(self, file: str, declared: str, problem: str, breach: Breach) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(file, declared, problem)
-        self.args = (file, declared, problem, breach)
-        self.breach = breach
+    breach: Breach
 
 
+@dataclass(eq=False)
 class ColumnBrokenError(LandingError):
     """Rows came whose columns are not the declared ones, and the flow says that the landing stops there."""
 
-    def __init__(self, source: str, where: str, breach: Breach) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, where, breach)
-        self.source, self.where, self.breach = source, where, breach
+    source: str
+    where: str
+    breach: Breach
 
     def __str__(self) -> str:
         """Say where, what, and what to do."""
@@ -44,19 +42,17 @@ class ColumnBrokenError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class LandedColumnError(LandingError):
     """A column landed with a type whose values are none of the type that the flow declares now."""
 
-    def __init__(self, sequence: int, source: str, column: str, landed: str, declared: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(sequence, source, column, landed, declared)
-        self.sequence, self.source, self.column = sequence, source, column
-        self.landed, self.declared = landed, declared
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"column `{self.column}` of source `{self.source}` must have landed as {self.declared}, or as a type that "
-            f"becomes it; in sequence {self.sequence} it landed as {self.landed}: declare it so, or as string and cast "
-            "it in a `project`, or begin with what comes from now on (--run NAME)"
-        )
+    sequence: int
+    source: str
+    column: str
+    landed: str
+    declared: str
+    says = (
+        "column `{column}` of source `{source}` must have landed as {declared}, or as a type that becomes it; in "
+        "sequence {sequence} it landed as {landed}: declare it so, or as string and cast it in a `project`, or begin "
+        "with what comes from now on (--run NAME)"
+    )

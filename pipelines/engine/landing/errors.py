@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pipelines.errors import Exit, PulselineError
 from pipelines.flows.durations import spell
 
 if TYPE_CHECKING:
@@ -15,91 +17,74 @@ LANDED_TYPES = (
 )
 
 
-class LandingError(ValueError):
+class LandingError(PulselineError, ValueError):
     """What was to land cannot; every error about feeds, sequences and manifests is one of these."""
 
+    code = Exit.WRONG_USE
 
+
+@dataclass(eq=False)
 class FeedMissingError(LandingError):
     """There is nothing where a feed should be."""
 
-    def __init__(self, feed: str, looked_in: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(feed, looked_in)
-        self.feed, self.looked_in = feed, looked_in
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"a feed must be there; nothing is {self.feed} in {self.looked_in}: correct the path or name"
+    feed: str
+    looked_in: str
+    says = "a feed must be there; nothing is {feed} in {looked_in}: correct the path or name"
 
 
+@dataclass(eq=False)
 class FeedUnreadableError(LandingError):
     """A feed's file cannot be read as what it was declared to be."""
 
-    def __init__(self, file: str, declared: str, problem: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(file, declared, problem)
-        self.file, self.declared, self.problem = file, declared, problem
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"{self.file} must be {self.declared}; {self.problem}: correct the file or the feed's declaration"
+    file: str
+    declared: str
+    problem: str
+    says = "{file} must be {declared}; {problem}: correct the file or the feed's declaration"
 
 
+@dataclass(eq=False)
 class ColumnsUnknownError(LandingError):
     """A folder of Parquet that is empty, and nobody declared its columns."""
 
-    def __init__(self, folder: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(folder)
-        self.folder = folder
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"the columns of {self.folder} must be known before it lands; it has no readable Parquet file yet: write "
-            "`types:` under the feed, or put the first file there"
-        )
+    folder: str
+    says = (
+        "the columns of {folder} must be known before it lands; it has no readable Parquet file yet: write `types:` "
+        "under the feed, or put the first file there"
+    )
 
 
+@dataclass(eq=False)
 class NotRecordedError(LandingError):
     """A source under the real clock where recorded arrivals are needed."""
 
-    def __init__(self, source: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source)
-        self.source = source
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"source `{self.source}` must have recorded arrivals to be landed by intervals; it lives under the real "
-            "clock: land it with `pulseline stream`"
-        )
+    source: str
+    says = (
+        "source `{source}` must have recorded arrivals to be landed by intervals; it lives under the real clock: land "
+        "it with `pulseline stream`"
+    )
 
 
+@dataclass(eq=False)
 class FeedChangedError(LandingError):
     """A feed's files changed while they were read."""
 
-    def __init__(self, source: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source)
-        self.source = source
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"the files of source `{self.source}` must stand still while they land; they changed: nothing was landed, "
-            "run it again when whoever writes them is done"
-        )
+    source: str
+    code = Exit.RUN_FAILED
+    says = (
+        "the files of source `{source}` must stand still while they land; they changed: nothing was landed, run it "
+        "again when whoever writes them is done"
+    )
 
 
+@dataclass(eq=False)
 class ColumnMissingError(LandingError):
     """A source names a column that its feed does not have."""
 
-    def __init__(self, source: str, setting: str, column: str, there: tuple[str, ...], nearest: str | None) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, setting, column, there, nearest)
-        self.source, self.setting, self.column, self.there, self.nearest = source, setting, column, there, nearest
+    source: str
+    setting: str
+    column: str
+    there: tuple[str, ...]
+    nearest: str | None
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -110,13 +95,14 @@ class ColumnMissingError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class ColumnTypeError(LandingError):
     """A column has a type that its use, or landing at all, does not allow."""
 
-    def __init__(self, source: str, column: str, came: str, allowed: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, column, came, allowed)
-        self.source, self.column, self.came, self.allowed = source, column, came, allowed
+    source: str
+    column: str
+    came: str
+    allowed: str
 
     def __str__(self) -> str:
         """Say it in one sentence."""
@@ -124,110 +110,89 @@ class ColumnTypeError(LandingError):
         return f"{where} must be {self.allowed}; it is {self.came}: cast it in the feed"
 
 
+@dataclass(eq=False)
 class ReservedColumnError(LandingError):
     """A feed has a column with a name that every stream needs itself."""
 
-    def __init__(self, source: str, column: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, column)
-        self.source, self.column = source, column
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"column `{self.column}` of source `{self.source}` has a name that every stream needs itself: write "
-            f"`rename: {{{self.column}: {self.source}_{self.column}}}`"
-        )
+    source: str
+    column: str
+    says = (
+        "column `{column}` of source `{source}` has a name that every stream needs itself: write `rename: {{{column}: "
+        "{source}_{column}}}`"
+    )
 
 
+@dataclass(eq=False)
 class DuplicateColumnError(LandingError):
     """A feed has two columns of one name."""
 
-    def __init__(self, source: str, column: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, column)
-        self.source, self.column = source, column
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"columns of source `{self.source}` must have names of their own; two are `{self.column}`: rename one"
+    source: str
+    column: str
+    says = "columns of source `{source}` must have names of their own; two are `{column}`: rename one"
 
 
+@dataclass(eq=False)
 class TimezoneMissingError(LandingError):
     """Times without timezone, and nobody said whose they are."""
 
-    def __init__(self, source: str, column: str, example: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, column, example)
-        self.source, self.column, self.example = source, column, example
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"times of source `{self.source}` must have a timezone; `{self.column}` has none ({self.example}): write "
-            "`timezone: UTC`, or whichever it is, under the feed"
-        )
+    source: str
+    column: str
+    example: str
+    says = (
+        "times of source `{source}` must have a timezone; `{column}` has none ({example}): write `timezone: UTC`, or "
+        "whichever it is, under the feed"
+    )
 
 
+@dataclass(eq=False)
 class NoTimeError(LandingError):
     """A feed in which no row has an arrival or an event time."""
 
-    def __init__(self, source: str, rows: int) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, rows)
-        self.source, self.rows = source, rows
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"a row of source `{self.source}` must have an arrival or an event time; none of its {self.rows} rows has: "
-            "see whether the columns are the right ones"
-        )
+    source: str
+    rows: int
+    says = (
+        "a row of source `{source}` must have an arrival or an event time; none of its {rows} rows has: see whether "
+        "the columns are the right ones"
+    )
 
 
+@dataclass(eq=False)
 class SequenceBrokenError(LandingError):
     """A closed sequence of the landing is not what its manifest says."""
 
-    def __init__(self, folder: str, problem: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(folder, problem)
-        self.folder, self.problem = folder, problem
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        advice = "restore it, or use a run of another name"
-        return f"a landed sequence never changes; {self.folder} has {self.problem}: {advice}"
+    folder: str
+    problem: str
+    code = Exit.RUN_FAILED
+    says = "a landed sequence never changes; {folder} has {problem}: restore it, or use a run of another name"
 
 
+@dataclass(eq=False)
 class SequenceClosedError(SequenceBrokenError):
     """A sequence that is to land is closed already: another driver was faster."""
 
-    def __init__(self, folder: str) -> None:
-        """Keep the folder as an attribute."""
-        super().__init__(folder, "a manifest already")
-        self.args = (folder,)
+    problem: str = field(default="a manifest already", init=False)
 
 
 class ReferenceBrokenError(SequenceBrokenError):
     """A feed's file that landed by reference is not what it was."""
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"files that landed by reference never change; {self.folder} must be what it was, and {self.problem}: "
-            "restore it, or run its interval again, which lands what is there now; files that change need "
-            "`landing: copy` under the feed"
-        )
+    says = (
+        "files that landed by reference never change; {folder} must be what it was, and {problem}: restore it, or run "
+        "its interval again, which lands what is there now; files that change need `landing: copy` under the feed"
+    )
 
 
+@dataclass(eq=False)
 class RowsRemovedError(SequenceBrokenError):
-    """The rows of a sequence were removed, because the environment wants them kept only so long."""
+    """The rows of a sequence were removed, because the environment wants them kept only so long.
 
-    def __init__(self, folder: str, number: int, at: int, keep: int) -> None:
-        """Keep the facts as attributes; instant and duration in ticks."""
-        super().__init__(folder, "rows that were removed")
-        self.args = (folder, number, at, keep)
-        self.number, self.at, self.keep = number, at, keep
+    Instant and duration in ticks.
+    """
+
+    problem: str = field(default="rows that were removed", init=False)
+    number: int
+    at: int
+    keep: int
 
     def __str__(self) -> str:
         """Say what to do."""
@@ -240,36 +205,32 @@ class RowsRemovedError(SequenceBrokenError):
         )
 
 
+@dataclass(eq=False)
 class ReferenceTypeError(LandingError):
     """A column whose values do not land as they stand in the feed's files, so that these cannot stand for them."""
 
-    def __init__(self, source: str, column: str, came: str, lands: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, column, came, lands)
-        self.source, self.column, self.came, self.lands = source, column, came, lands
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"column `{self.column}` of source `{self.source}` must be {self.lands} in its files to be landed by "
-            f"reference; it is {self.came}: write it so, or write `landing: copy` under the feed"
-        )
+    source: str
+    column: str
+    came: str
+    lands: str
+    says = (
+        "column `{column}` of source `{source}` must be {lands} in its files to be landed by reference; it is {came}: "
+        "write it so, or write `landing: copy` under the feed"
+    )
 
 
+@dataclass(eq=False)
 class BuffersLostError(LandingError):
     """No buffer may speak for sequences that no consistent state covers."""
 
-    def __init__(self, first: int, last: int, consistent: int, why: Mapping[str, str]) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            first: the first sequence that is lost.
-            last: the last one that was known to have closed.
-            consistent: the newest published commit.
-            why: what was found of each buffer.
-        """
-        super().__init__(first, last, consistent, why)
-        self.first, self.last, self.consistent, self.why = first, last, consistent, why
+    first: int
+    """The first sequence that is lost."""
+    last: int
+    """The last one that was known to have closed."""
+    consistent: int
+    """The newest published commit."""
+    why: Mapping[str, str]
+    """What was found of each buffer."""
 
     def __str__(self) -> str:
         """Say what is lost, what is not, and what to do."""
@@ -282,26 +243,23 @@ class BuffersLostError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class NoRoomError(LandingError):
-    """No buffer takes a sequence now; nothing is lost, and the source waits."""
+    """No buffer takes a sequence now; nothing is lost, and the source waits.
 
-    def __init__(self, why: str) -> None:
-        """Keep what the storage said."""
-        super().__init__(why)
-        self.why = why
+    Keep what the storage said.
+    """
 
-    def __str__(self) -> str:
-        """Say what happens meanwhile."""
-        return f"a buffer must have room; {self.why}: the source waits, and the landing goes on when there is room"
+    why: str
+    says = "a buffer must have room; {why}: the source waits, and the landing goes on when there is room"
 
 
+@dataclass(eq=False)
 class AllMovedError(LandingError):
     """The environment names three new places at once, so nothing is left to fill them from."""
 
-    def __init__(self, before: tuple[str, ...], now: tuple[str, ...]) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(before, now)
-        self.before, self.now = before, now
+    before: tuple[str, ...]
+    now: tuple[str, ...]
 
     def __str__(self) -> str:
         """Say what to do."""

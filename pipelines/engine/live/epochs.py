@@ -51,13 +51,13 @@ FOLD_EVERY = 50
 UNKNOWN_DUE = -INFINITY
 
 
+@dataclass(eq=False)
 class SequencesAheadError(CommitError):
     """An epoch was planned from sequences beyond what the tables hold."""
 
-    def __init__(self, first: int, last: int, published: int) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(first, last, published)
-        self.first, self.last, self.published = first, last, published
+    first: int
+    last: int
+    published: int
 
     def __str__(self) -> str:
         """Say what to do."""
@@ -68,13 +68,16 @@ class SequencesAheadError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class SequenceGapError(CommitError):
-    """A sequence does not begin where the tables end."""
+    """A sequence does not begin where the tables end.
 
-    def __init__(self, sequence: int, start: int, published: int) -> None:
-        """Keep the facts as attributes, instants in ticks."""
-        super().__init__(sequence, start, published)
-        self.sequence, self.start, self.published = sequence, start, published
+    instants in ticks.
+    """
+
+    sequence: int
+    start: int
+    published: int
 
     def __str__(self) -> str:
         """Say what came."""
@@ -86,13 +89,15 @@ class SequenceGapError(CommitError):
         )
 
 
+@dataclass(eq=False)
 class PendingIntervalError(CommitError):
-    """A stream found an interval that a backfill began and did not finish."""
+    """A stream found an interval that a backfill began and did not finish.
 
-    def __init__(self, commit: int, state: State) -> None:
-        """Keep the commit's number, and how far it has come."""
-        super().__init__(commit, state)
-        self.commit, self.state = commit, state
+    Keep the commit's number, and how far it has come.
+    """
+
+    commit: int
+    state: State
 
     def __str__(self) -> str:
         """Say what to do."""

@@ -7,6 +7,7 @@ never landed is landed by the next: cuts do not matter.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
 
+@dataclass(eq=False)
 class StreamEndedError(LandingError):
-    """Something is to land after the final punctuation."""
+    """Something is to land after the final punctuation.
 
-    def __init__(self, final: int, reading: int) -> None:
-        """Keep the facts as attributes, in ticks."""
-        super().__init__(final, reading)
-        self.final, self.reading = final, reading
+    in ticks.
+    """
+
+    final: int
+    reading: int
 
     def __str__(self) -> str:
         """Say what to do."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.lease import say
 from pipelines.engine.live.checkpoints import checkpoint
 from pipelines.engine.live.spark_sources import CLOCK, SEQUENCES, register
+from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,19 +40,13 @@ TAILS = ("=== Streaming Query ===", "JVM stacktrace:", "\n\tat ")
 STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 
 
-class QueryFailedError(RuntimeError):
+@dataclass(eq=False)
+class QueryFailedError(PulselineError, RuntimeError):
     """Spark ended a query by itself, in no epoch of ours."""
 
-    def __init__(self, query: str, why: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(query, why)
-        self.query, self.why = query, why
-
-    def __str__(self) -> str:
-        """Say which query, why, and what to do."""
-        return (
-            f"the {self.query} query must run until it is stopped; Spark ended it: {self.why} (start it again to go on)"
-        )
+    query: str
+    why: str
+    says = "the {query} query must run until it is stopped; Spark ended it: {why} (start it again to go on)"
 
 
 def why_ended(error: BaseException) -> str:

@@ -7,6 +7,7 @@ that the commit's row tells. So what is had again is what was lost, or it is ref
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.content import ContentHash
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine, Outcome
 
 
+@dataclass(eq=False)
 class NotTheSameError(CommitError):
-    """A commit that was worked on again gave other rows than it did."""
+    """A commit that was worked on again gave other rows than it did.
 
-    def __init__(self, commit: int, table: str, stands: str, came: str) -> None:
-        """Keep the facts as attributes: the commit, the table, and both content hashes."""
-        super().__init__(commit, table, stands, came)
-        self.commit, self.table, self.stands, self.came = commit, table, stands, came
+    Facts: the commit, the table, and both content hashes.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"commit {self.commit} must give the rows of {self.table} that it gave ({self.stands}); it gives others "
-            f"({self.came}), so nothing was put in their place: an operator has changed since; use the version that "
-            "wrote it, or run its span again"
-        )
+    commit: int
+    table: str
+    stands: str
+    came: str
+    says = (
+        "commit {commit} must give the rows of {table} that it gave ({stands}); it gives others ({came}), so nothing "
+        "was put in their place: an operator has changed since; use the version that wrote it, or run its span again"
+    )
 
 
 def can_be_remade(state: LogState, commit: int) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import zipfile
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ import pyarrow.csv as pcsv
 
 from pipelines.engine.columnar.columns import TIME, longs, ticks, times
 from pipelines.engine.columnar.local_times import DAY, local_from_utc, utc_from_local
+from pipelines.errors import Exit, PulselineError
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -40,17 +42,16 @@ PUERTO_RICO = "America/Puerto_Rico"
 """Of BQN, PSE and SJU, and of STT, whose islands keep the same time: `airports.csv` does not have them."""
 
 
-class PackageMissingError(LookupError):
-    """The package that holds the data is not installed."""
+@dataclass(eq=False)
+class PackageMissingError(PulselineError, LookupError):
+    """The package that holds the data is not installed.
 
-    def __init__(self, package: str) -> None:
-        """Keep the package's name."""
-        super().__init__(package)
-        self.package = package
+    Keep the package's name.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"this feed needs the data of the package {self.package}, which is not installed: install it"
+    package: str
+    code = Exit.WRONG_USE
+    says = "this feed needs the data of the package {package}, which is not installed: install it"
 
 
 def data_folder() -> Path:

@@ -102,6 +102,7 @@ _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
 
+@dataclass(eq=False)
 class ExpressionTypeError(ValueError):
     """An expression that does not fit the columns it is asked of.
 
@@ -109,17 +110,14 @@ class ExpressionTypeError(ValueError):
     `dely > 1` has the column `dely`, expected one of the columns; did you mean `delay`?
     """
 
-    def __init__(self, text: str, came: str, expected: str, nearest: str | None = None) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            text: the whole expression.
-            came: what stands there.
-            expected: what should stand there.
-            nearest: the right word that looks most like what came, where there is one.
-        """
-        super().__init__(text, came, expected, nearest)
-        self.text, self.came, self.expected, self.nearest = text, came, expected, nearest
+    text: str
+    """The whole expression."""
+    came: str
+    """What stands there."""
+    expected: str
+    """What should stand there."""
+    nearest: str | None = None
+    """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
         """Say it in one sentence."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipelines.engine.columnar.columns import ORDER_FIELDS
 from pipelines.engine.tasks.carry import CHANGE, POSITION
+from pipelines.errors import Exit, PulselineError
 from pipelines.flows.errors import nearest
 from pipelines.operators.deduplicate import CARRIED
 from pipelines.operators.registry import parts_of
@@ -36,17 +38,15 @@ TIMED = frozenset({"event_time", "event_end", "arrival", "kind"})
 """Columns of every stream that expressions may read."""
 
 
-class PayloadError(ValueError):
+@dataclass(eq=False)
+class PayloadError(PulselineError, ValueError):
     """A stream cannot be made of the columns of its inputs."""
 
-    def __init__(self, stream: str, problem: str, remedy: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(stream, problem, remedy)
-        self.stream, self.problem, self.remedy = stream, problem, remedy
-
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return f"stream `{self.stream}`: {self.problem}: {self.remedy}"
+    stream: str
+    problem: str
+    remedy: str
+    code = Exit.WRONG_USE
+    says = "stream `{stream}`: {problem}: {remedy}"
 
 
 def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:

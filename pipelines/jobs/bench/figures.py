@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.jobs.environment.errors import Exit
+from pipelines.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -14,8 +14,9 @@ from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
+from pipelines.errors import Exit
 from pipelines.flows.grid import cut_at
-from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.views import Judged, views_of
 from pipelines.jobs.runs.known import open_run

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.errors import Exit
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.report import write_page
 from pipelines.jobs.commands.run import Progress, checking
 from pipelines.jobs.commands.stream import Live, run_live
-from pipelines.jobs.environment.errors import Exit
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.proofs.certificates import keep_certificate
 from pipelines.jobs.proofs.parity import Trial, certify, require_ways, text_lines

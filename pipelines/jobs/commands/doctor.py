@@ -16,7 +16,8 @@ from pipelines.engine.live.examining import Finding, Ill, examine_run
 from pipelines.engine.live.relanding import land_again
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.jobs.environment.errors import Exit, JobError
+from pipelines.errors import Exit
+from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.text.moments import counted

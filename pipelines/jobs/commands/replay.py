@@ -15,9 +15,10 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.tasks.carry_over import adopt
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.errors import Exit
 from pipelines.flows.changes import changes
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.facts.recorded import recorded

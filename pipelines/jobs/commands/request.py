@@ -12,12 +12,13 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import Exit
 from pipelines.flows.durations import parse
 from pipelines.flows.grid import interval_of, intervals
 from pipelines.flows.holding import outside
 from pipelines.flows.model import Clock
 from pipelines.flows.reading import read_frame
-from pipelines.jobs.environment.errors import Exit, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.forms import Form
 from pipelines.jobs.environment.settings import MAIN_RUN, RUN_NAME, flow_file, read_settings

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import Exit
 from pipelines.jobs.drill.processes import answer, end_of, killed, started
 from pipelines.jobs.drill.telling import Drilled, Undone
-from pipelines.jobs.environment.errors import Exit
 from pipelines.jobs.environment.exits import DEBUG, exit_code_of
 
 if TYPE_CHECKING:

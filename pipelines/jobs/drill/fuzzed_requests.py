@@ -9,10 +9,10 @@ import os
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import Exit
 from pipelines.jobs.commands.request import KINDS, main
 from pipelines.jobs.drill.fed import WIDE
 from pipelines.jobs.drill.fuzzed import ODD_WORDS, Tried, mangled
-from pipelines.jobs.environment.errors import Exit
 from pipelines.jobs.environment.exits import DEBUG
 
 if TYPE_CHECKING:

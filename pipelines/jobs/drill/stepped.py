@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.clock import NANOS_PER_TICK
 from pipelines.engine.commits.lease import read_renewal
 from pipelines.engine.commits.readers import log_state
+from pipelines.errors import Exit
 from pipelines.jobs.drill.acts import asked_second
 from pipelines.jobs.drill.commanded import Commanded, as_command
 from pipelines.jobs.drill.fed import ROWS
@@ -30,7 +31,6 @@ from pipelines.jobs.drill.processes import end_of
 from pipelines.jobs.drill.seeds import small_calm, to_their_ends
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import Witness
-from pipelines.jobs.environment.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

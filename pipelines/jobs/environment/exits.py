@@ -1,7 +1,4 @@
-"""How a command ends: from whatever was raised to an exit code and one line that says what to do.
-
-Errors are known by the names of their classes, nearest first, so that nothing is imported to tell them apart.
-"""
+"""How a command ends: from whatever was raised to an exit code and one line that says what to do."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipelines.jobs.environment.errors import Exit, JobError
+from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,37 +35,6 @@ JAVA_ADVICE = (
 
 WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
 """The last line of a Python traceback."""
-CODES = MappingProxyType(
-    {
-        "pipelines.flows.errors.DefinitionError": Exit.RUN_FAILED,
-        "pipelines.flows.errors.FlowsError": Exit.WRONG_USE,
-        "pipelines.operators.rows.PolicyError": Exit.WRONG_USE,
-        "pipelines.operators.code_folder.CodeFolderError": Exit.WRONG_USE,
-        "pipelines.engine.landing.errors.FeedChangedError": Exit.RUN_FAILED,
-        "pipelines.engine.landing.errors.SequenceBrokenError": Exit.RUN_FAILED,
-        "pipelines.engine.landing.errors.LandingError": Exit.WRONG_USE,
-        "pipelines.engine.sources.nycflights.PackageMissingError": Exit.WRONG_USE,
-        "pipelines.engine.columnar.keys.KeyTypeError": Exit.WRONG_USE,
-        "pipelines.engine.columnar.keys.NullKeyError": Exit.RUN_FAILED,
-        "pipelines.engine.tasks.payload.PayloadError": Exit.WRONG_USE,
-        "pipelines.engine.columnar.content.ContentTypeError": Exit.WRONG_USE,
-        "pipelines.engine.commits.errors.NoStateError": Exit.WRONG_USE,
-        "pipelines.engine.commits.errors.BeforeStatesError": Exit.WRONG_USE,
-        "pipelines.engine.commits.errors.SealedIntervalError": Exit.WRONG_USE,
-        "pipelines.engine.commits.carry_format.OldCarryError": Exit.WRONG_USE,
-        "pipelines.engine.commits.errors.CommitError": Exit.RUN_FAILED,
-        "pipelines.engine.commits.paths.SchemaChangedError": Exit.WRONG_USE,
-        "pipelines.engine.commits.paths.TableError": Exit.RUN_FAILED,
-        "pipelines.engine.columnar.clock.ClockJumpError": Exit.RUN_FAILED,
-        "pipelines.engine.live.queries.QueryFailedError": Exit.RUN_FAILED,
-        "pipelines.operators.merge.MergeFull": Exit.RUN_FAILED,
-        "pipelines.operators.advance_time.OpenFull": Exit.RUN_FAILED,
-        "pipelines.operators.deduplicate.KeptFull": Exit.RUN_FAILED,
-        "expectations.report.facts.ReportError": Exit.RUN_FAILED,
-        "expectations.checkpoints.CheckFailedError": Exit.RUN_FAILED,
-    }
-)
-"""Errors whose own sentence says all, by the full name of their class; the nearest base counts."""
 
 
 def exit_code_of(error: BaseException) -> tuple[int, str]:
@@ -140,16 +105,7 @@ def _silence_output() -> None:
 
 def _own(error: BaseException) -> Judged:
     """Judge an error of ours, which says everything itself."""
-    code = code_of(type(error))
-    return None if code is None else (code, str(error))
-
-
-def code_of(kind: type) -> Exit | None:
-    """Give the exit code of a command that an error of ours ends; None where none of ours says so."""
-    if issubclass(kind, JobError):
-        return kind.code
-    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
-    return next((CODES[name] for name in names if name in CODES), None)
+    return (error.code, str(error)) if isinstance(error, PulselineError) else None
 
 
 def _of_machine(error: BaseException) -> Judged:
@@ -291,8 +247,9 @@ def _carried(error: BaseException) -> Judged:
             name, message = raised[-1]
             module, _, kind = name.rpartition(".")
             known = getattr(sys.modules.get(module), kind, None)
-            code = code_of(known) if isinstance(known, type) else None
-            return (code, message) if code is not None else (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
+            if isinstance(known, type) and issubclass(known, PulselineError):
+                return known.code, message
+            return (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
     return None
 
 

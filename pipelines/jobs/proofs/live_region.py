@@ -20,7 +20,7 @@ from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.commits.resets import newest_state
-from pipelines.engine.landing.errors import BuffersLostError as NoBufferError
+from pipelines.engine.landing.errors import BuffersLostError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.sources.recorded_feed import open_recorded
@@ -28,7 +28,7 @@ from pipelines.flows.reading import read_flow
 from pipelines.flows.region import PUNCTUATION
 from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.readings import buffered_runner, cover, drain, settled_buffers
-from pipelines.operators.replay import BuffersLostError, Drained, Forwarded, Punctuation, Reset, Trigger
+from pipelines.operators.replay import AllBuffersLostError, Drained, Forwarded, Punctuation, Reset, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -152,7 +152,7 @@ class LiveRegion:
         """Remove all that some buffers hold, and reset the region.
 
         Raises:
-            BuffersLostError: none is left that may speak.
+            AllBuffersLostError: none is left that may speak.
         """
         places = buffers_of(self._wanted.root)
         for place in buffers:
@@ -160,9 +160,9 @@ class LiveRegion:
             shutil.rmtree(places[NAMES[place]], ignore_errors=True)
         try:
             return self.reset(now)
-        except NoBufferError as lost:
+        except BuffersLostError as lost:
             behind = lost.last - lost.first + 1
-            raise BuffersLostError(newest_state(self._driver.state()), self._driver.next_number(), behind) from lost
+            raise AllBuffersLostError(newest_state(self._driver.state()), self._driver.next_number(), behind) from lost
 
     @property
     def _last(self) -> int:

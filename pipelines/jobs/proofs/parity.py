@@ -20,10 +20,11 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.tasks.carry import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.tasks.task import carry_key, carry_parts
+from pipelines.errors import Exit
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Clock
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.environment.errors import Exit, JobError, WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.jobs.proofs.cases import MS, NotBuilt
 from pipelines.operators.replay import (
     PLACES,
-    BuffersLostError,
+    AllBuffersLostError,
     Drained,
     Forwarded,
     Punctuation,
@@ -49,7 +49,7 @@ def replayed(case: Case, region_of: Callable[[ReplayPolicy], AnyRegion]) -> Row:
     try:
         with region_of(_policy(case["config"])) as region:
             left = list(_left(region, case["input"]))
-    except (PolicyError, BuffersLostError) as error:
+    except (PolicyError, AllBuffersLostError) as error:
         return {"error": str(error)}
     return {"output": list(_sums(left) if case["operator"] == "replay_sum" else map(_told, left))}
 

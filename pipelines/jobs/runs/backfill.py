@@ -28,9 +28,10 @@ from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.tasks.stages import Work, create_tables, run_stages
 from pipelines.engine.tasks.standing import flow_begun
+from pipelines.errors import Exit
 from pipelines.flows.model import Flow
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.environment.errors import Exit, JobError, WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
 from pipelines.jobs.runs.known import require_own_landing

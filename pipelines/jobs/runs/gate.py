@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from expectations.laws import BLOCKING
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import Entry, LogState
-from pipelines.jobs.environment.errors import Exit, JobError
+from pipelines.errors import Exit
+from pipelines.jobs.environment.errors import JobError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +54,14 @@ class Judged(Protocol):
 J = TypeVar("J", bound=Judged)
 
 
+@dataclass(eq=False)
 class RejectedError(JobError):
     """An interval was not published, because a blocking expectation does not hold."""
 
+    commit: int
+    verdict: str
+    remedy: str = ""
     code = Exit.CHECK_FAILED
-
-    def __init__(self, commit: int, verdict: str, remedy: str = "") -> None:
-        """Keep the facts as attributes."""
-        super().__init__(commit, verdict, remedy)
-        self.commit, self.verdict, self.remedy = commit, verdict, remedy
 
     def __str__(self) -> str:
         """Say it in one line."""

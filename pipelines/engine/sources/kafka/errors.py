@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipelines.engine.landing.errors import LandingError
 
 
+@dataclass(eq=False)
 class TopicMissingError(LandingError):
     """The brokers know no such topic."""
 
-    def __init__(self, source: str, topic: str, brokers: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, topic, brokers)
-        self.source, self.topic, self.brokers = source, topic, brokers
-
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"the topic of source `{self.source}` must be there; {self.brokers} has no `{self.topic}`: create it, or "
-            "correct `kafka:` or `brokers:` under the feed"
-        )
+    source: str
+    topic: str
+    brokers: str
+    says = (
+        "the topic of source `{source}` must be there; {brokers} has no `{topic}`: create it, or correct `kafka:` or "
+        "`brokers:` under the feed"
+    )
 
 
+@dataclass(eq=False)
 class ClientRefusedError(LandingError):
     """The client does not take its properties."""
 
-    def __init__(self, source: str, why: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(source, why)
-        self.source, self.why = source, why
-
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"the properties under `client` of source `{self.source}` must be those of librdkafka; it says: {self.why}"
-        )
+    source: str
+    why: str
+    says = "the properties under `client` of source `{source}` must be those of librdkafka; it says: {why}"
 
 
+@dataclass(eq=False)
 class OffsetsLostError(LandingError):
-    """A topic does not hold the rows that come next."""
+    """A topic does not hold the rows that come next.
 
-    def __init__(self, source: str, topic: str, partition: int, start: int, end: int) -> None:
-        """Keep the facts as attributes: [start, end) are the offsets that are not there."""
-        super().__init__(source, topic, partition, start, end)
-        self.source, self.topic, self.partition, self.start, self.end = source, topic, partition, start, end
+    Facts: [start, end) are the offsets that are not there.
+    """
+
+    source: str
+    topic: str
+    partition: int
+    start: int
+    end: int
 
     def __str__(self) -> str:
         """Say what to do."""
@@ -53,18 +51,20 @@ class OffsetsLostError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class TopicReplacedError(LandingError):
-    """A topic ends before what has landed of it: it is another one of that name."""
+    """A topic ends before what has landed of it: it is another one of that name.
 
-    def __init__(self, source: str, topic: str, partition: int, landed: int, end: int) -> None:
-        """Keep the facts as attributes: sequences landed up to one offset, and the topic ends at another."""
-        super().__init__(source, topic, partition, landed, end)
-        self.source, self.topic, self.partition, self.landed, self.end = source, topic, partition, landed, end
+    Facts: sequences landed up to one offset, and the topic ends at another.
+    """
 
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"topic `{self.topic}` of source `{self.source}` must be the one that landed; sequences hold partition "
-            f"{self.partition} up to offset {self.landed} and it ends at {self.end}, so it was made anew, or its "
-            "brokers lost rows: read it into a run of its own (--run NAME)"
-        )
+    source: str
+    topic: str
+    partition: int
+    landed: int
+    end: int
+    says = (
+        "topic `{topic}` of source `{source}` must be the one that landed; sequences hold partition {partition} up to "
+        "offset {landed} and it ends at {end}, so it was made anew, or its brokers lost rows: read it into a run of "
+        "its own (--run NAME)"
+    )

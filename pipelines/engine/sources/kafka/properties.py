@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.landing.errors import LandingError
@@ -35,20 +36,20 @@ SHORTEST = 4
 """Letters of a piece of a value that counts as a secret too; the whole value always does."""
 
 
+@dataclass(eq=False)
 class ClientFileError(LandingError):
-    """The properties of a client cannot be used."""
+    """The properties of a client cannot be used.
 
-    def __init__(self, source: str, file: str, required: str, came: str) -> None:
-        """Keep the facts as attributes; no value is among them."""
-        super().__init__(source, file, required, came)
-        self.source, self.file, self.required, self.came = source, file, required, came
+    no value is among them.
+    """
 
-    def __str__(self) -> str:
-        """Say it in one sentence."""
-        return (
-            f"`client` of source `{self.source}` must be a file of properties, a `name=value` a line, {self.required}; "
-            f"{self.file} {self.came}"
-        )
+    source: str
+    file: str
+    required: str
+    came: str
+    says = (
+        "`client` of source `{source}` must be a file of properties, a `name=value` a line, {required}; {file} {came}"
+    )
 
 
 def client_properties(source: str, file: Path, own: Collection[str]) -> dict[str, str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pipelines.engine.landing.errors import LandingError
 
 
+@dataclass(eq=False)
 class SpoolBrokenError(LandingError):
-    """Bytes that reached a spool and have not landed are not there."""
+    """Bytes that reached a spool and have not landed are not there.
 
-    def __init__(self, folder: str, start: int, end: int) -> None:
-        """Keep the folder, and the range of bytes that is lost, as attributes."""
-        super().__init__(folder, start, end)
-        self.folder, self.start, self.end = folder, start, end
+    Keep the folder, and the range of bytes that is lost, as attributes.
+    """
+
+    folder: str
+    start: int
+    end: int
 
     def __str__(self) -> str:
         """Say what to do."""
@@ -22,20 +27,18 @@ class SpoolBrokenError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class SpoolDamagedError(LandingError):
     """A file of a spool is there, with other bits than were written."""
 
-    def __init__(self, file: str, start: int | None, end: int | None, behind: int | None = None) -> None:
-        """Keep the facts as attributes.
-
-        Args:
-            file: of the segment.
-            start: offset of the first byte that cannot be believed; None where the file's own header cannot.
-            end: the offset behind the last of them, where that is known, else as far as it may reach.
-            behind: the byte of the file at which it goes on, where that is known.
-        """
-        super().__init__(file, start, end, behind)
-        self.file, self.start, self.end, self.behind = file, start, end, behind
+    file: str
+    """Of the segment."""
+    start: int | None
+    """Offset of the first byte that cannot be believed; None where the file's own header cannot."""
+    end: int | None
+    """The offset behind the last of them, where that is known, else as far as it may reach."""
+    behind: int | None = None
+    """The byte of the file at which it goes on, where that is known."""
 
     @property
     def number(self) -> int:
@@ -52,33 +55,28 @@ class SpoolDamagedError(LandingError):
         )
 
 
+@dataclass(eq=False)
 class SpoolTakenError(LandingError):
-    """Another process goes on with the spool."""
+    """Another process goes on with the spool.
 
-    def __init__(self, folder: str, number: int) -> None:
-        """Keep the folder, and the segment that the other one began, as attributes."""
-        super().__init__(folder, number)
-        self.folder, self.number = folder, number
+    Keep the folder, and the segment that the other one began, as attributes.
+    """
 
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"one process receives into a spool; another one began segment {self.number} of {self.folder}: this one "
-            "was overtaken and has stopped; see `pulseline status` for who runs the stream"
-        )
+    folder: str
+    number: int
+    says = (
+        "one process receives into a spool; another one began segment {number} of {folder}: this one was overtaken "
+        "and has stopped; see `pulseline status` for who runs the stream"
+    )
 
 
+@dataclass(eq=False)
 class SpoolWriteError(LandingError):
     """A spool could not be written."""
 
-    def __init__(self, folder: str, problem: str) -> None:
-        """Keep the facts as attributes."""
-        super().__init__(folder, problem)
-        self.folder, self.problem = folder, problem
-
-    def __str__(self) -> str:
-        """Say what to do."""
-        return (
-            f"what a socket sends must reach {self.folder} before it counts; writing failed: {self.problem}; what was "
-            "spooled before is safe: make room or mend the storage, and start the stream again"
-        )
+    folder: str
+    problem: str
+    says = (
+        "what a socket sends must reach {folder} before it counts; writing failed: {problem}; what was spooled before "
+        "is safe: make room or mend the storage, and start the stream again"
+    )
