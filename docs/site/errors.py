@@ -45,11 +45,19 @@ def _cell(text: str) -> str:
 
 
 def _known() -> Iterator[Known]:
+    for kind in known_classes():
+        yield Known(kind.__name__, kind.code, (inspect.getdoc(kind) or "").partition("\n")[0], _says(kind))
+
+
+def known_classes() -> list[type[PulselineError]]:
+    """Give every error of ours, in the order of the modules that hold them."""
+    found = []
     for module in _modules():
         for kind in vars(importlib.import_module(module)).values():
             own = inspect.isclass(kind) and issubclass(kind, PulselineError) and kind.__module__ == module
             if own and kind is not PulselineError and not kind.__name__.startswith("_"):
-                yield Known(kind.__name__, kind.code, (inspect.getdoc(kind) or "").partition("\n")[0], _says(kind))
+                found.append(kind)
+    return found
 
 
 def _modules() -> Iterator[str]:

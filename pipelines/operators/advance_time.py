@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
@@ -22,6 +21,7 @@ from pipelines.operators.rows import (
     NULL,
     OUT_CAPACITY,
     Fate,
+    FullError,
     Kind,
     PolicyError,
     Reason,
@@ -112,11 +112,8 @@ class AtEnd(IntEnum):
 
 
 @dataclass(eq=False)
-class OpenFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
-    """More events of one timeline are open than `max_open` allows; nothing was dropped, reading stops.
-
-    the operator itself does not know the stream it makes.
-    """
+class OpenFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
+    """More events of one timeline are open than `max_open` allows."""
 
     allowed: int
     stream: str = ""

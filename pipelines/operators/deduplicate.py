@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.meeting import melded
 from pipelines.operators.rows import (
@@ -20,6 +19,7 @@ from pipelines.operators.rows import (
     NULL,
     OUT_CAPACITY,
     Fate,
+    FullError,
     Kind,
     PolicyError,
     Reason,
@@ -81,11 +81,8 @@ NONE, DUPLICATE = int(Reason.NONE), int(Reason.DUPLICATE)
 
 
 @dataclass(eq=False)
-class KeptFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the stream, not a mistake
-    """More rows of one key are remembered than `max_kept` allows; nothing was dropped, reading stops.
-
-    the operator itself does not know the stream it makes.
-    """
+class KeptFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
+    """More rows of one key are remembered than `max_kept` allows."""
 
     allowed: int
     stream: str = ""

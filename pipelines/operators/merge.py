@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.errors import PulselineError
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import (
     INFINITY,
     NULL,
     OUT_CAPACITY,
     Fate,
+    FullError,
     Kind,
     Longs,
     PolicyError,
@@ -79,11 +79,8 @@ class Ahead(IntEnum):
 
 
 @dataclass(eq=False)
-class MergeFull(PulselineError, RuntimeError):  # noqa: N818 - a state of the merge, not a mistake
-    """More rows of a group wait than `max_held` allows; nothing was dropped, reading stops.
-
-    the operator itself does not know the stream it makes.
-    """
+class MergeFull(FullError):  # noqa: N818 - a state of the merge, not a mistake
+    """More rows of a group wait than `max_held` allows."""
 
     held: int
     allowed: int

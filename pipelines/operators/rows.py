@@ -175,3 +175,10 @@ class PolicyError(PulselineError, ValueError):
     came: object
     code = Exit.WRONG_USE
     says = "{setting} must be {required}; it is {came!r}"
+
+
+class FullError(PulselineError, RuntimeError):
+    """An operator was to hold more than its policy allows; nothing was dropped, reading stops."""
+
+    stream: str
+    """What it makes; empty until whoever runs it says so, for the operator itself does not know."""

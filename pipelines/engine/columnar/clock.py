@@ -25,7 +25,7 @@ DEFAULT_MAX_JUMP = 3_600 * TICKS_PER_SECOND
 class ClockJumpError(PulselineError, RuntimeError):
     """The wall clock moved in a way that time does not.
 
-    in ticks.
+    In ticks.
     """
 
     reading: int

@@ -76,7 +76,7 @@ class MissingPredecessorError(CommitError):
 class BeforeFirstError(CommitError):
     """An interval that would begin before the run's first one.
 
-    in ticks.
+    In ticks.
     """
 
     start: int

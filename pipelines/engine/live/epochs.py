@@ -72,7 +72,7 @@ class SequencesAheadError(CommitError):
 class SequenceGapError(CommitError):
     """A sequence does not begin where the tables end.
 
-    instants in ticks.
+    Instants in ticks.
     """
 
     sequence: int

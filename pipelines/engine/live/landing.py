@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class StreamEndedError(LandingError):
     """Something is to land after the final punctuation.
 
-    in ticks.
+    In ticks.
     """
 
     final: int

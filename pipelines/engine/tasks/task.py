@@ -37,11 +37,8 @@ from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.tasks.relations import FURTHER, ImportLink, link_of
 from pipelines.flows.model import Flow
 from pipelines.flows.plan import Plan, Stage, plan
-from pipelines.operators.advance_time import OpenFull
-from pipelines.operators.deduplicate import KeptFull
-from pipelines.operators.merge import MergeFull
 from pipelines.operators.registry import parts_of
-from pipelines.operators.rows import KIND_NAMES, NULL, Kind
+from pipelines.operators.rows import KIND_NAMES, NULL, FullError, Kind
 from pipelines.operators.scan import Blind
 
 if TYPE_CHECKING:
@@ -163,7 +160,7 @@ def run_task(task: Task) -> Done:
         What it wrote; nothing of it is visible until the driver commits it.
 
     Raises:
-        MergeFull: a merge holds more than it may.
+        FullError: an operator holds more than it may.
         OSError: a file cannot be read or written.
     """
     begun = time.perf_counter()
@@ -254,12 +251,9 @@ class _Work:
         try:
             inputs = [self._met(link.stream, given, tables[given]) for given in link.stream.inputs]
             made = link.feed(inputs, reading, final)
-        except MergeFull as full:
-            raise MergeFull(full.held, full.allowed, name) from None
-        except OpenFull as full:
-            raise OpenFull(full.allowed, name) from None
-        except KeptFull as full:
-            raise KeptFull(full.allowed, name) from None
+        except FullError as full:
+            full.stream = name
+            raise
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
         if made.broken is not None:
             self.counts[name].update({"broken": made.broken})

@@ -40,7 +40,7 @@ SHORTEST = 4
 class ClientFileError(LandingError):
     """The properties of a client cannot be used.
 
-    no value is among them.
+    No value is among them.
     """
 
     source: str
