@@ -91,7 +91,7 @@ Output = Forwarded | Drained | Reset
 class AllBuffersLostError(RuntimeError):
     """No buffer can speak: what came since the last consistent state is gone."""
 
-    Consistent: int
+    consistent: int
     """Id of the newest consistent state."""
     current: int
     """Id of the sequence in which they were lost."""

@@ -223,7 +223,7 @@ class ReferenceTypeError(LandingError):
 class BuffersLostError(LandingError):
     """No buffer may speak for sequences that no consistent state covers."""
 
-    First: int
+    first: int
     """The first sequence that is lost."""
     last: int
     """The last one that was known to have closed."""

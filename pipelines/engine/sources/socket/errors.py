@@ -31,7 +31,7 @@ class SpoolBrokenError(LandingError):
 class SpoolDamagedError(LandingError):
     """A file of a spool is there, with other bits than were written."""
 
-    File: str
+    file: str
     """Of the segment."""
     start: int | None
     """Offset of the first byte that cannot be believed; None where the file's own header cannot."""
