@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pipelines.operators.rows import Shape
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from enum import IntEnum
@@ -38,28 +39,6 @@ if TYPE_CHECKING:
         | DeduplicatePolicy
     )
 
-CLASSES = {
-    "heartbeat": "Heartbeat",
-    "metronome": "Metronome",
-    "merge": "Merge",
-    "advance_time": "AdvanceTime",
-    "filter": "Filter",
-    "project": "Project",
-    "shift_time": "ShiftTime",
-    "alter_duration": "AlterDuration",
-    "union": "Union",
-    "join": "Join",
-    "window": "Window",
-    "deduplicate": "Deduplicate",
-}
-"""Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
-
-
-def operator_version(operator: str) -> int:
-    """Give the version of an operator's meaning; it is part of a flow's fingerprint."""
-    version: int = getattr(_module(operator), CLASSES[operator]).version
-    return version
-
 
 def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
     """Make the policy of an operator.
@@ -68,7 +47,7 @@ def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
         PolicyError: the settings make no sense.
         TypeError: a setting that the policy does not have, or one it needs is missing.
     """
-    policy: Policy = getattr(_module(operator), CLASSES[operator] + "Policy")(**settings)
+    policy: Policy = getattr(_module(operator), SPECS[operator].title + "Policy")(**settings)
     return policy
 
 

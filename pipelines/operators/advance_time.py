@@ -420,7 +420,6 @@ class AdvanceTime(Timeless):
     """
 
     name = "advance_time"
-    version = 1
     parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("open", Per.EVENT, OPEN, INSTANTS))
 
     def __init__(

@@ -41,7 +41,6 @@ class AlterDuration(Passing):
     """
 
     name = "alter_duration"
-    version = 1
 
     def change(self) -> Change:
         """Say what is done to the times of a row."""

@@ -396,7 +396,6 @@ class Deduplicate(Timeless):
     """
 
     name = "deduplicate"
-    version = 1
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(

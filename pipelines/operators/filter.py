@@ -37,4 +37,3 @@ class Filter(Passing):
     """
 
     name = "filter"
-    version = 1

@@ -348,7 +348,6 @@ class Heartbeat:
     """
 
     name = "heartbeat"
-    version = 1
     parts = (
         Part("state", Per.KEY, STATE, INSTANTS),
         Part("refused", Per.SOME_KEY, REFUSED, frozenset(REFUSED.names or ())),

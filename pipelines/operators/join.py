@@ -247,7 +247,6 @@ class Join(Meeting):
     """
 
     name = "join"
-    version = 1
     match: Longs = NOTHING_HELD
     """By row of the next block: dense id of scope and `on` columns, -1 for null; the engine lays it."""
 

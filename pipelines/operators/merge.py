@@ -344,7 +344,6 @@ class Merge(Timeless):
     """
 
     name = "merge"
-    version = 1
     parts: tuple[Part, ...] = (
         Part("state", Per.KEY, STATE, INSTANTS),
         Part("ports", Per.PORT, CARRIED_PORT, INSTANTS),

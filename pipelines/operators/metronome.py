@@ -158,7 +158,6 @@ class Metronome:
     """
 
     name = "metronome"
-    version = 1
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
     held = NOTHING_HELD
 

@@ -46,4 +46,3 @@ class Project(Passing):
     """
 
     name = "project"
-    version = 1

@@ -40,7 +40,6 @@ class ShiftTime(Passing):
     """
 
     name = "shift_time"
-    version = 1
 
     def change(self) -> Change:
         """Say what is done to the times of a row."""

@@ -177,7 +177,6 @@ class Union(Meeting):
     """
 
     name = "union"
-    version = 1
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""

@@ -516,7 +516,6 @@ class Window(Timeless):
     """
 
     name = "window"
-    version = 1
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(

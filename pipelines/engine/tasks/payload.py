@@ -14,6 +14,7 @@ from pipelines.flows.errors import nearest
 from pipelines.operators.deduplicate import CARRIED
 from pipelines.operators.registry import parts_of
 from pipelines.operators.scan import Per
+from pipelines.operators.specs import SPECS
 from pipelines.operators.window import Measure
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _refuse_kept(stream: Stream, inputs: Sequence[pa.Schema]) -> None:
     fields = {name for part in parts for name in part.record.names or ()}
     fields |= {PORT} if any(part.per is Per.PORT for part in parts) else set()
     fields |= {EVENT} if stream.event_id and any(part.per is Per.EVENT for part in parts) else set()
-    fields |= OF_STANDING if stream.operator == "deduplicate" else set()
+    fields |= OF_STANDING if "standing" in SPECS[stream.operator].carry_besides else set()
     rows = [name for schema in inputs[: len(stream.feeding)] for name in schema.names]
     kept = [name for name in rows if name in STAMPED] + [name for name in stream.by if name in fields]
     kept += [name for name in getattr(stream.policy, "group", ()) if name in OF_WINDOWS]
