@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipelines.flows.model import Flow, Source, Stream
-    from pipelines.flows.policies import Policy
+    from pipelines.operators.rows import Policy
 
 TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift", "within"})
 """Settings that are spans of time."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
-from pipelines.operators.rows import TICKS_PER_SECOND, Shape
+from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.flows.policies import Policy
     from pipelines.operators.replay import ReplayPolicy
 
 Definition = dict[str, Any]

@@ -5,39 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pipelines.operators.rows import Shape
+from pipelines.operators.rows import Policy, Shape
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from enum import IntEnum
-
-    from pipelines.operators.advance_time import AdvanceTimePolicy
-    from pipelines.operators.alter_duration import AlterDurationPolicy
-    from pipelines.operators.deduplicate import DeduplicatePolicy
-    from pipelines.operators.filter import FilterPolicy
-    from pipelines.operators.heartbeat import HeartbeatPolicy
-    from pipelines.operators.join import JoinPolicy
-    from pipelines.operators.merge import MergePolicy
-    from pipelines.operators.metronome import MetronomePolicy
-    from pipelines.operators.project import ProjectPolicy
-    from pipelines.operators.shift_time import ShiftTimePolicy
-    from pipelines.operators.union import UnionPolicy
-    from pipelines.operators.window import WindowPolicy
-
-    Policy = (
-        HeartbeatPolicy
-        | MetronomePolicy
-        | MergePolicy
-        | AdvanceTimePolicy
-        | FilterPolicy
-        | ProjectPolicy
-        | ShiftTimePolicy
-        | AlterDurationPolicy
-        | UnionPolicy
-        | JoinPolicy
-        | WindowPolicy
-        | DeduplicatePolicy
-    )
 
 
 def new_policy(operator: str, settings: dict[str, Any]) -> Policy:

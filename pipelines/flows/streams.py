@@ -10,13 +10,12 @@ from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, new_policy
 from pipelines.flows.settings import read_settings
-from pipelines.operators.rows import PolicyError, Shape
+from pipelines.operators.rows import Policy, PolicyError, Shape
 from pipelines.operators.specs import ADVANCING, DAY, SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipelines.flows.policies import Policy
     from pipelines.flows.section import Section
     from pipelines.operators.specs import OperatorSpec
 
@@ -100,7 +99,7 @@ def build(drafted: Draft, flow: Flow) -> Stream:
         policy=_policy(drafted, flow),
         ports=_ports_of(drafted, flow),
         shape=_shape(drafted, flow, shaped),
-        event_id=None if shaped is None or drafted.operator == "alter_duration" else shaped.event_id,
+        event_id=None if shaped is None or drafted.spec.lasting else shaped.event_id,
         event_ids=tuple(flow.owner(name).event_id or "" for name in drafted.inputs)
         if drafted.spec.awaits_promises
         else (),

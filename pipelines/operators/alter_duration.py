@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Change, Passing
-from pipelines.operators.rows import MAX_TIME, MIN_TIME, PolicyError
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlterDurationPolicy:
+class AlterDurationPolicy(Policy):
     """What a person chose for one duration, in ticks (µs).
 
     Raises:
@@ -25,10 +25,6 @@ class AlterDurationPolicy:
         """Refuse what makes no sense."""
         if not 0 < self.duration <= MAX_TIME - MIN_TIME:
             raise PolicyError("duration", "greater than zero", self.duration)
-
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
 
 
 class AlterDuration(Passing):

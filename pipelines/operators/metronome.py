@@ -33,6 +33,7 @@ from pipelines.operators.rows import (
     OUT_CAPACITY,
     Fate,
     Kind,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -65,7 +66,7 @@ MAIN, NONE = int(Fate.MAIN), int(Reason.NONE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetronomePolicy:
+class MetronomePolicy(Policy):
     """What a person chose for one metronome; the interval in ticks (µs).
 
     >>> MetronomePolicy(interval=10_000_000).warnings()
@@ -158,6 +159,7 @@ class Metronome:
     """
 
     name = "metronome"
+    smallest = MetronomePolicy(interval=1)
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
     held = NOTHING_HELD
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Change, Passing
-from pipelines.operators.rows import MAX_TIME, MIN_TIME, PolicyError
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShiftTimePolicy:
+class ShiftTimePolicy(Policy):
     """What a person chose for one shift, in ticks (µs); less than zero moves into the past.
 
     Raises:

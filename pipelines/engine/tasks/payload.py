@@ -107,7 +107,7 @@ def _passed_on(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _filtered(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    came = _typed(stream, stream.policy.where, inputs[0])  # type: ignore[union-attr]
+    came = _typed(stream, stream.policy.where, inputs[0])  # type: ignore[attr-defined]
     if not pa.types.is_boolean(came):
         raise PayloadError(stream.name, f"`where` must be true or false; it is {came}", "write a comparison")
     return inputs[0]
@@ -147,7 +147,7 @@ def _united(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 def _joined(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     left, right = inputs
-    on = (*stream.by, *stream.policy.on)  # type: ignore[union-attr]
+    on = (*stream.by, *stream.policy.on)  # type: ignore[attr-defined]
     for name in on:
         for side, schema in zip(stream.inputs, inputs, strict=True):
             _column(stream, schema, name, f"`on` names a column of both sides; `{side}`")
@@ -176,7 +176,7 @@ def _windowed(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _deduplicated(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    for name in stream.policy.on:  # type: ignore[union-attr]
+    for name in stream.policy.on:  # type: ignore[attr-defined]
         _comparable(stream, "on", _column(stream, inputs[0], name, "`on` names columns of its input, which"))
     return inputs[0]
 
