@@ -244,8 +244,9 @@ class Stream:
 
         A join pairs rows, a window counts them, and a union makes one row of two edges.
         """
+        spec = SPECS[self.operator]
         edges = Shape.EDGE in getattr(self.policy, "shapes", ())
-        return self.operator not in {"join", "window"} and not (self.operator == "union" and edges)
+        return not spec.remakes_rows and not (spec.joins_edges and edges)
 
     @property
     def sides(self) -> tuple[str, ...]:

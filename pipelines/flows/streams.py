@@ -109,7 +109,7 @@ def build(drafted: Draft, flow: Flow) -> Stream:
 
 def _shape(drafted: Draft, flow: Flow, shaped: Source | Stream | None) -> Shape:
     """Say what lifetimes the events of a stream have."""
-    if drafted.operator == "union":
+    if drafted.spec.joins_edges:
         return Shape(max(0 if flow.owner(name).shape is Shape.POINT else Shape.INTERVAL for name in drafted.inputs))
     if drafted.spec.lasting:
         return Shape.INTERVAL

@@ -103,6 +103,12 @@ class OperatorSpec:
     """No timer of what it reads leaves."""
     lasting: bool = False
     """What it makes lasts for a while, whatever the shape of what it reads."""
+    remakes_rows: bool = False
+    """It pairs or counts rows: those that come in do not leave one by one, so no account holds them together."""
+    joins_edges: bool = False
+    """It makes one row of two edges, and gives the shape that its inputs have together."""
+    awaits: str = ""
+    """What its rows wait for, as `pipelines.jobs.facts.awaited` tells it."""
     own_scope: bool = False
     """Along which columns it works is said by the flow, not by the key of what it reads."""
     makes: str = ""
@@ -180,6 +186,7 @@ ALL = (
         own_scope=True,
         forgets_promises=True,
         sets_aside="ahead",
+        awaits="ports",
     ),
     OperatorSpec(
         name="advance_time",
@@ -190,6 +197,7 @@ ALL = (
         makes="cti",
         promised="cti",
         sets_aside="late",
+        awaits="promise",
     ),
     OperatorSpec(
         name="filter",
@@ -226,6 +234,8 @@ ALL = (
         awaits_promises=True,
         makes="cti",
         promised="cti",
+        joins_edges=True,
+        awaits="sides",
     ),
     OperatorSpec(
         name="join",
@@ -238,6 +248,8 @@ ALL = (
         drops_timers=True,
         lasting=True,
         promised="cti",
+        remakes_rows=True,
+        awaits="sides",
     ),
     OperatorSpec(
         name="window",
@@ -256,6 +268,8 @@ ALL = (
         lasting=True,
         promised="promised",
         carry_besides=("windows",),
+        remakes_rows=True,
+        awaits="windows",
     ),
     OperatorSpec(
         name="deduplicate",

@@ -36,9 +36,9 @@ def awaited(known: KnownRun) -> dict[str, Facts]:
     if tip is None:
         return {}
     found = {
-        name: _AWAITED[stream["operator"]](known, name)
+        name: _AWAITED[awaits](known, name)
         for name, stream in known.streams.items()
-        if stream["operator"] in _AWAITED
+        if (awaits := SPECS[stream["operator"]].awaits)
     }
     return {name: facts for name, facts in found.items() if facts is not None}
 
@@ -207,12 +207,12 @@ def _window(known: KnownRun, name: str) -> Facts | None:
 
 
 _AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {
-    "merge": _merge,
-    "advance_time": _advance_time,
-    "union": _meeting,
-    "join": _meeting,
-    "window": _window,
+    "ports": _merge,
+    "promise": _advance_time,
+    "sides": _meeting,
+    "windows": _window,
 }
+"""By what an operator's rows wait for."""
 
 
 def _carry(known: KnownRun, name: str, part: str, key: Sequence[str]) -> pa.Table:

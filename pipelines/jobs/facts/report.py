@@ -18,6 +18,7 @@ from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.facts.report_live import epoch_facts, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.text.drawing import stream_words
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -262,7 +263,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
 def _account(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
     before = _held_before(stream, about)
-    unaccounted = f"{stream.name} late_cti dropped" if stream.operator == "union" else ""
+    unaccounted = f"{stream.name} late_cti dropped" if SPECS[stream.operator].joins_edges else ""
     rows_in = main = side = dropped = 0
     held = before
     for entry in about.published:
