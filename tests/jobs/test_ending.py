@@ -53,6 +53,7 @@ def test_errors_of_ours_say_all_themselves(error: Exception, code: int) -> None:
         pytest.param(OSError(errno.EIO, os.strerror(errno.EIO), "a/file"), "a/file", id="Python"),
         pytest.param(OSError(errno.ESTALE, os.strerror(errno.ESTALE)), ".pulseline", id="a call that names no file"),
         pytest.param(OSError("Error reading bytes. Detail: [errno 5] Input/output error"), ".pulseline", id="Arrow"),
+        pytest.param(OSError("error stat()ing file"), ".pulseline", id="Arrow, without a reason"),
         pytest.param(OSError("Unable to open file a: Permission denied (os error 13)"), ".pulseline", id="no errno"),
         pytest.param(ValueError("LocalFileSystem error: Input/output error (os error 5)"), ".pulseline", id="delta-rs"),
     ],

@@ -253,13 +253,15 @@ def _carried(error: BaseException) -> Judged:
     return None
 
 
-FAILING = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENXIO, errno.EACCES)
+FAILING = tuple(map(os.strerror, (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENXIO, errno.EACCES)))
+CANNOT_STAT = "error stat()ing file"
+"""What Arrow says where a file that it has opened cannot be looked at; why, it keeps to itself."""
 
 
 def _broken(error: BaseException) -> Judged:
     """Judge a disk that fails, of which nobody says more; delta-rs and Arrow tell it in words of the system."""
     for link in _chain(error):
-        why = next((each for each in map(os.strerror, FAILING) if each.lower() in str(link).lower()), None)
+        why = next((each for each in (*FAILING, CANNOT_STAT) if each.lower() in str(link).lower()), None)
         if why is not None:
             file = isinstance(link, OSError) and link.filename
             return Exit.RUN_FAILED, (
