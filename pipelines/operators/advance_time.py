@@ -1,7 +1,10 @@
 """Advancing application time: CTIs, the promises that no event before an instant will come.
 
-Source: Microsoft StreamInsight, *Advancing Application Time*; the project's semantics, section 3. The policy Divert and
-the ledger of every violation are ours.
+Source: Microsoft StreamInsight, *Advancing Application Time*. The policy Divert and the ledger of every violation
+are ours.
+
+Rules of docs/semantics.md: A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A13, A14, A15, A16, A17, A18, A19, A20
+Rules of docs/semantics.md: A21, A22
 """
 
 from __future__ import annotations

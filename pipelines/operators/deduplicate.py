@@ -1,6 +1,8 @@
 """Deduplicate: of rows that are the same the first stands, and those that come again are dropped.
 
-Sources that deliver at least once send rows again. Rules 1 to 7 of the project's semantics, section 6.
+Sources that deliver at least once send rows again.
+
+Rules of docs/semantics.md: D1, D2, D3, D4, D5, D6, D7
 """
 
 from __future__ import annotations

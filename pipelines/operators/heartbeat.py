@@ -1,6 +1,8 @@
 """Heartbeat: timer tuples in a stream, so that time moves while data is silent.
 
-Source: TIBCO StreamBase, *Using the Heartbeat Operator*; rules 1 to 11 of the project's semantics, section 1.
+Source: TIBCO StreamBase, *Using the Heartbeat Operator*.
+
+Rules of docs/semantics.md: H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12, H13, H14
 """
 
 from __future__ import annotations

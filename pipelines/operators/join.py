@@ -1,6 +1,8 @@
 """Temporal join: pairs of events of two sides whose keys are equal and whose lifetimes overlap.
 
-Source: Microsoft StreamInsight, *Joins*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Joins*.
+
+Rules of docs/semantics.md: J1, J2, J3, J4, J5, J6
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ held back to the start of the earliest result whose end nobody knows yet, so tha
 
 Helpers take numbers, single records and at most a few arrays: Numba counts every array of a named tuple that is handed
 on, again and again, and compiles such a helper for seconds.
+
+Rules of docs/semantics.md: S9, U1, U2, U5, J1
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Ordered Merge: rows of several ports in one order of event time, each port waiting for all others.
 
-Source: TIBCO StreamBase, *Using the Merge Operator*; the project's semantics, section 2.
+Source: TIBCO StreamBase, *Using the Merge Operator*.
+
+Rules of docs/semantics.md: M1, M2, M3, M4, M5, M6, M7, M8, M9
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ The unvarying sibling of the Heartbeat that the vendor's page names (TIBCO Strea
 5. At the final punctuation the multiples up to its arrival leave, and none after it.
 
 The stream is stream-wide, so it merges as a port with stream-wide or keyed streams and is hashed like any other.
+
+Rules of docs/semantics.md: N1, N2, N3, N4, N5
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 An operator is `(carry, rows in order) -> (rows out, carry')`. A scan that finds the output buffer full returns *before*
 it changes the state of the row at hand and is called again with the same row: a full buffer is only a cut, and cuts do
 not matter.
+
+Rules of docs/semantics.md: S4, S9, S13, S21, H10
 """
 
 from __future__ import annotations

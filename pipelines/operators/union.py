@@ -1,6 +1,8 @@
 """Union: the events of several streams as one, under the older of their promises.
 
-Source: Microsoft StreamInsight, *Union*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Union*.
+
+Rules of docs/semantics.md: U1, U2, U3, U4, U5, U6, U7
 """
 
 from __future__ import annotations

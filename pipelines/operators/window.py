@@ -1,6 +1,8 @@
 """Tumbling and hopping windows over lifetimes, with count, sum, min, max and mean by group.
 
-Source: Microsoft StreamInsight, *Hopping Windows* and *Tumbling Windows*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Hopping Windows* and *Tumbling Windows*.
+
+Rules of docs/semantics.md: W1, W2, W3, W4, W5, W6, W7, W8, W9
 """
 
 from __future__ import annotations
