@@ -104,6 +104,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
     n, s = 0, state[0]
     while i < len(rows.kind):
         kind, arrival = rows.kind[i], rows.arrival[i]
+        # A reading is exclusive (S13); at the end what falls on its instant leaves (N5).
         last = arrival - 1 if kind == READING else arrival
         while n < len(out) and s["due"] != NULL and s["due"] != INFINITY:
             leaves = sighted(blind, s["due"])
@@ -128,6 +129,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
         if n == len(out):
             return i, n
         if kind == FINAL:
+            # Not NULL: a metronome that has ended must not begin again with the next reading.
             s["due"] = INFINITY
         elif s["due"] == NULL:
             s["due"] = following(interval, arrival)

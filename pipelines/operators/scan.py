@@ -118,6 +118,7 @@ class Timeless:
 @compiled
 def sighted(blind: Blind, instant: int) -> int:
     """Give the first instant at or after `instant` at which somebody listens."""
+    # Spans ascend, so one that begins where this one ends is met next, and both are waited for.
     for j in range(len(blind.starts)):
         if blind.starts[j] <= instant < blind.ends[j]:
             instant = blind.ends[j]
@@ -155,6 +156,7 @@ def drain(step: Callable[[int], tuple[int, int]], first: int, length: int, out: 
         i, written = step(i)
         if written:
             yield out[:written]
+        # A full buffer may hide more that the last row lets go, so the scan is asked once more.
         if i >= length and written < len(out):
             return
 
