@@ -1,4 +1,4 @@
-"""Epochs, the commits of a stream: a small one runs in the driver's process, and all that Spark does then is to start it.
+"""Epochs, the commits of a stream: a small one runs in the driver's process, and Spark then does no more than start it.
 
 Each takes closed sequences in their order and runs the flow over them. The caller's `engine` says by the number of rows
 who runs the tasks: few run right here, for Spark would need longer to hand them out; more go to Spark's executors.
