@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from expectations.report.facts import Account
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 Counts = Counter[tuple[str, str, str]]
 """Rows by stream or source, by where they are (`landed`, `stream`, `dropped`), and by kind."""
 LANDED, STREAM, DROPPED = "landed", "stream", "dropped"
-MADE = {"heartbeat": "timer", "metronome": "timer", "advance_time": "cti", "union": "cti"}
-"""Kind of the rows that an operator makes itself. Those that came in look the same, so this kind is left out."""
 COLUMNS = "stream STRING, rows_in LONG, main LONG, side LONG, dropped LONG, held LONG, missing LONG"
 
 
@@ -56,7 +55,8 @@ def accounts(flow: Flow, views: Views, counts: Counts) -> tuple[Account, ...]:
 
 
 def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Account:
-    made = MADE.get(stream.operator)
+    # Those that came in look the same, so what the operator makes itself is left out.
+    made = SPECS[stream.operator].makes or None
 
     def rows(who: str, where: str) -> int:
         return sum(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.flows.model import DIVERTED, Source
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Stream
 
-PROMISING = frozenset({"advance_time", "union", "join", "window"})
-"""Operators that answer for the CTIs that they send."""
-PASSING = frozenset({"filter", "project", "shift_time", "alter_duration", "deduplicate"})
-"""Operators that keep the promises of what they read."""
 PORT = "port"
 """The column that a merge of streams adds."""
 
@@ -58,9 +55,10 @@ def has_timers(flow: Flow, name: str) -> bool:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return False
-    if made.operator in {"join", "window"}:
+    spec = SPECS[made.operator]
+    if spec.drops_timers:
         return False
-    return made.operator in {"heartbeat", "metronome"} or any(has_timers(flow, read) for read in made.feeding)
+    return spec.has_timers or any(has_timers(flow, read) for read in made.feeding)
 
 
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
@@ -68,6 +66,7 @@ def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
-    if made.operator in PASSING:
+    spec = SPECS[made.operator]
+    if spec.keeps_promises:
         return promise_scope(flow, made.inputs[0])
-    return made.by if made.operator in PROMISING else None
+    return made.by if spec.promises else None

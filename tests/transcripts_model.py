@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from enum import IntEnum
 
-    from pipelines.flows.policies import Policy
+    from pipelines.operators.rows import Policy
 
 __all__ = [
     "IMPORTED",

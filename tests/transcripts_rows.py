@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.operators.rows import NULL, Kind, Reason
 
 if TYPE_CHECKING:
-    from pipelines.flows.policies import Policy
+    from pipelines.operators.rows import Policy
 
 MAIN, SIDE, LEDGER = "main", "side", "ledger"
 IMPORTED = "imported"

@@ -10,6 +10,7 @@ from docs.site.flow_keys import FEED, FLOW, SOURCE, Key
 from pipelines.flows import reading, sources, streams
 from pipelines.flows.durations import UNITS
 from pipelines.flows.type_names import PLAIN, SPELLED
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +53,7 @@ def type_names() -> str:
 
 def operator_settings() -> str:
     """Give each operator with its settings, as the options on its page tell them."""
-    return "\n\n".join(_operator(name, settings) for name, settings in streams.SETTINGS.items())
+    return "\n\n".join(_operator(name, spec.keys) for name, spec in SPECS.items())
 
 
 def keys_to_come() -> str:

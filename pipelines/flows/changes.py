@@ -10,27 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows import model
 from pipelines.flows.durations import spell
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipelines.flows.model import Flow, Source, Stream
-    from pipelines.flows.policies import Policy
+    from pipelines.operators.rows import Policy
 
-STANDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "heartbeat": frozenset({"slack", "acceleration", "max_ahead", "max_catch_up", "expire"}),
-        "merge": frozenset({"at_end", "max_ahead", "ahead"}),
-        "advance_time": frozenset({"events", "duration", "delay", "late", "late_end", "at_end", "max_ahead"}),
-        "filter": frozenset({"where"}),
-        "project": frozenset({"columns"}),
-        "window": frozenset({"max_windows"}),
-        "deduplicate": frozenset({"within", "max_ahead"}),
-    }
-)
-"""By operator, the settings that may change under its carry: what it remembers means the same under any of them.
-
-Others change what is remembered: a timer that is due at a multiple of one interval is no multiple of another."""
 TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift", "within"})
 """Settings that are spans of time."""
 SILENT = model.SILENT | {"buffers", "advancing"}
@@ -138,7 +125,7 @@ def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
     lasting = tuple(_differing(was, now, parts))
     if was.operator != now.operator:
         return lasting, ()
-    stands = STANDS.get(now.operator, frozenset())
+    stands = SPECS[now.operator].stands
     settings = [field.name for field in dataclasses.fields(now.policy) if field.name not in LIMITS]
     may, must_not = ([name for name in settings if (name in stands) is wanted] for wanted in (True, False))
     return (*lasting, *_differing(was.policy, now.policy, must_not)), tuple(_differing(was.policy, now.policy, may))

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
 
-from pipelines.operators.rows import TICKS_PER_SECOND, Shape
+from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.flows.policies import Policy
     from pipelines.operators.replay import ReplayPolicy
 
 Definition = dict[str, Any]
@@ -219,7 +219,7 @@ class Stream:
 
     name: str
     operator: str
-    """One of `pipelines.flows.policies.CLASSES`."""
+    """One of `pipelines.operators.specs.SPECS`."""
     inputs: tuple[str, ...]
     """Sources, streams and side streams, in the order of their ports; none of a metronome, which reads the clock."""
     by: tuple[str, ...]
@@ -348,10 +348,8 @@ class Flow:
 
         What the flow says `about` itself changes nothing, nor where landed rows lie.
         """
-        from pipelines.flows.policies import operator_version
-
         operators = sorted({stream.operator for stream in self.streams.values()})
-        versions = {operator: operator_version(operator) for operator in operators}
+        versions = {operator: SPECS[operator].version for operator in operators}
         told = json.dumps(
             [_silent(self.definition()), versions], sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )

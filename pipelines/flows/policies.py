@@ -5,60 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pipelines.operators.rows import Shape
+from pipelines.operators.rows import Policy, Shape
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from enum import IntEnum
-
-    from pipelines.operators.advance_time import AdvanceTimePolicy
-    from pipelines.operators.alter_duration import AlterDurationPolicy
-    from pipelines.operators.deduplicate import DeduplicatePolicy
-    from pipelines.operators.filter import FilterPolicy
-    from pipelines.operators.heartbeat import HeartbeatPolicy
-    from pipelines.operators.join import JoinPolicy
-    from pipelines.operators.merge import MergePolicy
-    from pipelines.operators.metronome import MetronomePolicy
-    from pipelines.operators.project import ProjectPolicy
-    from pipelines.operators.shift_time import ShiftTimePolicy
-    from pipelines.operators.union import UnionPolicy
-    from pipelines.operators.window import WindowPolicy
-
-    Policy = (
-        HeartbeatPolicy
-        | MetronomePolicy
-        | MergePolicy
-        | AdvanceTimePolicy
-        | FilterPolicy
-        | ProjectPolicy
-        | ShiftTimePolicy
-        | AlterDurationPolicy
-        | UnionPolicy
-        | JoinPolicy
-        | WindowPolicy
-        | DeduplicatePolicy
-    )
-
-CLASSES = {
-    "heartbeat": "Heartbeat",
-    "metronome": "Metronome",
-    "merge": "Merge",
-    "advance_time": "AdvanceTime",
-    "filter": "Filter",
-    "project": "Project",
-    "shift_time": "ShiftTime",
-    "alter_duration": "AlterDuration",
-    "union": "Union",
-    "join": "Join",
-    "window": "Window",
-    "deduplicate": "Deduplicate",
-}
-"""Operator by name, in the order in which they are offered, and its class in `pipelines.operators.<name>`."""
-
-
-def operator_version(operator: str) -> int:
-    """Give the version of an operator's meaning; it is part of a flow's fingerprint."""
-    version: int = getattr(_module(operator), CLASSES[operator]).version
-    return version
 
 
 def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
@@ -68,7 +19,7 @@ def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
         PolicyError: the settings make no sense.
         TypeError: a setting that the policy does not have, or one it needs is missing.
     """
-    policy: Policy = getattr(_module(operator), CLASSES[operator] + "Policy")(**settings)
+    policy: Policy = getattr(_module(operator), SPECS[operator].title + "Policy")(**settings)
     return policy
 
 

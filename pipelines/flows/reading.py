@@ -19,7 +19,7 @@ from pipelines.flows.model import DIVERTED, WEEK, Clock, Flow, Placing
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
-from pipelines.flows.streams import ADVANCING, Draft, advancing, build, draft, known_names
+from pipelines.flows.streams import ADVANCING_KEYS, Draft, advancing, build, draft, known_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -190,7 +190,7 @@ def _advancing(top: Section, source: Source) -> Source:
     if not section.has("advance_time"):
         return source
     inside = section.inner("advance_time", f"`advance_time` of {section.what}")
-    inside.only(ADVANCING)
+    inside.only(ADVANCING_KEYS)
     return replace(source, advancing=MappingProxyType(advancing(inside)))
 
 

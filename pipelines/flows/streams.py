@@ -2,56 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
-from pipelines.flows.policies import CLASSES, enum_of, new_policy
-from pipelines.operators.rows import PolicyError, Shape
+from pipelines.flows.policies import enum_of, new_policy
+from pipelines.flows.settings import read_settings
+from pipelines.operators.rows import Policy, PolicyError, Shape
+from pipelines.operators.specs import ADVANCING, DAY, SPECS
 
 if TYPE_CHECKING:
-    from pipelines.flows.policies import Policy
-    from pipelines.flows.section import Section
+    from collections.abc import Callable
 
-ADVANCING = ("every", "delay", "late", "at_end", "late_end", "max_ahead", "max_open")
-"""What advance_time can be told, in a stream or, for all streams that bind it, in a source."""
-SETTINGS = {
-    "heartbeat": ("interval", "slack", "acceleration", "max_ahead", "max_catch_up", "expire", "about"),
-    "metronome": ("about",),
-    "merge": ("ports_by", "by", "flush_at_end", "max_held", "max_ahead", "ahead", "about"),
-    "advance_time": ("import", *ADVANCING, "by", "about"),
-    "filter": ("where", "about"),
-    "project": ("columns", "about"),
-    "shift_time": ("shift", "about"),
-    "alter_duration": ("duration", "about"),
-    "union": ("about",),
-    "join": ("on", "about"),
-    "window": ("size", "hop", "group", "measures", "max_windows", "about"),
-    "deduplicate": ("on", "within", "max_ahead", "max_kept", "about"),
-}
-MEETINGS = frozenset({"union", "join"})
-"""Operators that several streams go into under CTIs."""
-RELATIONS = MEETINGS | {"window"}
-"""Operators that let nothing leave before a CTI."""
-SETS_ASIDE = {"advance_time": "late", "merge": "ahead"}
-"""Operators that may set a stream aside, and the setting whose `divert` says so."""
-FORGETFUL = frozenset({"merge", "heartbeat"})
-"""Operators whose carry does not say which CTI was the newest that passed."""
+    from pipelines.flows.section import Section
+    from pipelines.operators.specs import OperatorSpec
+
 LATER = (
     *("replay", "module", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
-TIMED = frozenset({"heartbeat", "metronome"})
-"""Operators that make timers, whose payload is empty."""
-DAY = 86_400_000_000
+ADVANCING_KEYS = tuple(setting.key for setting in ADVANCING)
 MAX_OPEN = 1_000_000
 """Open events of one timeline, where the flow does not say."""
-MEASURES = ("count", "sum", "min", "max", "mean")
-MEASURE = re.compile(r"([a-z]+)(?:\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\))?")
 WHOLE_KEY = "key"
 """`by: key`: one timeline for each key of the input."""
 
@@ -66,9 +41,14 @@ class Draft:
     inputs: tuple[str, ...]
 
     @property
+    def spec(self) -> OperatorSpec:
+        """Give what is known of the operator."""
+        return SPECS[self.operator]
+
+    @property
     def diverts(self) -> bool:
         """Say whether the operator sets a stream aside."""
-        setting = SETS_ASIDE.get(self.operator, "")
+        setting = self.spec.sets_aside
         return isinstance(self.section.tree.entries.get(setting), Scalar) and self.section.text(setting) == "divert"
 
     @property
@@ -84,12 +64,13 @@ def draft(section: Section, name: str) -> Draft:
         FlowError: no operator, two, one that is not built yet, or a setting that it does not have.
     """
     operator = _operator(section)
-    section.only((operator, *SETTINGS[operator]), LATER)
-    inputs = () if operator == "metronome" else section.names(operator)
-    if operator == "merge":
+    spec = SPECS[operator]
+    section.only((operator, *spec.keys), LATER)
+    inputs = () if spec.inputs == "none" else section.names(operator)
+    if spec.inputs == "ports":
         _check_ports(section, inputs)
-    elif operator in MEETINGS:
-        _check_sides(section, operator, inputs)
+    elif spec.inputs in {"two", "two or more"}:
+        _check_sides(section, spec, inputs)
     elif len(inputs) > 1:
         raise section.wrong(operator, f"{len(inputs)} inputs of `{operator}`", "one source or stream")
     if section.has("import"):
@@ -107,7 +88,7 @@ def build(drafted: Draft, flow: Flow) -> Stream:
     Raises:
         FlowError: a setting is wrong, or does not go together with what the stream reads.
     """
-    shaped = None if drafted.operator in RELATIONS else _same_shape(drafted, flow)
+    shaped = None if drafted.spec.awaits_promises else _same_shape(drafted, flow)
     _check_promises(drafted, flow)
     by = _by(drafted, flow)
     return Stream(
@@ -118,9 +99,9 @@ def build(drafted: Draft, flow: Flow) -> Stream:
         policy=_policy(drafted, flow),
         ports=_ports_of(drafted, flow),
         shape=_shape(drafted, flow, shaped),
-        event_id=None if shaped is None or drafted.operator == "alter_duration" else shaped.event_id,
+        event_id=None if shaped is None or drafted.spec.lasting else shaped.event_id,
         event_ids=tuple(flow.owner(name).event_id or "" for name in drafted.inputs)
-        if drafted.operator in RELATIONS
+        if drafted.spec.awaits_promises
         else (),
         about=drafted.section.text("about", ""),
     )
@@ -130,28 +111,28 @@ def _shape(drafted: Draft, flow: Flow, shaped: Source | Stream | None) -> Shape:
     """Say what lifetimes the events of a stream have."""
     if drafted.operator == "union":
         return Shape(max(0 if flow.owner(name).shape is Shape.POINT else Shape.INTERVAL for name in drafted.inputs))
-    if drafted.operator in {"join", "window", "alter_duration"}:
+    if drafted.spec.lasting:
         return Shape.INTERVAL
     return Shape.POINT if shaped is None else shaped.shape
 
 
 def _ports_of(drafted: Draft, flow: Flow) -> Ports | None:
-    if drafted.operator == "merge":
+    if drafted.spec.inputs == "ports":
         return _ports(drafted, flow)
     return Ports(streams=drafted.inputs) if len(drafted.inputs) > 1 else None
 
 
-def _check_sides(section: Section, operator: str, inputs: tuple[str, ...]) -> None:
-    wanted = "two streams" if operator == "join" else "two streams or more"
-    if len(inputs) < 2 or (operator == "join" and len(inputs) > 2):  # noqa: PLR2004 - two sides
-        came = f"{len(inputs)} input{'s' if len(inputs) > 1 else ''} of `{operator}`"
-        raise section.wrong(operator, came, f"{wanted}: `{operator}: [<one>, <other>]`")
+def _check_sides(section: Section, spec: OperatorSpec, inputs: tuple[str, ...]) -> None:
+    wanted = "two streams" if spec.inputs == "two" else "two streams or more"
+    if len(inputs) < 2 or (spec.inputs == "two" and len(inputs) > 2):  # noqa: PLR2004 - two sides
+        came = f"{len(inputs)} input{'s' if len(inputs) > 1 else ''} of `{spec.name}`"
+        raise section.wrong(spec.name, came, f"{wanted}: `{spec.name}: [<one>, <other>]`")
 
 
 def _check_promises(drafted: Draft, flow: Flow) -> None:
     """See that what waits for CTIs, or imports them, can get some."""
-    wanting = drafted.inputs if drafted.operator in RELATIONS else drafted.inputs[1:]
-    if drafted.operator == "merge":
+    wanting = drafted.inputs if drafted.spec.awaits_promises else drafted.inputs[1:]
+    if drafted.spec.inputs == "ports":
         return
     for name in wanting:
         if not promises(flow, name):
@@ -172,7 +153,7 @@ def promises(flow: Flow, name: str) -> bool:
 
 
 def _operator(section: Section) -> str:
-    found = [key for key in section.tree.entries if key in CLASSES]
+    found = [key for key in section.tree.entries if key in SPECS]
     if len(found) == 1:
         return found[0]
     if found:
@@ -181,11 +162,11 @@ def _operator(section: Section) -> str:
         )
     planned = [key for key in section.tree.entries if key in LATER]
     if planned:
-        raise section.wrong(planned[0], f"`{planned[0]}`, which is not built yet,", one_of(CLASSES))
+        raise section.wrong(planned[0], f"`{planned[0]}`, which is not built yet,", one_of(SPECS))
     for key in section.tree.entries:
-        if near := nearest(key, CLASSES):
-            raise section.wrong(key, f"unknown key `{key}`", one_of(CLASSES), near)
-    raise section.wrong(None, "no operator", one_of(CLASSES))
+        if near := nearest(key, SPECS):
+            raise section.wrong(key, f"unknown key `{key}`", one_of(SPECS), near)
+    raise section.wrong(None, "no operator", one_of(SPECS))
 
 
 def _check_ports(section: Section, inputs: tuple[str, ...]) -> None:
@@ -211,7 +192,7 @@ def _ports(drafted: Draft, flow: Flow) -> Ports:
     if column in RESERVED:
         raise inside.wrong(column, f"`{column}`, a column that every stream has,", "a column of your own")
     key = flow.key_of(drafted.inputs[0])
-    if column not in key and not TIMED.isdisjoint(_passed(flow, drafted.inputs[0])):
+    if column not in key and _has_passed_timers(flow, drafted.inputs[0]):
         came = f"`{column}`, which the timers of `{drafted.inputs[0]}` leave empty,"
         raise inside.wrong(
             column, came, f"a column of its key ({', '.join(key) or 'it has none'})", nearest(column, key)
@@ -219,12 +200,12 @@ def _ports(drafted: Draft, flow: Flow) -> Ports:
     return Ports(column=column, values=inside.values(column))
 
 
-def _passed(flow: Flow, name: str) -> set[str]:
-    """Name the operators that rows have passed before they are rows of `name`."""
+def _has_passed_timers(flow: Flow, name: str) -> bool:
+    """Say whether what makes timers stands anywhere before a source or stream."""
     made = flow.owner(name)
     if isinstance(made, Source):
-        return set()
-    return {made.operator}.union(*(_passed(flow, read) for read in made.inputs))
+        return False
+    return SPECS[made.operator].has_timers or any(_has_passed_timers(flow, read) for read in made.inputs)
 
 
 def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream | None:
@@ -243,7 +224,7 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
     section, keys = drafted.section, [flow.key_of(name) for name in drafted.inputs]
     if drafted.operator == "heartbeat":
         return _beating_key(drafted, flow)
-    if drafted.operator not in {"merge", "advance_time", "metronome"}:
+    if not drafted.spec.own_scope:
         return _common_key(drafted, keys)
     if not section.has("by"):
         return _imported_key(drafted, flow, ()) if drafted.operator == "advance_time" else ()
@@ -278,7 +259,7 @@ def _imported_key(drafted: Draft, flow: Flow, own: tuple[str, ...]) -> tuple[str
             expected = "a stream with CTIs for the whole stream; or write `by: key` here too"
             raise drafted.section.wrong("import", came, expected)
         made = flow.owner(name)
-        if own and not key and isinstance(made, Stream) and made.operator in FORGETFUL:
+        if own and not key and isinstance(made, Stream) and SPECS[made.operator].forgets_promises:
             came = f"`{name}`, a {made.operator}, which does not remember its newest CTI for keys that are heard later,"
             raise drafted.section.wrong("import", came, "the stream before it, which made the CTIs")
         if key and key != own:
@@ -307,51 +288,39 @@ def _whole_key(drafted: Draft, named: tuple[str, ...], key: tuple[str, ...]) -> 
 
 
 def _policy(drafted: Draft, flow: Flow) -> Policy:
-    settings = {
-        "heartbeat": _heartbeat,
-        "metronome": _metronome,
-        "merge": _merge,
-        "advance_time": _advance_time,
-        "filter": _filter,
-        "project": _project,
-        "shift_time": _shift_time,
-        "alter_duration": _alter_duration,
-        "union": _union,
-        "join": _join,
-        "window": _window,
-        "deduplicate": _deduplicate,
-    }[drafted.operator](drafted, flow)
+    if drafted.operator == "advance_time":
+        settings = _advance_time(drafted, flow)
+    else:
+        settings = read_settings(drafted.section, drafted.spec, _taken(drafted, flow)) | _given(drafted, flow)
     try:
         return new_policy(drafted.operator, settings)
     except PolicyError as problem:
         raise _refused(drafted, problem) from problem
 
 
-def _heartbeat(drafted: Draft, _: Flow) -> dict[str, Any]:
-    section = drafted.section
-    settings: dict[str, Any] = {"interval": section.ticks("interval"), "max_ahead": section.bound("max_ahead", DAY)}
-    readers = {"slack": section.ticks, "acceleration": section.ratio, "max_catch_up": section.count}
-    settings |= {key: reader(key) for key, reader in readers.items() if section.has(key)}
-    return settings | {"expire": section.bound("expire", None)}
+def _given(drafted: Draft, flow: Flow) -> dict[str, Any]:
+    """Give what follows from what a stream reads."""
+    facts: dict[str, Callable[[], Any]] = {
+        "shape": lambda: flow.owner(drafted.inputs[0]).shape,
+        "shapes": lambda: tuple(flow.owner(name).shape for name in drafted.inputs),
+        "ports": lambda: len(_ports(drafted, flow)),
+    }
+    return {name: facts[name]() for name in drafted.spec.given}
 
 
-def _metronome(drafted: Draft, _: Flow) -> dict[str, Any]:
-    return {"interval": drafted.section.ticks("metronome")}
-
-
-def _merge(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    section, ends = drafted.section, enum_of("merge", "at_end")
-    settings: dict[str, Any] = {"ports": len(_ports(drafted, flow))}
-    settings["at_end"] = section.flag("flush_at_end", yes=ends["FLUSH"], no=ends["HOLD"])
-    settings["max_ahead"] = section.bound("max_ahead", DAY)
-    settings |= {"ahead": section.choice("ahead", enum_of("merge", "ahead"))} if section.has("ahead") else {}
-    return settings | ({"max_held": section.count("max_held")} if section.has("max_held") else {})
+def _taken(drafted: Draft, flow: Flow) -> dict[str, str]:
+    """Say which names a column that is made may not have, and why."""
+    taken = dict.fromkeys(RESERVED, "every stream has")
+    for read in drafted.inputs:
+        taken |= {flow.owner(read).event_id or "": "tells events apart and stays"}
+        taken |= dict.fromkeys(flow.key_of(read), "is the key and stays")
+    return taken
 
 
 def _advance_time(drafted: Draft, flow: Flow) -> dict[str, Any]:
     made, section = flow.owner(drafted.inputs[0]), drafted.section
     # What the flow says of a source replaces what the source says of itself, as a whole.
-    own = any(map(section.has, ("import", *ADVANCING)))
+    own = any(map(section.has, ("import", *ADVANCING_KEYS)))
     declared = made.advancing if isinstance(made, Source) and not own else None
     settings = advancing(section) if declared is None else dict(declared)
     generated = settings.pop("every", {})
@@ -396,94 +365,6 @@ def _every(section: Section) -> dict[str, int]:
         raise section.wrong("every", "an empty `every`", expected)
     readers = {"events": inside.count, "duration": inside.ticks}
     return {key: reader(key) for key, reader in readers.items() if inside.has(key)}
-
-
-def _filter(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    where = _expression(drafted.section, "where", drafted.section.text("where"))
-    return {"where": where, "shape": flow.owner(drafted.inputs[0]).shape}
-
-
-def _project(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    section = drafted.section
-    told = section.words("columns")
-    inside = section.inner("columns", f"`columns` of {section.what}")
-    read = drafted.inputs[0]
-    taken = dict.fromkeys(RESERVED, "every stream has") | {flow.owner(read).event_id: "tells events apart and stays"}
-    taken |= dict.fromkeys(flow.key_of(read), "is the key and stays")
-    for name, text in told.items():
-        if name in taken:
-            came = f"`{name}`, a column that {taken[name]},"
-            raise inside.wrong(name, came, "another name")
-        _expression(inside, name, text)
-    return {"columns": tuple(f"{name}={text}" for name, text in told.items())}
-
-
-def _expression(section: Section, key: str, text: str) -> str:
-    from pipelines.flows.expressions import ExpressionError, parse_expression
-
-    try:
-        parse_expression(text)
-    except ExpressionError as problem:
-        came = f"`{key}: {text}` with {problem.came}"
-        raise section.wrong(key, came, problem.expected, problem.nearest) from problem
-    return text
-
-
-def _shift_time(drafted: Draft, _: Flow) -> dict[str, Any]:
-    return {"shift": drafted.section.ticks("shift")}
-
-
-def _alter_duration(drafted: Draft, _: Flow) -> dict[str, Any]:
-    return {"duration": drafted.section.ticks("duration")}
-
-
-def _union(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    return {"shapes": tuple(flow.owner(name).shape for name in drafted.inputs)}
-
-
-def _join(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    section = drafted.section
-    return _union(drafted, flow) | {"on": section.names("on") if section.has("on") else ()}
-
-
-def _window(drafted: Draft, flow: Flow) -> dict[str, Any]:
-    section = drafted.section
-    size = section.ticks("size")
-    settings: dict[str, Any] = {
-        "shape": flow.owner(drafted.inputs[0]).shape,
-        "size": size,
-        "hop": section.ticks("hop") if section.has("hop") else size,
-        "group": section.names("group") if section.has("group") else (),
-        "measures": _measures(section),
-    }
-    return settings | ({"max_windows": section.count("max_windows")} if section.has("max_windows") else {})
-
-
-def _deduplicate(drafted: Draft, _: Flow) -> dict[str, Any]:
-    section = drafted.section
-    settings: dict[str, Any] = {
-        "on": section.names("on") if section.has("on") else (),
-        "within": section.ticks("within"),
-        "max_ahead": section.bound("max_ahead", DAY),
-    }
-    return settings | ({"max_kept": section.count("max_kept")} if section.has("max_kept") else {})
-
-
-def _measures(section: Section) -> tuple[str, ...]:
-    told = section.words("measures")
-    inside = section.inner("measures", f"`measures` of {section.what}")
-    return tuple(f"{name}={_measure(inside, name, text)}" for name, text in told.items())
-
-
-def _measure(section: Section, name: str, text: str) -> str:
-    expected = "`count`, or " + one_of(f"{function}(<column>)" for function in MEASURES)
-    if name in RESERVED:
-        raise section.wrong(name, f"`{name}`, a column that every stream has,", "another name")
-    found = MEASURE.fullmatch(text.strip())
-    if found is None or found[1] not in MEASURES or (found[2] is None and found[1] != "count"):
-        near = nearest(text.partition("(")[0].strip(), MEASURES)
-        raise section.wrong(name, f"`{name}: {text}`", expected, f"{near}(<column>)" if near else None)
-    return found[1] if found[2] is None else f"{found[1]}({found[2]})"
 
 
 def _refused(drafted: Draft, problem: PolicyError) -> Exception:

@@ -26,6 +26,7 @@ from pipelines.operators.rows import (
     Fate,
     FullError,
     Kind,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -132,7 +133,7 @@ class OpenFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdvanceTimePolicy:
+class AdvanceTimePolicy(Policy):
     """What a person chose for one stream's CTIs; all times in ticks (µs).
 
     Without `events` and `duration` CTIs come with the input or from another stream.
@@ -164,10 +165,6 @@ class AdvanceTimePolicy:
             raise PolicyError("max_ahead", "zero or more", self.max_ahead)
         if self.max_open is not None and self.max_open < 1:
             raise PolicyError("max_open", "at least 1", self.max_open)
-
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
 
 
 class Numbers(NamedTuple):
@@ -438,7 +435,7 @@ class AdvanceTime(Timeless):
     """
 
     name = "advance_time"
-    version = 1
+    smallest = AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP)
     parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("open", Per.EVENT, OPEN, INSTANTS))
 
     def __init__(

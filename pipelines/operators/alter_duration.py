@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Change, Passing
-from pipelines.operators.rows import MAX_TIME, MIN_TIME, PolicyError
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlterDurationPolicy:
+class AlterDurationPolicy(Policy):
     """What a person chose for one duration, in ticks (µs).
 
     Raises:
@@ -28,10 +28,6 @@ class AlterDurationPolicy:
         if not 0 < self.duration <= MAX_TIME - MIN_TIME:
             raise PolicyError("duration", "greater than zero", self.duration)
 
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
-
 
 class AlterDuration(Passing):
     """Make every event an interval of one length; CTIs, which speak of starts, stay.
@@ -43,7 +39,6 @@ class AlterDuration(Passing):
     """
 
     name = "alter_duration"
-    version = 1
 
     def change(self) -> Change:
         """Say what is done to the times of a row."""

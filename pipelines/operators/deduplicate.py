@@ -23,6 +23,7 @@ from pipelines.operators.rows import (
     Fate,
     FullError,
     Kind,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -100,7 +101,7 @@ class KeptFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeduplicatePolicy:
+class DeduplicatePolicy(Policy):
     """What a person chose for one deduplicate; all times in ticks (µs).
 
     >>> DeduplicatePolicy(within=3_600_000_000, on=("id",)).warnings()
@@ -127,10 +128,6 @@ class DeduplicatePolicy:
             raise PolicyError("max_ahead", "zero or more", self.max_ahead)
         if self.max_kept < 1:
             raise PolicyError("max_kept", "at least 1", self.max_kept)
-
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
 
 
 class Numbers(NamedTuple):
@@ -407,7 +404,7 @@ class Deduplicate(Timeless):
     """
 
     name = "deduplicate"
-    version = 1
+    smallest = DeduplicatePolicy(within=1)
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(

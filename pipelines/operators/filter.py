@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Passing
-from pipelines.operators.rows import Shape
+from pipelines.operators.rows import Policy, Shape
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterPolicy:
+class FilterPolicy(Policy):
     """What a person chose for one filter."""
 
     where: str
@@ -39,4 +39,4 @@ class Filter(Passing):
     """
 
     name = "filter"
-    version = 1
+    smallest = FilterPolicy(where="true")

@@ -22,6 +22,7 @@ from pipelines.operators.rows import (
     OUT_CAPACITY,
     Fate,
     Kind,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -82,7 +83,7 @@ NONE, AHEAD, CATCH_UP, EXPIRED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeartbeatPolicy:
+class HeartbeatPolicy(Policy):
     """What a person chose for one heartbeat; all times in ticks (µs).
 
     >>> HeartbeatPolicy(interval=60_000_000, slack=10_000_000).warnings()
@@ -363,7 +364,7 @@ class Heartbeat:
     """
 
     name = "heartbeat"
-    version = 1
+    smallest = HeartbeatPolicy(interval=1)
     parts = (
         Part("state", Per.KEY, STATE, INSTANTS),
         Part("refused", Per.SOME_KEY, REFUSED, frozenset(REFUSED.names or ())),

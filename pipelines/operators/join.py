@@ -43,7 +43,7 @@ from pipelines.operators.meeting import (
     write,
     written,
 )
-from pipelines.operators.rows import NULL, Longs, PolicyError, Records, Rows, Shape
+from pipelines.operators.rows import NULL, Longs, Policy, PolicyError, Records, Rows, Shape
 from pipelines.operators.scan import NOTHING_HELD, next_place
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ SIDES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinPolicy:
+class JoinPolicy(Policy):
     """What a person chose for one join: the columns that must be equal, none for every pair that overlaps.
 
     Raises:
@@ -255,7 +255,7 @@ class Join(Meeting):
     """
 
     name = "join"
-    version = 1
+    smallest = JoinPolicy(shapes=(Shape.POINT, Shape.POINT))
     match: Longs = NOTHING_HELD
     """By row of the next block: dense id of scope and `on` columns, -1 for null; the engine lays it."""
 

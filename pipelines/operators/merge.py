@@ -23,6 +23,7 @@ from pipelines.operators.rows import (
     FullError,
     Kind,
     Longs,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -99,7 +100,7 @@ class MergeFull(FullError):  # noqa: N818 - a state of the merge, not a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergePolicy:
+class MergePolicy(Policy):
     """What a person chose for one merge.
 
     Raises:
@@ -357,7 +358,7 @@ class Merge(Timeless):
     """
 
     name = "merge"
-    version = 1
+    smallest = MergePolicy(ports=1)
     parts: tuple[Part, ...] = (
         Part("state", Per.KEY, STATE, INSTANTS),
         Part("ports", Per.PORT, CARRIED_PORT, INSTANTS),

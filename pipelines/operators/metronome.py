@@ -35,6 +35,7 @@ from pipelines.operators.rows import (
     OUT_CAPACITY,
     Fate,
     Kind,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -67,7 +68,7 @@ MAIN, NONE = int(Fate.MAIN), int(Reason.NONE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetronomePolicy:
+class MetronomePolicy(Policy):
     """What a person chose for one metronome; the interval in ticks (µs).
 
     >>> MetronomePolicy(interval=10_000_000).warnings()
@@ -162,7 +163,7 @@ class Metronome:
     """
 
     name = "metronome"
-    version = 1
+    smallest = MetronomePolicy(interval=1)
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
     held = NOTHING_HELD
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Passing
-from pipelines.operators.rows import PolicyError
+from pipelines.operators.rows import Policy, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjectPolicy:
+class ProjectPolicy(Policy):
     """What a person chose for one projection.
 
     Raises:
@@ -34,10 +34,6 @@ class ProjectPolicy:
         pairs = (text.partition("=") for text in self.columns)
         return tuple((name, told) for name, _, told in pairs)
 
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
-
 
 class Project(Passing):
     """Give every event the columns that are asked for, its key, and what tells one open event from another.
@@ -48,4 +44,3 @@ class Project(Passing):
     """
 
     name = "project"
-    version = 1

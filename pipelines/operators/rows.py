@@ -168,6 +168,15 @@ class Shape(IntEnum):
     """An event comes as a start edge and, later, an end edge."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What a person chose for one operator, checked."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is allowed but costs more than it gives."""
+        return ()
+
+
 @dataclass(eq=False)
 class PolicyError(PulselineError, ValueError):
     """A policy that makes no sense: says what is required, what came and what to do."""

@@ -20,7 +20,7 @@ from pipelines.operators.rows import INFINITY, NULL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pipelines.operators.rows import Longs, Records, Rows
+    from pipelines.operators.rows import Longs, Policy, Records, Rows
 
 NUMBERING = [("last_arrival", "i8"), ("last_place", "i8")]
 """State fields of an operator that numbers its main stream."""
@@ -75,7 +75,8 @@ class Operator(Protocol):
     """A policy, its carry and its scan, as the engines drive them."""
 
     name: str
-    version: int
+    smallest: Policy | None
+    """A policy to have its scan compiled with; None where the scan is another's."""
     parts: tuple[Part, ...]
     records: dict[str, Records]
     """The carry by part, always up to date between two calls of `feed`."""
@@ -101,6 +102,7 @@ class Operator(Protocol):
 class Timeless:
     """An operator that judges no silence: only rows make something leave, the clock never."""
 
+    smallest: Policy | None = None
     held: Longs = NOTHING_HELD
 
     def listen(self, blind: Blind) -> None:

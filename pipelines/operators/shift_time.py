@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipelines.operators.passing import Change, Passing
-from pipelines.operators.rows import MAX_TIME, MIN_TIME, PolicyError
+from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShiftTimePolicy:
+class ShiftTimePolicy(Policy):
     """What a person chose for one shift, in ticks (µs); less than zero moves into the past.
 
     Raises:
@@ -42,7 +42,6 @@ class ShiftTime(Passing):
     """
 
     name = "shift_time"
-    version = 1
 
     def change(self) -> Change:
         """Say what is done to the times of a row."""

@@ -42,7 +42,7 @@ from pipelines.operators.meeting import (
     write,
     written,
 )
-from pipelines.operators.rows import NULL, PolicyError, Records, Rows, Shape
+from pipelines.operators.rows import NULL, Policy, PolicyError, Records, Rows, Shape
 from pipelines.operators.scan import next_place
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnionPolicy:
+class UnionPolicy(Policy):
     """What a union must know of its sides: the shape of the events of each, in their order.
 
     Raises:
@@ -63,10 +63,6 @@ class UnionPolicy:
         """Refuse what makes no sense."""
         if len(self.shapes) < 2:  # noqa: PLR2004 - one side is no union
             raise PolicyError("union", "at least two streams", len(self.shapes))
-
-    def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
-        return ()
 
 
 @compiled
@@ -183,7 +179,7 @@ class Union(Meeting):
     """
 
     name = "union"
-    version = 1
+    smallest = UnionPolicy(shapes=(Shape.POINT, Shape.POINT))
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves."""

@@ -46,6 +46,7 @@ from pipelines.operators.rows import (
     MIN_TIME,
     NULL,
     OUT_CAPACITY,
+    Policy,
     PolicyError,
     Reason,
     Records,
@@ -101,7 +102,7 @@ class Measure(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowPolicy:
+class WindowPolicy(Policy):
     """What a person chose for one stream of windows; times in ticks (µs).
 
     Window k is [k * hop, k * hop + size), counted from 1970-01-01 UTC.
@@ -532,7 +533,7 @@ class Window(Timeless):
     """
 
     name = "window"
-    version = 1
+    smallest = WindowPolicy(shape=Shape.POINT, size=1, hop=1, measures=("events=count",))
     parts = (Part("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import NULL, Kind
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs, Records
 
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
-BOUNDS = {"heartbeat": "sent", "advance_time": "cti", "union": "cti", "join": "cti", "window": "promised"}
-"""By operator that makes a promise: the field of its state that says what was promised last."""
 
 
 def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
@@ -33,8 +32,8 @@ def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
         operator: its name.
         records: its carry, before the rows are fed.
     """
-    field = BOUNDS.get(operator)
-    return None if field is None else records["state"][field].copy()
+    field = SPECS[operator].promised
+    return records["state"][field].copy() if field else None
 
 
 def breaks(operator: str, main: Leaving, bound: Longs, keys: int) -> int:

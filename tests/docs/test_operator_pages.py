@@ -27,15 +27,15 @@ from pipelines.engine.landing.stamp import OPERATOR
 from pipelines.engine.tasks.payload import PayloadError, output_payload
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError
-from pipelines.flows.policies import CLASSES
 from pipelines.flows.reading import read_flow
-from pipelines.flows.streams import ADVANCING, MAX_OPEN, SETTINGS
+from pipelines.flows.streams import ADVANCING_KEYS, MAX_OPEN
 from pipelines.jobs.words.ledger import ACTIONS, REASONS
 from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
 from pipelines.operators.deduplicate import DeduplicatePolicy, KeptFull
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergeFull, MergePolicy
 from pipelines.operators.rows import Reason, Shape
+from pipelines.operators.specs import SPECS
 from pipelines.operators.window import WindowPolicy
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_each_operator_has_a_page_and_each_picture_stands_on_one() -> None:
     }
 
     assert {page.stem for page in pages()} == {*NAMES, "through_operators", "ledger"}
-    assert {*NAMES, *THROUGH} == set(CLASSES)
+    assert {*NAMES, *THROUGH} == set(SPECS)
     assert all(f"\n## {name.capitalize()}\n" in told("through_operators") for name in THROUGH)
     assert shown == {case.name for case in DRAWN} == {path.stem for path in PAGES.glob("*.svg")}
 
@@ -152,7 +152,7 @@ def test_a_page_tells_every_option_and_no_other(name: str) -> None:
     options = [option for option, _ in ROW.findall(section(name, "Options"))]
 
     extra = ("interval",) if name == "metronome" else ()
-    expected = [name, *(option for option in SETTINGS[name] if option not in extra)]
+    expected = [name, *(option for option in SPECS[name].keys if option not in extra)]
     assert sorted(options) == sorted(expected)
     assert options[0] == name
 
@@ -160,7 +160,7 @@ def test_a_page_tells_every_option_and_no_other(name: str) -> None:
 def test_the_page_of_several_operators_tells_every_option_and_no_other() -> None:
     options = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", section("through_operators", "Options"), re.MULTILINE)
 
-    assert sorted(options) == sorted((name, each) for name in THROUGH for each in SETTINGS[name] if each != "about")
+    assert sorted(options) == sorted((name, each) for name in THROUGH for each in SPECS[name].keys if each != "about")
     assert f"`{WindowPolicy.__dataclass_fields__['max_windows'].default}`" in section("through_operators", "Options")
 
 
@@ -172,7 +172,7 @@ def test_the_page_of_time_says_what_is_meant_where_an_option_is_not_given(tmp_pa
     policy = read_flow(tmp_path / "flow.yaml").streams["punctual"].policy
 
     assert isinstance(policy, AdvanceTimePolicy)
-    assert {option for option, _, where in table if where == "both"} == set(ADVANCING)
+    assert {option for option, _, where in table if where == "both"} == set(ADVANCING_KEYS)
     assert said["delay"] == f"`{policy.delay}`"
     assert said["at_end"] == f"`{AtEnd(policy.at_end).name.lower()}`"
     assert said["late_end"] == f"`{LateEnd(policy.late_end).name.lower()}`"

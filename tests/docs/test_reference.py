@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pipelines.cli import app
 from pipelines.errors import PulselineError
 from pipelines.flows import reading
 from pipelines.flows.sources import FILE_KEYS
-from pipelines.flows.streams import SETTINGS
+from pipelines.operators.specs import SPECS, Setting
 
 MAKE = "run: make docs, or .venv/bin/python -m docs.site"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -67,7 +68,7 @@ def test_every_command_stands_at_a_glance() -> None:
 def test_every_key_of_a_flow_is_there() -> None:
     page = told("flow")
     keys = {*reading.KEYS, *(key for under in FILE_KEYS.values() for key in under)}
-    settings = {(name, key) for name, under in SETTINGS.items() for key in under}
+    settings = {(name, key) for name, spec in SPECS.items() for key in spec.keys}
 
     assert {key for key in keys if f"| `{key}` |" not in page} == set()
     for name, key in settings:
@@ -102,7 +103,9 @@ def test_a_key_that_nobody_told_of_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_setting_without_a_row_on_its_operators_page_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SETTINGS, "heartbeat", (*SETTINGS["heartbeat"], "pulse"))
+    spec = SPECS["heartbeat"]
+    more = replace(spec, settings=(*spec.settings, Setting("pulse")))
+    monkeypatch.setattr(flow_schema, "SPECS", {"heartbeat": more})
 
     with pytest.raises(ValueError, match=r"the options of `heartbeat` must have a row for `pulse`"):
         flow_schema.operator_settings()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.sequence import Chain
     from pipelines.engine.tasks.task import Done, Task
-    from pipelines.flows.policies import Policy
+    from pipelines.operators.rows import Policy
 
     Rows = list[dict[str, Any]]
     Told = dict[str, tuple[dict[tuple[str, str], list[Left]], list[str]]]

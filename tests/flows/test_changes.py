@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.changes import STANDS, Fate, changes
-from pipelines.flows.policies import CLASSES
+from pipelines.flows.changes import Fate, changes
 from pipelines.flows.reading import read_flow
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,5 +72,4 @@ def test_only_settings_that_operators_have_are_said_to_stand(tmp_path: Path) -> 
     flow = read(tmp_path, FLOW)
     for stream in flow.streams.values():
         settings = set(vars(stream.policy)) or set(stream.policy.__dataclass_fields__)
-        assert STANDS[stream.operator] <= settings
-    assert STANDS.keys() <= CLASSES.keys()
+        assert SPECS[stream.operator].stands <= settings

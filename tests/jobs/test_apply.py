@@ -33,6 +33,7 @@ from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.specs import SPECS
 from tests.jobs.test_replay import copied, edit, lived_in
 from tests.jobs.test_status_live import HOUR, START, Stage, hours
 
@@ -246,7 +247,8 @@ def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -
 
 
 def test_another_version_of_an_operator_is_a_change(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.operators.heartbeat.Heartbeat.version", 99)
+    newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
+    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
     assert "(an operator has another version)" in refused(live)
     assert "an operator has another version than when the run was made; its carry stands" in apply(live)
     goes_on(live)

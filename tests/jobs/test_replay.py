@@ -30,6 +30,7 @@ from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.differing import spread
+from pipelines.operators.specs import SPECS
 from tests.jobs.conftest import build, live_in
 from tests.jobs.test_status_live import Stage, hours
 
@@ -228,7 +229,8 @@ def test_what_follows_a_changed_stream_is_told_apart_from_it(live: House) -> Non
 
 
 def test_another_version_of_an_operator_is_named(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.operators.advance_time.AdvanceTime.version", 99)
+    newer = {**SPECS, "advance_time": replace(SPECS["advance_time"], version=99)}
+    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
     monkeypatch.setattr("pipelines.jobs.proofs.comparing.content_hash", changing())
     found = told(live)
     assert not found["same"]

@@ -26,6 +26,7 @@ from pipelines.jobs.commands.stream import Live, run_live
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.runs.readings import land_readings, runner_of, stream_readings
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.specs import SPECS
 from tests.jobs.drawn import CUTS, END, KINDS, ROWS, START, Row, flows
 from tests.jobs.streamed import Restart, streamed
 from tests.jobs.test_cuts import ENDS, examples, placed
@@ -251,7 +252,8 @@ def test_a_pending_commit_of_another_code_is_refused(here: Trial, monkeypatch: p
         monkeypatch.setattr(epochs, "run_stages", stop)
         with pytest.raises(InterruptedError):
             runner.advance(0, 2)
-    monkeypatch.setattr("pipelines.operators.heartbeat.Heartbeat.version", 99)
+    newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
+    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, pytest.raises(PlanChangedError):
         runner_of(wanted, driver)
 

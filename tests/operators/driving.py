@@ -18,8 +18,7 @@ from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pipelines.flows.policies import Policy
-    from pipelines.operators.rows import Longs, Records
+    from pipelines.operators.rows import Longs, Policy, Records
     from tests.transcripts_model import Transcript, Value
 
 STEERING = (Kind.READING, Kind.FINAL)

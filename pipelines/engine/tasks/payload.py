@@ -14,6 +14,7 @@ from pipelines.flows.errors import nearest
 from pipelines.operators.deduplicate import CARRIED
 from pipelines.operators.registry import parts_of
 from pipelines.operators.scan import Per
+from pipelines.operators.specs import SPECS
 from pipelines.operators.window import Measure
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _refuse_kept(stream: Stream, inputs: Sequence[pa.Schema]) -> None:
     fields = {name for part in parts for name in part.record.names or ()}
     fields |= {PORT} if any(part.per is Per.PORT for part in parts) else set()
     fields |= {EVENT} if stream.event_id and any(part.per is Per.EVENT for part in parts) else set()
-    fields |= OF_STANDING if stream.operator == "deduplicate" else set()
+    fields |= OF_STANDING if "standing" in SPECS[stream.operator].carry_besides else set()
     rows = [name for schema in inputs[: len(stream.feeding)] for name in schema.names]
     kept = [name for name in rows if name in STAMPED] + [name for name in stream.by if name in fields]
     kept += [name for name in getattr(stream.policy, "group", ()) if name in OF_WINDOWS]
@@ -106,7 +107,7 @@ def _passed_on(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _filtered(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    came = _typed(stream, stream.policy.where, inputs[0])  # type: ignore[union-attr]
+    came = _typed(stream, stream.policy.where, inputs[0])  # type: ignore[attr-defined]
     if not pa.types.is_boolean(came):
         raise PayloadError(stream.name, f"`where` must be true or false; it is {came}", "write a comparison")
     return inputs[0]
@@ -146,7 +147,7 @@ def _united(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 def _joined(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     left, right = inputs
-    on = (*stream.by, *stream.policy.on)  # type: ignore[union-attr]
+    on = (*stream.by, *stream.policy.on)  # type: ignore[attr-defined]
     for name in on:
         for side, schema in zip(stream.inputs, inputs, strict=True):
             _column(stream, schema, name, f"`on` names a column of both sides; `{side}`")
@@ -175,7 +176,7 @@ def _windowed(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def _deduplicated(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    for name in stream.policy.on:  # type: ignore[union-attr]
+    for name in stream.policy.on:  # type: ignore[attr-defined]
         _comparable(stream, "on", _column(stream, inputs[0], name, "`on` names columns of its input, which"))
     return inputs[0]
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
     from pipelines.operators.scan import Blind
 
-FURTHER = {"window": ("windows",), "deduplicate": ("standing",)}
-"""Tables of an operator's carry beside its parts and the rows that it holds."""
 NOBODY = -1
 
 

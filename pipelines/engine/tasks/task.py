@@ -34,12 +34,13 @@ from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link import landed_as_stream
 from pipelines.engine.tasks.payload import output_payload
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
-from pipelines.engine.tasks.relations import FURTHER, ImportLink, link_of
+from pipelines.engine.tasks.relations import ImportLink, link_of
 from pipelines.flows.model import Flow
 from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.registry import parts_of
 from pipelines.operators.rows import KIND_NAMES, NULL, FullError, Kind
 from pipelines.operators.scan import Blind
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.link import Link
     from pipelines.flows.model import Stream
 
-TIMED = frozenset({"heartbeat", "metronome"})
-"""Operators that make timers."""
 NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
 _WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
 """What the tasks of a stream left in this process: by session, root, stage and bucket the commit and its operators."""
@@ -257,7 +256,7 @@ class _Work:
         self.counts[name].update({"in": made.rows_in, "passed": made.passed})
         if made.broken is not None:
             self.counts[name].update({"broken": made.broken})
-        if link.stream.operator in TIMED and self.task.writes is not Writes.BASE:
+        if SPECS[link.stream.operator].has_timers and self.task.writes is not Writes.BASE:
             self.due.append(ticks(made.main["due_at"].filter(pc.equal(made.main["kind"], "timer"))))
         outputs = [(name, made.main), *((side, made.side) for side in link.stream.sides)]
         for output, rows in outputs:
@@ -374,7 +373,7 @@ def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
     return {
         name: (
             *(part.name for part in parts_of(stream.operator, stream.policy)),
-            *FURTHER.get(stream.operator, ()),
+            *SPECS[stream.operator].carry_besides,
             "held",
         )
         for name, stream in flow.streams.items()

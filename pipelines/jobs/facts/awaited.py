@@ -14,6 +14,7 @@ from pipelines.engine.tasks.leading import LEFT, PORTS, too_far
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Group = tuple[object, ...]
 PORT = "port"
-TIMERS = frozenset({"heartbeat", "metronome"})
 DAY = 86_400_000_000
 MOST_HELD = 200_000
 """Held rows up to which they are looked at to say which port they wait for."""
@@ -160,7 +160,7 @@ def _timers(known: KnownRun, name: str) -> Iterator[Facts]:
     """Give the operators that bring timers into a stream."""
     stream = known.streams.get(name.removesuffix(DIVERTED))
     if stream is not None:
-        yield from [stream] if stream["operator"] in TIMERS else []
+        yield from [stream] if SPECS[stream["operator"]].has_timers else []
         for read in stream["inputs"]:
             yield from _timers(known, read)
 

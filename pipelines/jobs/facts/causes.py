@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME, canonical_json, times
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import rows_of
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 HIDDEN = frozenset({"due_at", "commit", "place", "landed_at", "landed_place", "arrival", "kind"})
 """Columns of a row that say nothing of what happened."""
-RELATIONS = frozenset({"union", "join", "window"})
-"""Operators whose lines name the CTI of an input, as it came in."""
 
 
 class Place(NamedTuple):
@@ -69,7 +68,8 @@ def causes(known: KnownRun, lines: Iterable[Line]) -> dict[Place, Line | None]:
 
 def _of_stream(known: KnownRun, stream: Definition, promises: Sequence[Place]) -> Iterator[Line | None]:
     """Find the causes of CTIs that one stream was held to: where they came from, or else in the stream itself."""
-    relates, policy = stream["operator"] in RELATIONS, stream["policy"]
+    # Lines of an operator that awaits promises name the CTI of an input, as it came in.
+    relates, policy = SPECS[stream["operator"]].awaits_promises, stream["policy"]
     behind = stream["inputs"] if relates else stream["inputs"][1:]
     arrivals = sorted({promise.arrival for promise in promises})
     sent = [_rows(known, name, arrivals) for name in behind if name not in known.sources]
