@@ -1,4 +1,7 @@
-"""The account of rows (section 0 of the semantics), counted by Spark in the tables; what commits say is not asked."""
+"""The account of rows, counted by Spark in the tables; what commits say is not asked.
+
+Rules of docs/semantics.md: S17
+"""
 
 from __future__ import annotations
 

@@ -92,6 +92,8 @@ def _partition(columns: Sequence[str]) -> str:
 def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False) -> Law:
     """Give the law of timers.
 
+    Rules of docs/semantics.md: H5
+
     Args:
         table: the stream.
         scope: columns that tell the timers of one heartbeat and key from others.
@@ -113,7 +115,10 @@ def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False)
 
 
 def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
-    """Give the law of promises: no event behind one; `scope` as the flow's `by`."""
+    """Give the law of promises: no event behind one; `scope` as the flow's `by`.
+
+    Rules of docs/semantics.md: A8
+    """
     bound = f"{GOVERNED}.`event_time`"
     starts = f"`kind` IN ('data', 'start') AND `event_time` < {bound}"
     return Law(
@@ -130,7 +135,10 @@ def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
 
 
 def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
-    """Give the law of promises: each goes beyond all before it; `scope` as the flow's `by`."""
+    """Give the law of promises: each goes beyond all before it; `scope` as the flow's `by`.
+
+    Rules of docs/semantics.md: A4
+    """
     return Law(
         name="ctis_increase",
         table=table,
@@ -145,7 +153,10 @@ def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
 
 
 def account_holds(stream: str) -> Law:
-    """Give the law of the account (section 0 of the semantics)."""
+    """Give the law of the account.
+
+    Rules of docs/semantics.md: S17
+    """
     return Law(
         name=ACCOUNT_HOLDS,
         table=stream,

@@ -107,7 +107,7 @@ class EpochFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """The account of rows of one operator (section 0 of the semantics)."""
+    """The account of rows of one operator."""
 
     stream: str
     rows_in: int

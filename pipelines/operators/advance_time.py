@@ -1,7 +1,10 @@
 """Advancing application time: CTIs, the promises that no event before an instant will come.
 
-Source: Microsoft StreamInsight, *Advancing Application Time*; the project's semantics, section 3. The policy Divert and
-the ledger of every violation are ours.
+Source: Microsoft StreamInsight, *Advancing Application Time*. The policy Divert and the ledger of every violation
+are ours.
+
+Rules of docs/semantics.md: A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A13, A14, A15, A16, A17, A18, A19, A20
+Rules of docs/semantics.md: A21, A22
 """
 
 from __future__ import annotations
@@ -205,6 +208,7 @@ def _write(row: Row, s, src, kind, key, fate, reason, place, time, end, out) -> 
     out["event_time"] = time
     out["event_end"] = end
     out["due_at"] = NULL
+    # Only a promise that was broken governs; a fault of the row itself names none.
     governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
     out["cti"] = s["cti"] if governed else NULL
     out["cti_arrival"] = s["cti_arrival"] if governed else NULL
@@ -223,6 +227,7 @@ def _place_side(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 @compiled
 def _leave(row: Row, s, fate, reason, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    # What is dropped leaves in no stream, so it keeps the place it came with.
     place = row.place
     if fate == MAIN:
         place = next_place(s, row.arrival)
@@ -234,6 +239,7 @@ def _leave(row: Row, s, fate, reason, time, end, out) -> None:  # type: ignore[n
 @compiled
 def _promise(row: Row, src, s, key, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Emit a CTI at `time`, if it moves time forward; give how many rows that is."""
+    # NULL is the smallest number: a first promise always moves time.
     if time <= s["cti"]:
         return 0
     place = next_place(s, row.arrival)
@@ -248,6 +254,7 @@ def _promise(row: Row, src, s, key, time, out) -> int:  # type: ignore[no-untype
 def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge a point, an interval or a start edge: (fate, reason, start with which it leaves)."""
     time, edge = row.time, row.kind == START
+    # Ids before promises: a reused id is wrong whatever its time, and must not disturb the event that is open (A15).
     if edge and event["status"] != CLOSED:
         return GONE, REUSED, time
     if p.shape == Shape.INTERVAL and not edge and row.end <= time:
@@ -256,6 +263,7 @@ def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # n
         return MAIN, NONE, time
     if p.late == Late.DIVERT:
         return SIDE, LATE, time
+    # The end of an edge is not known yet, so it reaches past every promise but the last.
     reaches = s["cti"] != INFINITY if edge else p.shape == Shape.INTERVAL and row.end > s["cti"]
     if p.late == Late.ADJUST and reaches:
         return MAIN, LATE, s["cti"]
@@ -266,6 +274,7 @@ def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # n
 def _remember_start(row: Row, s, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if row.kind != START or reason == REUSED:
         return
+    # A start that was dropped or diverted is remembered too: its end must go the same way (A13).
     s["open"] += 1
     event["start"] = start
     if fate == SIDE:
@@ -302,6 +311,7 @@ def _end_edge(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  
     if p.late_end == LateEnd.CLOSE_AT_CTI and s["cti"] != INFINITY:
         _forget(s, event)
         return MAIN, LATE_END, start, s["cti"]
+    # It stays out with the start it came with; the event itself goes on with the moved one.
     return (SIDE if p.late == Late.DIVERT else GONE), LATE_END, row.time, end
 
 
@@ -312,10 +322,12 @@ def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-unty
     if kind != TIMER and p.events:
         s["received"] += 1
         if s["received"] == p.events:
+            # Anew also where no CTI comes of it (A4, A7).
             s["received"] = 0
             due = counted
     if p.duration and counted:
         first = s["base"] == NULL
+        # A timer is no event, so time is never counted from one before the first event (A11).
         if (first and kind != TIMER) or (not first and time - s["base"] >= p.duration):
             s["base"] = time
             due = True
@@ -350,6 +362,7 @@ def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: igno
     _leave(row, s, fate, reason, start, row.end, out)
     if not _passes(p, s, kind, time, counted):
         return 1
+    # At the edges of readable time a promise stays a promise: beyond them lies infinity, the end (A22).
     return 1 + _promise(row, -1, s, row.key, min(max(time - p.delay, MIN_TIME), MAX_TIME), behind)
 
 
@@ -366,12 +379,16 @@ def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[n
     n = 0
     while i < len(rows.kind):
         kind, k, time = rows.kind[i], rows.key[i], rows.event_time[i]
+        # A row gives at most itself and a CTI; room is asked for before any state changes, so a full buffer is only a
+        # cut.
         if n + 2 > len(out) or (kind == START and state[k]["open"] >= p.max_open):
             return i, n
         if kind <= CTI and rows.port[i] != IMPORTED and not state[k]["seen"]:
             _heard(state[k], bound[0])
         row = Row(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
         if kind == FINAL and p.at_end == AtEnd.INFINITY:
+            # After a full buffer all keys are asked again: those that have their promise give none, as it moves
+            # nothing.
             for every in range(len(state)):
                 if n < len(out):
                     n += _promise(row, -1, state[every], every, INFINITY, out[n])
@@ -385,6 +402,7 @@ def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[n
                     n += _promise(row, -1, state[every], every, time, out[n])
             if n == len(out):
                 return i, n
+            # Not before every key has it: a full buffer brings this row again.
             bound[0] = time
         elif kind != READING and kind != FINAL:
             n += _received(p, row, state[k], opens[rows.event_id[i]], out[n], out[n + 1])
@@ -464,6 +482,7 @@ class AdvanceTime(Timeless):
 
     def _step(self, rows: Rows, i: int, out: Records) -> tuple[int, int]:
         i, written = scan(self._numbers, rows, i, self.records["state"], self.records["open"], self.bound, out)
+        # A scan that stops although there is room was stopped by `max_open`.
         if i < len(rows.kind) and written + 2 <= len(out):
             raise OpenFull(self._numbers.max_open)
         return i, written

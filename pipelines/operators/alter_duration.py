@@ -1,6 +1,8 @@
 """Alter duration: let every event last a fixed span from its start on.
 
-Source: Microsoft StreamInsight, *AlterEventDuration*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *AlterEventDuration*.
+
+Rules of docs/semantics.md: P4
 """
 
 from __future__ import annotations

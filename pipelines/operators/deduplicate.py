@@ -1,6 +1,8 @@
 """Deduplicate: of rows that are the same the first stands, and those that come again are dropped.
 
-Sources that deliver at least once send rows again. Rules 1 to 7 of the project's semantics, section 6.
+Sources that deliver at least once send rows again.
+
+Rules of docs/semantics.md: D1, D2, D3, D4, D5, D6, D7
 """
 
 from __future__ import annotations
@@ -164,6 +166,7 @@ class Row(NamedTuple):
 def _row(p: Numbers, number, kind, key, arrival, place, time, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Numba infers records
     """Lay out one row; one without a time, or too far ahead, goes by its arrival (rule 4)."""
     clock = end if kind == END else time
+    # Timers and CTIs are believed however far ahead: they were judged where they were made.
     by_arrival = clock == NULL or (kind <= END and clock - arrival > p.max_ahead)
     return Row(number, kind, key, arrival, place, time, end, arrival if by_arrival else clock, by_arrival)
 
@@ -199,6 +202,7 @@ def _forget(known, x, s, standing_of, event_of) -> None:  # type: ignore[no-unty
 @compiled
 def _forget_past(p: Numbers, s, known, root, now, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Forget the rows of one heap that lie further back than `within`; give the heap that is left (rule 3)."""
+    # What was forgotten otherwise stays in the heap until it is on top: out of the middle would need links upwards.
     while root >= 0 and (known[root]["key"] < 0 or known[root]["at"] + p.within < now):
         x = root
         root = melded(known, known[x]["less"], known[x]["more"])
@@ -213,6 +217,7 @@ def _hear(p: Numbers, row: Row, s, known, roots, standing_of, event_of) -> None:
     s["heard"] = max(s["heard"], row.arrival)
     if not row.by_arrival:
         s["time"] = max(s["time"], row.clock)
+    # Two heaps, for a row is forgotten by the clock it is compared by: event time or arrival (D4).
     roots[0] = _forget_past(p, s, known, roots[0], s["time"], standing_of, event_of)
     roots[1] = _forget_past(p, s, known, roots[1], s["heard"], standing_of, event_of)
 
@@ -224,6 +229,7 @@ def _date(p: Numbers, x, at, by_arrival, s, known, roots, standing_of, event_of)
     r["at"] = at
     r["by_arrival"] = by_arrival
     r["open"] = 0
+    # Its span may be over already; left to the next row of its key it would still count towards `max_kept`.
     if at + p.within < (s["heard"] if by_arrival else s["time"]):
         _forget(known, x, s, standing_of, event_of)
         return
@@ -267,6 +273,8 @@ def _apart(row: Row, r):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 def _open(p: Numbers, x, event, passed, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Remember an event until its end; the one of its id before it, whose end nobody can tell now, no longer."""
     before = event_of[event]
+    # The next end of this id is the newer start's; the older event has no end to wait for, so its span runs from its
+    # start.
     if before >= 0:
         known[before]["named"] = 0
         if known[before]["open"]:
@@ -289,6 +297,7 @@ def _end(p: Numbers, row: Row, event, s, known, roots, standing_of, event_of) ->
     goes = known[x]["open"] and known[x]["passed"]
     if known[x]["open"]:
         _date(p, x, row.clock, row.by_arrival, s, known, roots, standing_of, event_of)
+    # Known and no longer open: a second end, which is a duplicate of the first (D6).
     return NOBODY if goes else x
 
 
@@ -324,12 +333,14 @@ def scan(p: Numbers, rows: Rows, v: Named, i, state, known, count, roots, standi
             if stands and stood >= 0:
                 known[stood]["stands"] = 0
                 standing_of[same] = NOBODY
+                # Nothing is compared with it any more, but its end may still come and must find it.
                 if not known[stood]["named"]:
                     _forget(known, stood, s, standing_of, event_of)
             if stands or opens:
                 x = count
                 count += 1
                 landed_at, landed_place = v.landed_at[i], v.landed_place[i]
+                # The end of a dropped start is dropped too, and names the row that stands.
                 if of >= 0:
                     landed_at, landed_place = known[of]["landed_at"], known[of]["landed_place"]
                 _remember(row, x, same, landed_at, landed_place, s, known)
@@ -439,6 +450,7 @@ class Deduplicate(Timeless):
         same = 1 + max(named.same.max(initial=0), self.known["same"].max(initial=0))
         events = max(self._events, 1 + self.known["event"].max(initial=0))
         standing_of, event_of = (np.full(size, NOBODY, dtype=np.int64) for size in (same, events))
+        # Dense ids change from block to block, so what hangs on them is no carry and is laid anew.
         _indexed(self.known, self._count, roots, standing_of, event_of)
         out, i = out_buffer(self._capacity), held
         while i < len(rows.kind):
@@ -454,6 +466,7 @@ class Deduplicate(Timeless):
     def _pack(self, more: int) -> None:
         """Keep the remembered rows alone, with room for others."""
         alive = self.remembered()
+        # Room for every row of the block: the scan never moves what its heaps point into.
         self.known = np.zeros(len(alive) + more, dtype=STANDING)
         self.known["key"] = NOBODY
         self.known[: len(alive)] = alive

@@ -1,6 +1,8 @@
 """Filter: let the rows through of which a condition is true.
 
-Source: Microsoft StreamInsight, *Filtering*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Filtering*.
+
+Rules of docs/semantics.md: P1, P2
 """
 
 from __future__ import annotations

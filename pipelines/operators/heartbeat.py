@@ -1,6 +1,8 @@
 """Heartbeat: timer tuples in a stream, so that time moves while data is silent.
 
-Source: TIBCO StreamBase, *Using the Heartbeat Operator*; rules 1 to 11 of the project's semantics, section 1.
+Source: TIBCO StreamBase, *Using the Heartbeat Operator*.
+
+Rules of docs/semantics.md: H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12, H13, H14
 """
 
 from __future__ import annotations
@@ -139,8 +141,10 @@ def _deadline(p: Numbers, s) -> int:  # type: ignore[no-untyped-def]  # noqa: AN
     if s["retired"] or s["newest"] == NULL or s["due"] == INFINITY:
         return INFINITY
     ahead = s["due"] - s["anchor_time"] + p.slack
+    # Whole and rest apart: a ratio stays exact where floats would round and one product would not fit.
     whole = ahead // p.numerator
     rest = ahead - whole * p.numerator
+    # Compiled int64 wraps without a word, so the bound is asked before the product is made.
     if whole > FAR // p.denominator:
         return INFINITY
     return s["anchor_arrival"] + whole * p.denominator + (rest * p.denominator + p.numerator - 1) // p.numerator
@@ -181,6 +185,8 @@ def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no
     while n < len(out):
         due_at = _deadline(p, s)
         ticking = s["newest"] != NULL and s["sent"] != INFINITY and not s["retired"]
+        # At a tie the key retires and the timer stays out (H11); timers due before have left in earlier turns of the
+        # loop.
         if p.expire and ticking and due_at >= s["seen"] + p.expire:
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
@@ -206,6 +212,7 @@ def _too_many(p: Numbers, since, stamp, due, arrival, time) -> bool:  # type: ig
         return False
     passed = stamp - p.slack + whole * p.numerator + (rest * p.numerator) // p.denominator
     first = due
+    # What the clock would have announced by itself until now is no flood, blind span or not (H9).
     if passed >= first:
         first += ((passed - first) // p.interval + 1) * p.interval
     return time >= first and (time - first) // p.interval + 1 > p.max_catch_up
@@ -228,6 +235,7 @@ def _agrees(p: Numbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-de
         return False
     earlier, later = r["refused_time"], time
     since = r["refused_arrival"]
+    # Either row may be the earlier one: a clock that is set right goes back.
     if later < earlier:
         earlier, later, since = time, r["refused_time"], arrival
     return not _too_many(p, since, earlier, (earlier // p.interval + 1) * p.interval, arrival, later)
@@ -236,6 +244,7 @@ def _agrees(p: Numbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-de
 @compiled
 def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if s["newest"] == NULL or s["retired"]:
+        # Not before `sent`: a key that comes back stamped earlier must announce no multiple twice (H5).
         last = max(time // p.interval * p.interval, s["sent"])
         s["due"] = last + p.interval if last <= MAX_TIME - p.interval else INFINITY
         s["retired"] = 0
@@ -251,6 +260,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type:
     while i < len(rows.kind):
         kind, k, arrival, time = rows.kind[i], rows.key[i], rows.arrival[i], rows.event_time[i]
         if kind == READING or kind == FINAL:
+            # A reading is exclusive (S13); the end is a row, and what is due in its instant still leaves (H12).
             last = arrival - 1 if kind == READING else arrival
             for key in range(len(state)):
                 n = _judge(p, blind, state, key, last, out, n)
@@ -258,9 +268,12 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type:
                 return i, n
             if kind == FINAL:
                 state["due"][:] = INFINITY
+                # `sent` too, or a retired key that comes back would begin anew behind the end.
                 state["sent"][:] = INFINITY
             i += 1
             continue
+        # Deadlines before the row (S14). Each timer moves `due` as it leaves, so after a full buffer the same row goes
+        # on behind it.
         n = _judge(p, blind, state, k, arrival, out, n)
         if n == len(out):
             return i, n
@@ -270,6 +283,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type:
             if s["retired"] or s["newest"] == NULL or time >= s["newest"]:
                 reason = _doubt(p, s, arrival, time)
                 if reason == CATCH_UP and _agrees(p, refused[k], arrival, time):
+                    # As one never heard: no timer then tells of the years between the two rows (H13).
                     s["newest"] = NULL
                     reason = NONE
                 if reason == CATCH_UP:
@@ -284,6 +298,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type:
                     refused[k]["refused_arrival"] = NULL
                     refused[k]["refused_time"] = NULL
         if kind == DATA or kind == START or kind == END:
+            # Also where the time did not count: whoever sends is alive (H11).
             s["seen"] = arrival
         place = place_main(state, k, arrival)
         n = _emit(out, n, i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)

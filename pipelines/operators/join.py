@@ -1,6 +1,8 @@
 """Temporal join: pairs of events of two sides whose keys are equal and whose lifetimes overlap.
 
-Source: Microsoft StreamInsight, *Joins*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Joins*.
+
+Rules of docs/semantics.md: J1, J2, J3, J4, J5, J6
 """
 
 from __future__ import annotations
@@ -100,6 +102,7 @@ def _pairs_of(x, place, cti, event, ports, head, pairs, count):  # type: ignore[
     while y >= 0:
         other = event[y]
         following, end = other["next"], known_end(other, ports)
+        # Whoever walks a chain takes out what is over, so each event costs that once, and no pass is made for it.
         if not other["alive"] or (end != NULL and end <= cti):
             if last < 0:
                 head[place] = following
@@ -113,6 +116,7 @@ def _pairs_of(x, place, cti, event, ports, head, pairs, count):  # type: ignore[
                 return pairs, -1
             if count == len(pairs):
                 pairs = longer(pairs, count, 1)
+            # One number a pair sorts by left row, then right row, without moving two columns (J4).
             pairs[count] = x * len(event) + y if side == 0 else y * len(event) + x
             count += 1
         y = following
@@ -150,6 +154,7 @@ def _release(row: Row, s, ports, event, top, match, head, pairs, out, n):  # typ
                 place = match[x] * SIDES + 1 - event[x]["side"] % SIDES
                 pairs, count = _pairs_of(x, place, s["cti"], event, ports, head, pairs, count)
             x = event[x]["less"]
+        # One unknown end holds back all results of its start, for they leave in the order of their rows (J4).
         if count < 0:
             until = event[first]["at"]
             top = put_back(event, first, top)
@@ -213,6 +218,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
                 take_in(row, event, opened)
             if reason != NONE:
                 n += refuse(row, reason, port, out[n])
+            # The start has left nowhere, so it needs a line of its own (S17).
             if moved and reason == EMPTY:
                 let_go(event, start)
                 time, end = rows.event_time[start], rows.event_end[start]
@@ -220,7 +226,9 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
                 n += 1
         if waits and match[i] >= 0:
             event[i]["next"] = head[match[i] * SIDES + p]
+            # Newest first, as a chain without a tail must: pairs are sorted before they leave.
             head[match[i] * SIDES + p] = i
+        # A held row that starts before the output's time has looked for its partners; it is kept to be found by others.
         if waits and (i >= held or time >= state[k]["cti"]):
             root[k] = melded(event, root[k], i)
         if moved:

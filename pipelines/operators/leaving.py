@@ -1,4 +1,7 @@
-"""What leaves a scan, as columns: its buffer is emptied into them after each call, a stream at a time."""
+"""What leaves a scan, as columns: its buffer is emptied into them after each call, a stream at a time.
+
+Rules of docs/semantics.md: S17
+"""
 
 from __future__ import annotations
 

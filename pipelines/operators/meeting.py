@@ -5,6 +5,8 @@ held back to the start of the earliest result whose end nobody knows yet, so tha
 
 Helpers take numbers, single records and at most a few arrays: Numba counts every array of a named tuple that is handed
 on, again and again, and compiles such a helper for seconds.
+
+Rules of docs/semantics.md: S9, U1, U2, U5, J1
 """
 
 from __future__ import annotations
@@ -139,9 +141,12 @@ def melded(heap, one, other) -> int:  # type: ignore[no-untyped-def]  # noqa: AN
     """Make one heap of two, on top what is `at` the first place and came before its equals (a skew heap)."""
     if one < 0 or other < 0:
         return max(one, other)
+    # A loop, for a skew heap may be as deep as it has rows. It keeps no ranks, and to meld is all it must be able to
+    # do.
     top = NOBODY
     last = NOBODY
     while other >= 0:
+        # Rows are numbered as they came, so of one instant the first that came is on top (U3).
         if heap[other]["at"] < heap[one]["at"] or (heap[other]["at"] == heap[one]["at"] and other < one):
             one, other = other, one
         if top < 0:
@@ -149,6 +154,7 @@ def melded(heap, one, other) -> int:  # type: ignore[no-untyped-def]  # noqa: AN
         else:
             heap[last]["less"] = one
         rest = heap[one]["more"]
+        # The children change places at every step: that alone keeps melding short on average.
         heap[one]["more"] = heap[one]["less"]
         heap[one]["less"] = NOBODY
         last = one
@@ -164,6 +170,7 @@ def taken_together(event, top):  # type: ignore[no-untyped-def]  # noqa: ANN001,
     while top >= 0 and event[top]["at"] == start:
         x = top
         top = melded(event, event[x]["less"], event[x]["more"])
+        # Out of the heap `less` is free, so the taken events are chained in place and no list grows in a compiled loop.
         if last >= 0:
             event[last]["less"] = x
         event[x]["less"] = NOBODY
@@ -228,6 +235,7 @@ def take_in(row: Row, event, opened) -> None:  # type: ignore[no-untyped-def]  #
     e["more"] = NOBODY
     e["next"] = NOBODY
     if row.kind == END:
+        # The end's own row is kept beside its start: at a cut both are held, and the next block pairs them anew.
         start = opened[row.id]
         opened[row.id] = NOBODY
         event[start]["closed_by"] = row.number
@@ -260,6 +268,7 @@ def known_end(e, ports) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
 def oldest(ports, k, width) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the older of the sides' newest CTIs; NULL while a side has none."""
     found = INFINITY
+    # NULL is the smallest number: a side that has promised nothing yet holds the output (U1).
     for p in range(k * width, (k + 1) * width):
         found = min(found, ports[p]["cti"])
     return found

@@ -1,6 +1,8 @@
 """Ordered Merge: rows of several ports in one order of event time, each port waiting for all others.
 
-Source: TIBCO StreamBase, *Using the Merge Operator*; the project's semantics, section 2.
+Source: TIBCO StreamBase, *Using the Merge Operator*.
+
+Rules of docs/semantics.md: M1, M2, M3, M4, M5, M6, M7, M8, M9
 """
 
 from __future__ import annotations
@@ -173,12 +175,14 @@ def _is_ahead(terms: Terms, rows: Rows, i):  # type: ignore[no-untyped-def]  # n
     if rows.kind[i] == TIMER or rows.kind[i] == CTI:
         return False
     value = _value(rows, i)
+    # In this order: a null is the smallest number, and less an arrival it would wrap.
     return value > rows.arrival[i] and value - rows.arrival[i] > terms.max_ahead
 
 
 @compiled
 def _refuse(terms: Terms, rows: Rows, i, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let a row that is too far ahead leave, into the ledger or to the side; it moves no port."""
+    # A held row arrived long before this block, and what leaves may not go back behind what has left (S9).
     arrival, place = max(rows.arrival[i], terms.since), rows.place[i]
     if terms.fate == SIDE:
         place = next_place(desk.aside[rows.key[i]], arrival)
@@ -188,10 +192,12 @@ def _refuse(terms: Terms, rows: Rows, i, desk: Desk, out, n):  # type: ignore[no
 @compiled
 def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     port = desk.ports[rows.key[i] * width + rows.port[i]]
+    # A null is the smallest number, so it is compared as its port's highest like any that goes back (M2).
     value = max(_value(rows, i), port["highest"])
     port["highest"] = value
     desk.value[i] = value
     desk.following[i] = NOBODY
+    # Queues are chains through `following`: one number a row, however the rows fall to groups and ports.
     if port["waiting"]:
         desk.following[port["tail"]] = i
     else:
@@ -205,6 +211,8 @@ def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyp
 def _next_port(width, group, every, desk: Desk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the port whose head leaves next, or NOBODY; `every` port must hold something, unless it is 0."""
     best = NOBODY
+    # Ports are few, for somebody wrote them down: to look at every head needs no structure that a cut would have to
+    # keep.
     for p in range(group * width, (group + 1) * width):
         if desk.ports[p]["waiting"]:
             head = desk.ports[p]["head"]
@@ -212,6 +220,7 @@ def _next_port(width, group, every, desk: Desk) -> int:  # type: ignore[no-untyp
                 best = p
                 continue
             other = desk.ports[best]["head"]
+            # Rows are numbered as they came, held ones first: among equals the smaller number has waited longest (M1).
             if desk.value[head] < desk.value[other] or (desk.value[head] == desk.value[other] and head < other):
                 best = p
         elif every:
@@ -251,6 +260,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
         port["left"] = desk.value[src]
         port["waiting"] -= 1
         desk.waiting[group] -= 1
+        # What follows itself is not held: a row that left, as one that was never put into a queue.
         desk.following[src] = src
         n = _write(rows, src, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
     return n
@@ -265,8 +275,11 @@ def scan(terms: Terms, rows: Rows, held, i, desk: Desk, out):  # type: ignore[no
     """
     width, n = terms.width, 0
     while True:
+        # The buffer may be full in the middle of a release: the cursor outlives the call, and the next one goes on with
+        # it.
         if desk.cursor[0] != NOBODY:
             n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], desk, out, n)
+            # The bound is judged behind the release: the row that comes may let all others go.
             if n == len(out) or desk.waiting[desk.cursor[0]] > terms.limit:
                 return i, n
             desk.cursor[0] = NOBODY
@@ -408,6 +421,7 @@ class Merge(Timeless):
 
     def _desk(self, rows: int) -> Desk:
         ports = np.repeat(fresh_port(), len(self.records["ports"]))
+        # Held rows are put into their queues anew and raise `highest` again, so the carry needs only what left last.
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
         return Desk(
             self.records["state"],

@@ -14,6 +14,8 @@ The unvarying sibling of the Heartbeat that the vendor's page names (TIBCO Strea
 5. At the final punctuation the multiples up to its arrival leave, and none after it.
 
 The stream is stream-wide, so it merges as a port with stream-wide or keyed streams and is hashed like any other.
+
+Rules of docs/semantics.md: N1, N2, N3, N4, N5
 """
 
 from __future__ import annotations
@@ -103,6 +105,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
     n, s = 0, state[0]
     while i < len(rows.kind):
         kind, arrival = rows.kind[i], rows.arrival[i]
+        # A reading is exclusive (S13); at the end what falls on its instant leaves (N5).
         last = arrival - 1 if kind == READING else arrival
         while n < len(out) and s["due"] != NULL and s["due"] != INFINITY:
             leaves = sighted(blind, s["due"])
@@ -127,6 +130,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
         if n == len(out):
             return i, n
         if kind == FINAL:
+            # Not NULL: a metronome that has ended must not begin again with the next reading.
             s["due"] = INFINITY
         elif s["due"] == NULL:
             s["due"] = following(interval, arrival)

@@ -1,6 +1,8 @@
 """What filter, project, shift_time and alter_duration share: a row passes, changed or not, or is dropped.
 
-Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*; section 3 of the semantics.
+Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*.
+
+Rules of docs/semantics.md: P1, P2, P3, P4
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Project: other columns, computed from those of each row.
 
-Source: Microsoft StreamInsight, *Projection*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Projection*.
+
+Rules of docs/semantics.md: P1
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The protocol alone, over opaque items: no storage, no clock. A marker gives every item to a sequence, three buffers keep
 it, a selector forwards what one of them says. The engine does the same with files, and asks `counts` and `selected`
 here which of its buffers may speak.
+
+Rules of docs/semantics.md: R1, R2, R3, R4, R5, R6
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Time is a plain int64 count of ticks (1 tick is 1 µs, from 1970-01-01 UTC). A null time is `NULL`; `INFINITY` is the
 instant of a CTI that closes a stream. Readable times are the years 1 to 9999, so neither can be an event's.
+
+Rules of docs/semantics.md: S1, S3
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 An operator is `(carry, rows in order) -> (rows out, carry')`. A scan that finds the output buffer full returns *before*
 it changes the state of the row at hand and is called again with the same row: a full buffer is only a cut, and cuts do
 not matter.
+
+Rules of docs/semantics.md: S4, S9, S13, S21, H10
 """
 
 from __future__ import annotations
@@ -118,6 +120,7 @@ class Timeless:
 @compiled
 def sighted(blind: Blind, instant: int) -> int:
     """Give the first instant at or after `instant` at which somebody listens."""
+    # Spans ascend, so one that begins where this one ends is met next, and both are waited for.
     for j in range(len(blind.starts)):
         if blind.starts[j] <= instant < blind.ends[j]:
             instant = blind.ends[j]
@@ -155,6 +158,7 @@ def drain(step: Callable[[int], tuple[int, int]], first: int, length: int, out: 
         i, written = step(i)
         if written:
             yield out[:written]
+        # A full buffer may hide more that the last row lets go, so the scan is asked once more.
         if i >= length and written < len(out):
             return
 

@@ -1,6 +1,8 @@
 """Shift time: move events, and the promises about them, by a fixed span.
 
-Source: Microsoft StreamInsight, *ShiftEventTime*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *ShiftEventTime*.
+
+Rules of docs/semantics.md: P3
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Union: the events of several streams as one, under the older of their promises.
 
-Source: Microsoft StreamInsight, *Union*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Union*.
+
+Rules of docs/semantics.md: U1, U2, U3, U4, U5, U6, U7
 """
 
 from __future__ import annotations
@@ -76,12 +78,14 @@ def _release(row: Row, points, width, s, ports, event, top, out, n):  # type: ig
         x = first
         while x >= 0 and known_end(event[x], ports) != NULL:
             x = event[x]["less"]
+        # One unknown end holds back all that start with it: a part of them would leave out of order (U3).
         if x >= 0:
             until = event[x]["at"]
             top = put_back(event, first, top)
             break
         x = first
         while x >= 0:
+            # An event that turned out empty is let go where it stands, and comes to the top like any other.
             if event[x]["alive"]:
                 if n + 2 > len(out):
                     out = longer(out, n, 2)
@@ -131,6 +135,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  #
                 n += refuse(row, LATE_CTI, port, out[n])
         elif kind == TIMER:
             take_in(row, event, opened)
+            # A timer is no event, so it may leave behind a promise; waiting would not make it earlier (U7).
             if time < state[k]["cti"]:
                 n += _leave(row, i, event[i], points, state[k], ports, out[n])
                 let_go(event, i)
@@ -145,6 +150,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  #
                 n += refuse(row, reason, port, out[n])
             elif kind != END:
                 root[k] = melded(event, root[k], i)
+            # The start has left nowhere, so it needs a line of its own (S17).
             if moved and reason == EMPTY:
                 let_go(event, start)
                 time, end = rows.event_time[start], rows.event_end[start]

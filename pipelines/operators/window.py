@@ -1,6 +1,8 @@
 """Tumbling and hopping windows over lifetimes, with count, sum, min, max and mean by group.
 
-Source: Microsoft StreamInsight, *Hopping Windows* and *Tumbling Windows*; the project's semantics, section 3.
+Source: Microsoft StreamInsight, *Hopping Windows* and *Tumbling Windows*.
+
+Rules of docs/semantics.md: W1, W2, W3, W4, W5, W6, W7, W8, W9
 """
 
 from __future__ import annotations
@@ -221,6 +223,8 @@ def _wider(of, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 -
 
 @compiled
 def _hashed(group, window) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    # Groups and windows are small numbers in a row, which unscattered would fill one run of slots. The remainder keeps
+    # Knuth's multiplier within 64 bits.
     return ((group * 1_000_003 + window) % 2147483648) * 2654435761 >> 20
 
 
@@ -229,6 +233,7 @@ def _slot(slots, of, group, window) -> int:  # type: ignore[no-untyped-def]  # n
     """Find the slot of an accumulator, or the free one it would take."""
     mask = len(slots) - 1
     at = _hashed(group, window) & mask
+    # At most a quarter of the slots are taken, so walks are short.
     while slots[at] >= 0 and (of[slots[at]]["group"] != group or of[slots[at]]["at"] != window):
         at = (at + 1) & mask
     return at
@@ -271,6 +276,7 @@ def _accumulator(of, slots, count, s, b, scope, group, window):  # type: ignore[
 @compiled
 def _fits(one, other) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say whether a sum of two whole numbers fits 64 bits."""
+    # Asked before adding: compiled int64 wraps without a word.
     if other > 0:
         return one <= 9223372036854775807 - other
     return one >= -9223372036854775807 - 1 - other
@@ -298,6 +304,7 @@ def _add(known, kind, is_real, whole, real) -> None:  # type: ignore[no-untyped-
     elif is_real:
         known["counted"] += 1
         if kind == Measure.MIN:
+            # NaN is the largest value, as in Spark: it is the smallest only where nothing else is.
             if np.isnan(known["real"]) or real < known["real"]:
                 known["real"] = real
         elif kind == Measure.MAX:
@@ -329,6 +336,7 @@ def _known_span(p: Numbers, k, cti, b, event, of, count):  # type: ignore[no-unt
     earliest, latest, last = INFINITY, NULL, NOBODY
     x = b["opens"]
     while x >= 0:
+        # Closed events leave the chain here, by whoever walks it: no end edge has to find its neighbours.
         if event[x]["alive"]:
             earliest, latest = min(earliest, event[x]["at"]), max(latest, event[x]["at"])
             last = x
@@ -371,6 +379,7 @@ def _enter_open(p: Numbers, row: Row, v: Values, before, s, b, event, of, value,
     """
     earliest, latest = _known_span(p, row.key, row.time, b, event, of, count)
     window = _first_window(p, max(earliest, before)) if earliest != INFINITY else 0
+    # Window by window, and in each by the order of the chain, which is that of the stream: so floats are added (S20).
     while earliest != INFINITY and (
         (window * p.hop <= latest) if row.time == INFINITY else (window * p.hop + p.size <= row.time)
     ):
@@ -395,6 +404,7 @@ def _close(p: Numbers, row: Row, s, b, of, out, n):  # type: ignore[no-untyped-d
     cti, a = row.time, b["root"]
     while a >= 0 and (cti == INFINITY or of[a]["at"] * p.hop + p.size <= cti):
         b["root"] = melded(of, of[a]["less"], of[a]["more"])
+        # Its slot stays taken: to free it would cut walks short, and nothing can come for a window that has left.
         of[a]["scope"] = NOBODY
         if n + 2 > len(out):
             out = longer(out, n, 2)
@@ -404,6 +414,7 @@ def _close(p: Numbers, row: Row, s, b, of, out, n):  # type: ignore[no-untyped-d
         out[n]["due_at"] = a
         n += 1
         a = b["root"]
+    # Between windows the next one starts behind the CTI, which then passes as it is (W2).
     promised = cti if cti == INFINITY else max(MIN_TIME, min(cti, _first_window(p, cti) * p.hop))
     if promised > s["promised"]:
         if n == len(out):
@@ -419,6 +430,7 @@ def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, bo
     """Take in a block; give the accumulators and how many they are, what leaves, and how many rows that is."""
     groups, given, kinds, reals, whole, real = v.group, v.given, v.kind, v.is_real, v.whole, v.real
     slots, n = _slots(of, count), 0
+    # Heaps are not carried. Accumulators come by age, so equals leave as if there had been no cut (W6).
     for a in range(count):
         b = book[of[a]["scope"]]
         b["root"] = melded(of, b["root"], a)
@@ -441,6 +453,7 @@ def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, bo
                 n += refuse(row, LATE_CTI, port, out[n])
                 continue
             s["cti"] = time
+            # Set aside first: a CTI far ahead would make accumulators by the million before anyone counted them (W8).
             if b["opens"] >= 0:
                 out, n = _set_aside(p, row, rows, before, b, event, opened, of, count, out, n)
                 of, value, slots, count = _enter_open(p, row, v, before, s, b, event, of, value, slots, count)
@@ -456,6 +469,7 @@ def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, bo
         if kind == END:
             x, time = start, began
         if reason == NONE:
+            # What the CTI has closed has left, and an open event was counted there when it did (W7).
             first = _first_window(p, max(time, port["cti"]))
             last = ((time + 1 if p.point and kind != END else end) - 1) // p.hop
             reason = MAX_WINDOWS if last - first >= p.most else NONE
@@ -464,6 +478,8 @@ def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, bo
         else:
             group = groups[x]
             for window in range(first, last + 1):
+                # Nearly always the first slot is right; to look here hands no array to a helper, which costs more than
+                # the look.
                 a = slots[_hashed(group, window) & (len(slots) - 1)]
                 if a < 0 or of[a]["group"] != group or of[a]["at"] != window:
                     if count == len(of):

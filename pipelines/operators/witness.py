@@ -2,6 +2,8 @@
 
 A scan that works lets none out, and Great Expectations judge the tables afterwards. This count costs a pass over the
 rows as they leave, so a stream, which publishes at once, says of every commit whether both invariants held in it.
+
+Rules of docs/semantics.md: H5, A8
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Three buffers: what may happen to one or two of them without a byte being lost, and what is said of all three."""
+"""Three buffers: what may happen to one or two of them without a byte being lost, and what is said of all three.
+
+Rules of docs/semantics.md: R6, R7
+"""
 
 from __future__ import annotations
 

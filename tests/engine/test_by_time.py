@@ -1,4 +1,7 @@
-"""Where keys meet, the rows of one arrival stand by the time that each key has reached; no key's own order changes."""
+"""Where keys meet, the rows of one arrival stand by the time that each key has reached; no key's own order changes.
+
+Rules of docs/semantics.md: S5, S6, S7
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ledger spells a row as one object, however its columns are spelled."""
+"""The ledger spells a row as one object, however its columns are spelled.
+
+Rules of docs/semantics.md: S3
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CTIs of a whole stream that streams by key import: keys that are heard later are bound by what came before them."""
+"""CTIs of a whole stream that streams by key import: keys that are heard later are bound by what came before them.
+
+Rules of docs/semantics.md: A19
+"""
 
 from __future__ import annotations
 

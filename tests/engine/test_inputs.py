@@ -1,4 +1,7 @@
-"""Rows of several files read back in stream order, a window at a time, with little read ahead."""
+"""Rows of several files read back in stream order, a window at a time, with little read ahead.
+
+Rules of docs/semantics.md: S8, S11, S12
+"""
 
 from __future__ import annotations
 

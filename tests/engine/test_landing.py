@@ -1,4 +1,7 @@
-"""Landing closes one immutable sequence for each content of an interval, and nothing that came is lost."""
+"""Landing closes one immutable sequence for each content of an interval, and nothing that came is lost.
+
+Rules of docs/semantics.md: S4, S8, S19
+"""
 
 from __future__ import annotations
 

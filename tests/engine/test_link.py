@@ -1,4 +1,7 @@
-"""A stream at work in a task: keys and their ids, ports, the ledger's words, and a carry that can be taken up."""
+"""A stream at work in a task: keys and their ids, ports, the ledger's words, and a carry that can be taken up.
+
+Rules of docs/semantics.md: S10, S11, S18, H6, M6, M7
+"""
 
 from __future__ import annotations
 

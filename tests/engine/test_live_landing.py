@@ -1,4 +1,7 @@
-"""When a live landing was blind: from its last reading to the first that its new process made itself."""
+"""When a live landing was blind: from its last reading to the first that its new process made itself.
+
+Rules of docs/semantics.md: S16
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two sources that never speak in one sequence: epochs that bring rows of one or the other give what one cut gives."""
+"""Two sources that never speak in one sequence: epochs that bring rows of one or the other give what one cut gives.
+
+Rules of docs/semantics.md: S15
+"""
 
 from __future__ import annotations
 

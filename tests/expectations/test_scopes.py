@@ -1,4 +1,7 @@
-"""Which laws a flow asks for: what tells clocks and timelines apart follows from the flow alone."""
+"""Which laws a flow asks for: what tells clocks and timelines apart follows from the flow alone.
+
+Rules of docs/semantics.md: A10
+"""
 
 from __future__ import annotations
 

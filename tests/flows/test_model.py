@@ -1,3 +1,8 @@
+"""Flows as data: what is reserved, read back, fingerprinted.
+
+Rules of docs/semantics.md: S2
+"""
+
 from __future__ import annotations
 
 import json

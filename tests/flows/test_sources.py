@@ -1,3 +1,8 @@
+"""Sources of a flow: what is kept of what was said of them, and what is refused.
+
+Rules of docs/semantics.md: S2
+"""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,8 @@
+"""Streams of a flow: keys, policies and inputs, and what is refused.
+
+Rules of docs/semantics.md: A9, A10
+"""
+
 from __future__ import annotations
 
 import json

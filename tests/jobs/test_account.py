@@ -1,4 +1,7 @@
-"""The account of rows: what comes into an operator leaves, is set aside, is in the ledger, or is held; nothing else."""
+"""The account of rows: what comes into an operator leaves, is set aside, is in the ledger, or is held; nothing else.
+
+Rules of docs/semantics.md: S17
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Conformance cases: those of the project where they are at hand, a few of our own everywhere."""
+"""Conformance cases: those of the project where they are at hand, a few of our own everywhere.
+
+Rules of docs/semantics.md: S22
+"""
 
 from __future__ import annotations
 

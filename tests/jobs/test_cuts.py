@@ -1,4 +1,7 @@
-"""Cuts, buckets and engines do not matter: the same content hashes of every table, whatever the flow and its rows."""
+"""Cuts, buckets and engines do not matter: the same content hashes of every table, whatever the flow and its rows.
+
+Rules of docs/semantics.md: S12
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A port that a row of another century led away before the merge had `max_ahead`: told, and brought back by `apply`."""
+"""A port that a row of another century led away before the merge had `max_ahead`: told, and brought back by `apply`.
+
+Rules of docs/semantics.md: M10
+"""
 
 from __future__ import annotations
 

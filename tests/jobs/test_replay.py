@@ -1,4 +1,7 @@
-"""A recording is played again into a run of its own: the same rows, or what differs and why."""
+"""A recording is played again into a run of its own: the same rows, or what differs and why.
+
+Rules of docs/semantics.md: R8
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`status` of a live run: readings, backlog, blind spans, what is awaited, how late heartbeats are."""
+"""`status` of a live run: readings, backlog, blind spans, what is awaited, how late heartbeats are.
+
+Rules of docs/semantics.md: S15
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The laws of deduplicate, held against a judge that keeps a plain list and looks through all of it."""
+"""The laws of deduplicate, held against a judge that keeps a plain list and looks through all of it.
+
+Rules of docs/semantics.md: S21, D2, D5
+"""
 
 from __future__ import annotations
 

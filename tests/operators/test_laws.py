@@ -1,4 +1,7 @@
-"""The laws that the operators' docstrings name, each a property of the same words."""
+"""The laws that the operators' docstrings name, each a property of the same words.
+
+Rules of docs/semantics.md: S13, S17, S21, H1, H2, H5, H13, H14, N1, N2, N3, M1, M8, A4, A8, A12, A17, R8
+"""
 
 from __future__ import annotations
 

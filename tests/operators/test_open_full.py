@@ -1,4 +1,7 @@
-"""More open events than `max_open` allows stop the reading, at the very row, and nothing of it is lost."""
+"""More open events than `max_open` allows stop the reading, at the very row, and nothing of it is lost.
+
+Rules of docs/semantics.md: A21
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The operators mean the same as plain Python and as machine code, at the edges of time too."""
+"""The operators mean the same as plain Python and as machine code, at the edges of time too.
+
+Rules of docs/semantics.md: S1, S20
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The laws of what events go through under CTIs, and brute-force judges of all that comes of them."""
+"""The laws of what events go through under CTIs, and brute-force judges of all that comes of them.
+
+Rules of docs/semantics.md: S20, S21, P2, P3, P4, U2, U3, U5, U6, J1, J2, J4, J5, W1, W3, W4
+"""
 
 from __future__ import annotations
 

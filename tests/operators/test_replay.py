@@ -1,4 +1,7 @@
-"""Replay's protocol: transcripts of one line, its laws as properties, and a judge that only keeps a list."""
+"""Replay's protocol: transcripts of one line, its laws as properties, and a judge that only keeps a list.
+
+Rules of docs/semantics.md: R1, R2, R3, R4, R5, R6, R7
+"""
 
 from __future__ import annotations
 

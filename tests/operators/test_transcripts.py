@@ -1,4 +1,7 @@
-"""Every transcript holds on the compiled operators, and the documents that must fail do."""
+"""Every transcript holds on the compiled operators, and the documents that must fail do.
+
+Rules of docs/semantics.md: A12
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Epochs: the commits of a stream. Each takes closed sequences in their order and runs the flow over them.
+"""Epochs, the commits of a stream: a small one runs in the driver's process, and Spark then does no more than start it.
+
+Each takes closed sequences in their order and runs the flow over them. The caller's `engine` says by the number of rows
+who runs the tasks: few run right here, for Spark would need longer to hand them out; more go to Spark's executors.
 
 Spark's batch ids mean nothing here. An epoch keeps, of the sequences it was given, those after the last published one;
 it is done when none is left. The tables are the truth: a lost checkpoint is made anew, and one that is ahead of the

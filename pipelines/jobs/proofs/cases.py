@@ -34,7 +34,7 @@ class NotBuilt(Exception):  # noqa: N818 - an answer, not a mistake
     """An operator, or a setting of one, that is not built yet."""
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Name what is not built, as `conform` answers for its case."""
         return f"not built yet: {self.args[0]}"
 
 

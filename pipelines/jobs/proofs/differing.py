@@ -30,7 +30,7 @@ class Spread:
     """In which these differ."""
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Count what is missing, extra and changed, with the columns that differ; of equal tables say that they are."""
         parts = [
             f"{self.missing:,} missing" if self.missing else "",
             f"{self.extra:,} extra" if self.extra else "",

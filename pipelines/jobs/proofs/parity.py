@@ -63,7 +63,7 @@ class Way:
 
     @property
     def title(self) -> str:
-        """Say it in words."""
+        """Name the way as a certificate lists it: engine, cut and number of buckets."""
         return f"{self.name}, {self.cut}, {self.buckets} bucket{'' if self.buckets == 1 else 's'}"
 
 

@@ -23,7 +23,7 @@ class GivenUp(NamedTuple):
     """When somebody accepted it, in ticks."""
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Name the run, the sequences and when they were given up, and what nobody can have again."""
         sequences = f"sequence {self.first}" if self.first == self.last else f"sequences {self.first} to {self.last}"
         return (
             f"run `{self.run}` gave up {sequences} at {instant_text(self.at)}, for no buffer held them any more: what "
