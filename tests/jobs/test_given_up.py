@@ -9,8 +9,8 @@ from pipelines.engine.buffers.places import Record, write_record
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.shelves import Gap
-from pipelines.jobs.proofs.certificates import keep_certificate, read_certificate
-from pipelines.jobs.proofs.parity import Certificate, Way, json_lines, text_lines
+from pipelines.jobs.proofs.certificates import Certificate, Way, keep_certificate, read_certificate
+from pipelines.jobs.proofs.parity import json_lines, text_lines
 from pipelines.jobs.runs.given_up import given_up
 
 if TYPE_CHECKING:

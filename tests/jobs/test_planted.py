@@ -14,7 +14,8 @@ from pipelines.engine.tasks import link
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.jobs.environment.settings import Settings
 from pipelines.jobs.proofs import parity
-from pipelines.jobs.proofs.parity import Certificate, Way, certify, text_lines
+from pipelines.jobs.proofs.certificates import Certificate, Way
+from pipelines.jobs.proofs.parity import certify, text_lines
 from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:

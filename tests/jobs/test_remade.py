@@ -16,7 +16,8 @@ from pipelines.jobs.commands import demo
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import CHECKOUT, Settings
 from pipelines.jobs.proofs import parity
-from pipelines.jobs.proofs.parity import Trial, Way, certify
+from pipelines.jobs.proofs.certificates import Way
+from pipelines.jobs.proofs.parity import Trial, certify
 from pipelines.jobs.runs import remade
 from tests.jobs.trials import PARCELS, SPANS, parcels, trial
 

@@ -16,8 +16,8 @@ from pipelines.jobs.commands.report import page_name, report_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.report import Reported, read_facts
-from pipelines.jobs.proofs.certificates import keep_certificate, kept_certificate
-from pipelines.jobs.proofs.parity import Certificate, Way, table_hashes
+from pipelines.jobs.proofs.certificates import Certificate, Way, keep_certificate, kept_certificate
+from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.test_status_live import FOLDER, Stage, hours
 

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from pipelines.jobs.environment.errors import JobError
+from pipelines.jobs.environment.settings import Access, read_settings, settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-class Access(StrEnum):
-    """Who may enter a home."""
-
-    OWNER = "owner"
-    """Only the user who runs commands."""
-    GROUP = "group"
-    """All of that user's group, who may run commands over it too."""
-    EVERYONE = "everyone"
-    """All users of the machine may read."""
 
 
 UMASKS = MappingProxyType({Access.OWNER: 0o077, Access.GROUP: 0o007, Access.EVERYONE: 0o022})
@@ -50,9 +41,6 @@ def opened(file: Path) -> None:
 
 def _told() -> Access:
     """Read what the settings say; whatever is wrong with them is told by who needs them."""
-    from pipelines.jobs.environment.errors import JobError
-    from pipelines.jobs.environment.settings import read_settings, settings_file
-
     try:
         lines = settings_file().read_text(encoding="utf-8").splitlines()
         # Settings are read as YAML only where the word stands: quick commands answer at once.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
-from pipelines.jobs.environment.access import Access
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.operators.replay import BUFFERS
 
@@ -25,6 +25,17 @@ TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
 KNOWN = frozenset({"access", "home", "engine", "master", "buffers", "landed"})
 FOREVER = "forever"
 CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+class Access(StrEnum):
+    """Who may enter a home."""
+
+    OWNER = "owner"
+    """Only the user who runs commands."""
+    GROUP = "group"
+    """All of that user's group, who may run commands over it too."""
+    EVERYONE = "everyone"
+    """All users of the machine may read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from itertools import zip_longest
 from operator import add
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from expectations import report
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.files import durable
-from pipelines.jobs.proofs.parity import CARRY, Certificate, Difference, Way
 from pipelines.jobs.runs.given_up import GivenUp
 
 if TYPE_CHECKING:
@@ -23,6 +22,60 @@ if TYPE_CHECKING:
     from pipelines.jobs.facts.report import Reported
 
 FILE = "certificate.json"
+CARRY = "carry"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """One way of computing the same rows."""
+
+    name: str
+    engine: str
+    cut: str
+    """`one shot`, `by interval`, or `epoch by epoch`."""
+    buckets: int
+    plain: bool = False
+    """Without the compiler, in a process of its own."""
+    run: str = ""
+    """Run that holds it already; empty: it is computed now, into a run of its own."""
+
+    @property
+    def title(self) -> str:
+        """Name the way as a certificate lists it: engine, cut and number of buckets."""
+        return f"{self.name}, {self.cut}, {self.buckets} bucket{'' if self.buckets == 1 else 's'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The first row of a table that differs from the reference's, both as plain values; None where there is none."""
+
+    table: str
+    way: int
+    position: int
+    """From 1, in stream order."""
+    expected: dict[str, object] | None
+    came: dict[str, object] | None
+
+
+@dataclass
+class Certificate:
+    """Content hashes by way and table, and where they differ."""
+
+    flow: str
+    start: int
+    end: int
+    tables: tuple[str, ...]
+    ways: list[Way] = field(default_factory=list)
+    hashes: list[dict[str, ContentHash]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    gaps: tuple[GivenUp, ...] = ()
+    """What a run that it speaks for has lost for ever."""
+
+    @property
+    def equal(self) -> bool:
+        """Say whether every way gave the same rows of every table."""
+        return all(found == self.hashes[0] for found in self.hashes)
 
 
 def keep_certificate(root: Path, certificate: Certificate) -> None:

@@ -10,8 +10,9 @@ from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
 from pipelines.flows.changes import Fate, changes
+from pipelines.jobs.proofs.certificates import CARRY, Certificate, Way
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
-from pipelines.jobs.proofs.parity import CARRY, Certificate, Way, carry_hash, differences, gap_lines, rows_between
+from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
 from pipelines.jobs.runs.given_up import given_up
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pipelines.flows.changes import Change
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.recorded import Recording
-    from pipelines.jobs.proofs.parity import Difference
+    from pipelines.jobs.proofs.certificates import Difference
 
 PLACING = ("arrival", "place", "kind", "event_time", "reason")
 """Columns that are told of every row that has them."""

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import NOT_HASHED
@@ -27,8 +27,9 @@ from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.certificates import CARRY, Certificate, Difference, Way, keep_certificate
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
-from pipelines.jobs.runs.given_up import GivenUp, given_up
+from pipelines.jobs.runs.given_up import given_up
 from pipelines.jobs.runs.remade import make_anew, require_remade
 
 if TYPE_CHECKING:
@@ -43,61 +44,7 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.backfill import Interval
 
 COMMAND = "parity"
-CARRY = "carry"
 BUCKETS = (1, 7, 16)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Way:
-    """One way of computing the same rows."""
-
-    name: str
-    engine: str
-    cut: str
-    """`one shot`, `by interval`, or `epoch by epoch`."""
-    buckets: int
-    plain: bool = False
-    """Without the compiler, in a process of its own."""
-    run: str = ""
-    """Run that holds it already; empty: it is computed now, into a run of its own."""
-
-    @property
-    def title(self) -> str:
-        """Name the way as a certificate lists it: engine, cut and number of buckets."""
-        return f"{self.name}, {self.cut}, {self.buckets} bucket{'' if self.buckets == 1 else 's'}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """The first row of a table that differs from the reference's, both as plain values; None where there is none."""
-
-    table: str
-    way: int
-    position: int
-    """From 1, in stream order."""
-    expected: dict[str, object] | None
-    came: dict[str, object] | None
-
-
-@dataclass
-class Certificate:
-    """Content hashes by way and table, and where they differ."""
-
-    flow: str
-    start: int
-    end: int
-    tables: tuple[str, ...]
-    ways: list[Way] = field(default_factory=list)
-    hashes: list[dict[str, ContentHash]] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    gaps: tuple[GivenUp, ...] = ()
-    """What a run that it speaks for has lost for ever."""
-
-    @property
-    def equal(self) -> bool:
-        """Say whether every way gave the same rows of every table."""
-        return all(found == self.hashes[0] for found in self.hashes)
 
 
 def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[Way]:
@@ -299,8 +246,6 @@ def print_certificate(  # noqa: PLR0913 - the options of the command
     echo: Callable[[str], None],
 ) -> int:
     """Make a certificate and print it; 0 where all is equal, 1 where not."""
-    from pipelines.jobs.proofs.certificates import keep_certificate
-
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
     if flow.clock is Clock.WALL:
