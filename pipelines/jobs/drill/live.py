@@ -6,7 +6,6 @@ rows when the recording is played again or backfilled.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 from pipelines.jobs.drill.heard import Heard, judged, spooled
 from pipelines.jobs.drill.listening import Pace, listening, noted
 from pipelines.jobs.drill.loops import Here
-from pipelines.jobs.drill.processes import answer, end_of, killed, started
+from pipelines.jobs.drill.processes import answer, end_of, killed, signalled, started
 from pipelines.jobs.drill.seeds import one
 from pipelines.jobs.drill.senders import FolderSender, KafkaSender, Sender, SocketSender
 from pipelines.jobs.drill.shapes import Shape
@@ -170,9 +169,9 @@ class Seed:
             self.done.faults[how] += 1
             # One that has just ended is gone: the server that forked it has taken it up.
             with suppress(ProcessLookupError):
-                os.kill(self._child.pid or 0, signal.SIGSTOP)
+                signalled(self._child, signal.SIGSTOP)
                 time.sleep(self.drawn.uniform(*ASLEEP))
-                os.kill(self._child.pid or 0, signal.SIGCONT)
+                signalled(self._child, signal.SIGCONT)
 
     def _must(self, sender: Sender) -> None:
         """Note the rows that have to be there: all, but for a socket, of which a broken connection may lose some."""

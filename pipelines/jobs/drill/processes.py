@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +63,12 @@ def answer(log: Path, patience: float, question: Callable[..., Any], *facts: Any
         raise EOFError(f"{question.__name__} ended without an answer: {end_of(log)}") from error
     finally:
         killed(child)
+
+
+def signalled(child: BaseProcess, number: signal.Signals) -> None:
+    """Send a signal to a process; one that has just ended is gone, for the server that forked it has taken it up."""
+    with suppress(ProcessLookupError):
+        os.kill(child.pid or 0, number)
 
 
 def killed(child: BaseProcess) -> int | None:
