@@ -10,7 +10,6 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -167,11 +166,9 @@ class Seed:
             self.done.faults[how] += 1
         else:
             self.done.faults[how] += 1
-            # One that has just ended is gone: the server that forked it has taken it up.
-            with suppress(ProcessLookupError):
-                signalled(self._child, signal.SIGSTOP)
-                time.sleep(self.drawn.uniform(*ASLEEP))
-                signalled(self._child, signal.SIGCONT)
+            signalled(self._child, signal.SIGSTOP)
+            time.sleep(self.drawn.uniform(*ASLEEP))
+            signalled(self._child, signal.SIGCONT)
 
     def _must(self, sender: Sender) -> None:
         """Note the rows that have to be there: all, but for a socket, of which a broken connection may lose some."""

@@ -6,7 +6,6 @@ end of a calm one.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -34,7 +33,7 @@ from pipelines.jobs.drill.fed import ROWS, SMALL, feed
 from pipelines.jobs.drill.judging import hashed, instants, lost
 from pipelines.jobs.drill.looking import READERS, Look, looking, looks_now, wrong
 from pipelines.jobs.drill.loops import KINDS, Here
-from pipelines.jobs.drill.processes import answer, end_of, killed, started
+from pipelines.jobs.drill.processes import answer, end_of, killed, signalled, started
 from pipelines.jobs.drill.seeds import small_calm, to_their_ends
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import CutAt, Sleeper
@@ -189,7 +188,7 @@ class Seed:
             if len(self.told) >= count + wakes and self._holder() == child.pid:
                 break
             time.sleep(0.01)
-        os.kill(sleeper.pid or 0, signal.SIGCONT)
+        signalled(sleeper, signal.SIGCONT)
         self.here = replace(self.here, claim=Claim.ASK)
         return child
 

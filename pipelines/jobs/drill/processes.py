@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from contextlib import suppress
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess

@@ -23,6 +23,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import numbers_in
 from pipelines.jobs.drill.drilled import drilled, logged
 from pipelines.jobs.drill.fed import ROWS, SPAN, feed, readings
+from pipelines.jobs.drill.processes import signalled
 from pipelines.jobs.drill.seeds import calm, to_their_ends
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.environment.buffer_settings import consistent_state
@@ -180,13 +181,13 @@ class Seed:
         if self.asleep is not None or not (self.root / "commits").exists():
             return False
         self.asleep = self._child
-        os.kill(self.asleep.pid or 0, signal.SIGSTOP)
+        signalled(self.asleep, signal.SIGSTOP)
         self._start()
         until = time.monotonic() + TAKES_OVER
         while self._child.exitcode is None and self._holder() != self._child.pid and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(self.drawn.uniform(0.0, 0.5))
-        os.kill(self.asleep.pid or 0, signal.SIGCONT)
+        signalled(self.asleep, signal.SIGCONT)
         return True
 
     def _holder(self) -> int:

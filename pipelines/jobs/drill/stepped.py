@@ -8,7 +8,6 @@ a clock that leaps ends the stream with one sentence.
 from __future__ import annotations
 
 import ctypes
-import os
 import random
 import signal
 import time
@@ -27,7 +26,7 @@ from pipelines.jobs.drill.inbox import FILES, INBOX, Inbox, listen, unlike
 from pipelines.jobs.drill.judging import hashed, lost
 from pipelines.jobs.drill.loops import FED, Here, folder_of, prepare
 from pipelines.jobs.drill.preloaded import drill_preloaded, is_preloaded, library
-from pipelines.jobs.drill.processes import end_of
+from pipelines.jobs.drill.processes import end_of, signalled
 from pipelines.jobs.drill.seeds import small_calm, to_their_ends
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import Witness
@@ -190,11 +189,11 @@ class Seed(Commanded):
         """Stop a process for a while; somebody with a clock of his own asks for its lease meanwhile."""
         if not self.naps or time.monotonic() < self.awake or child.exitcode is not None:
             return
-        os.kill(child.pid or 0, signal.SIGSTOP)
+        signalled(child, signal.SIGSTOP)
         try:
             self._sleep()
         finally:
-            os.kill(child.pid or 0, signal.SIGCONT)
+            signalled(child, signal.SIGCONT)
         self.naps, self.awake = self.naps - 1, time.monotonic() + self.drawn.uniform(*WAKES)
 
     def _sleep(self) -> None:
