@@ -50,7 +50,7 @@ def read_format(feed: Section, kind: str) -> str:
     Raises:
         FlowError: there is none, or it cannot be that one.
     """
-    if kind not in LIVE_KINDS:
+    if kind not in FORMATS:
         return ""
     formats = FORMATS[kind]
     written = feed.text("format") if feed.has("format") else ""
