@@ -1,4 +1,4 @@
-"""What a flow file says of a Delta table that somebody else writes: one version, a span of commits, or all that come."""
+"""What a flow file says of a Delta table that somebody else writes: a version, a span of commits, or all that come."""
 
 from __future__ import annotations
 

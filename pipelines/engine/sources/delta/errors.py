@@ -27,7 +27,10 @@ class TableFeatureError(LandingError):
     table: str
     feature: str
     remedy: str
-    says = "the table of source `{source}` must be one whose files can be read as they stand; {table} has {feature}: {remedy}"
+    says = (
+        "the table of source `{source}` must be one whose files can be read as they stand; {table} has {feature}: "
+        "{remedy}"
+    )
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from pipelines.engine.columnar.columns import RESERVED, TIME
+from pipelines.engine.columnar.columns import RESERVED
 from pipelines.engine.commits.paths import LOG, version_lines, version_path
 from pipelines.engine.sources.delta.errors import CommitUnreadableError, TableFeatureError, TableMissingError
 
@@ -118,9 +118,8 @@ class Log:
     def shape(self, table: DeltaTable) -> Shape:
         """Give the columns of an opened version."""
         said = table.metadata()
-        return Shape(
-            said.id, pa.schema(table.schema().to_arrow()), tuple(said.partition_columns), OURS in said.configuration
-        )
+        schema = pa.schema(table.schema().to_arrow())
+        return Shape(str(said.id), schema, tuple(said.partition_columns), OURS in said.configuration)
 
     def files(self, table: DeltaTable) -> list[DataFile]:
         """Give the files of an opened version, in the order in which they were written."""
@@ -215,6 +214,7 @@ def _shape(said: Mapping[str, Any]) -> Shape:
 def partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
     """Give the value of a partition column; the log spells it as text, and an empty one is null.
 
+    >>> from pipelines.engine.columnar.columns import TIME
     >>> partition_value("2024-01-01 00:00:00", TIME).as_py().isoformat()
     '2024-01-01T00:00:00+00:00'
     """
@@ -229,6 +229,3 @@ def partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
     if pa.types.is_boolean(kind):
         return pa.scalar(text.lower() == "true")
     return pa.scalar(text).cast(kind)
-
-
-__all__ = ["TIME", "Commit", "DataFile", "Log", "Shape", "partition_value"]

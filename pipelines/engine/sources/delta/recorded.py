@@ -8,31 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.engine.columnar.columns import TIME, canonical_json
-from pipelines.engine.landing.errors import ColumnMissingError, DuplicateColumnError
-from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
+from pipelines.engine.columnar.columns import TIME
+from pipelines.engine.landing.file_rows import with_unreadable
 from pipelines.engine.landing.told_rows import alone, in_file
-from pipelines.engine.landing.types import declared_type, landed_type, spelled_type
+from pipelines.engine.sources.delta.columns import declared, with_committed
 from pipelines.engine.sources.delta.errors import (
-    DeclaredTypeError,
     FileGoneError,
-    RowsTakenAwayError,
+    TableMissingError,
     VersionAheadError,
     VersionsGoneError,
 )
 from pipelines.engine.sources.delta.log import Log
+from pipelines.engine.sources.delta.removed import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
-from pipelines.flows.errors import nearest
 from pipelines.flows.model import Changes, TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipelines.engine.sources.delta.log import Commit, DataFile, Shape
-    from pipelines.flows.model import Source
+    from deltalake import DeltaTable
 
-TAKEN_AWAY = "rows_removed"
+    from pipelines.engine.landing.file_rows import Line
+    from pipelines.engine.sources.delta.log import DataFile
+    from pipelines.flows.model import Source
 
 
 class _Part(NamedTuple):
@@ -104,9 +103,7 @@ class DeltaFeed:
                 table = str(self._log.path)
                 raise FileGoneError(self._source.name, table, part.version, part.file.name, is_live=False) from None
 
-    def _opened(self, version: int) -> object:
-        from pipelines.engine.sources.delta.errors import TableMissingError
-
+    def _opened(self, version: int) -> DeltaTable:
         try:
             return self._log.opened(version)
         except TableMissingError:
@@ -142,55 +139,3 @@ class DeltaFeed:
             at = pa.array([part.at], pa.int64()).cast(TIME)
             batch = batch.set_column(place, batch.schema.field(place), at)
         return in_file(batch, f"version {part.version}")
-
-
-def declared(source: Source, shape: Shape) -> pa.Schema:
-    """Give the columns of a table that a source has land, by the table's own names and of its types.
-
-    Raises:
-        ColumnMissingError: `types` names one that is not there.
-        DeclaredTypeError: `types` says another type than the table.
-    """
-    there = shape.named((*source.rename, *source.feed.types))
-    for name, spelled in source.feed.types.items():
-        if name not in there.names:
-            raise ColumnMissingError(source.name, "types", name, tuple(there.names), nearest(name, there.names))
-        came = spelled_type(landed_type(source.name, name, there.field(name).type))
-        if came != spelled_type(declared_type(spelled)):
-            raise DeclaredTypeError(source.name, name, spelled, came)
-    return pa.schema([field for field in there if not source.feed.types or field.name in source.feed.types])
-
-
-def with_committed(source: Source, schema: pa.Schema, name: str) -> pa.Schema:
-    """Add the column that says when rows were committed, where a source asks for one.
-
-    Raises:
-        DuplicateColumnError: the table has a column of that name.
-    """
-    if not name:
-        return schema
-    if name in schema.names:
-        raise DuplicateColumnError(source.name, name)
-    return schema.append(pa.field(name, TIME))
-
-
-def taken_away(source: str, path: Path, commit: Commit, shape: Shape) -> RowsTakenAwayError:
-    """Give the refusal of a commit that takes rows away."""
-    return RowsTakenAwayError(source, str(path), commit.version, commit.operation, commit.removed, shape.is_ours)
-
-
-def told_commit(commit: Commit) -> Line:
-    """Give the ledger's line of a commit that takes rows away and whose rows do not land."""
-    facts = {
-        "version": commit.version,
-        "operation": commit.operation,
-        "files_added": [file.name for file in commit.adds],
-        "files_removed": commit.removed,
-    }
-    problem = (
-        f"version {commit.version} ({commit.operation}) takes rows of {commit.removed} files away; none of those that "
-        f"it adds in {len(commit.adds)} files lands"
-    )
-    raw = canonical_json(facts).encode()
-    where = f"version {commit.version}"
-    return Line(number=1, reason=TAKEN_AWAY, action=DROPPED, raw=raw, problem=problem, where=where)

@@ -1,4 +1,4 @@
-"""The rows of a file of a Delta table: columns that it lacks are null or stand in its name, removed rows are left out."""
+"""The rows of a file of a Delta table: removed ones are left out, columns it lacks are null or the log's."""
 
 from __future__ import annotations
 
