@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import tarfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,11 +34,10 @@ from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.sources.state import read_state
 from pipelines.flows.model import Changes, Flow, Missing, Start, TableSpec
 from tests.engine.folders import lines_of, rows_of
+from tests.engine.spark_tables import HISTORY
 from tests.engine.tables import Following, position, rows, source_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipelines.engine.landing.sequence import Sequence
     from pipelines.flows.model import Source
 
@@ -104,11 +105,11 @@ def test_a_span_of_commits_lands_what_they_added_at_the_time_they_say(tmp_path: 
 
 
 def test_partitions_are_columns_and_older_files_lack_newer_ones(tmp_path: Path) -> None:
-    table = rows(1, 2, 3).append_column("place", pa.array(["a b/c", None, "ü%"]))
-    write_deltalake(str(tmp_path / "t"), table, partition_by=["place"])
-    newer = rows(4).append_column("place", pa.array(["x"])).append_column("w", pa.array([1.5]))
+    table = rows(1, 2, 3).append_column("spot", pa.array(["a b/c", None, "ü%"]))
+    write_deltalake(str(tmp_path / "t"), table, partition_by=["spot"])
+    newer = rows(4).append_column("spot", pa.array(["x"])).append_column("w", pa.array([1.5]))
     write_deltalake(str(tmp_path / "t"), newer, mode="append", schema_mode="merge")
-    came = sorted((row["v"], row["place"], row["w"]) for row in rows_of(recorded(tmp_path, source_of("came"))))
+    came = sorted((row["v"], row["spot"], row["w"]) for row in rows_of(recorded(tmp_path, source_of("came"))))
     assert came == [(1, "a b/c", None), (2, None, None), (3, "ü%", None), (4, "x", 1.5)]
 
 
@@ -163,7 +164,7 @@ def test_each_commit_lands_once_over_restarts_and_an_idle_table_is_no_row(tmp_pa
     stand.write(1, 2)
     first = stand.land()
     assert [row["v"] for row in rows_of(first)] == [0, 1, 2]
-    assert {row["arrival"] for row in rows_of(first)} == {first.sources and rows_of(first)[0]["landed_at"]}
+    assert {row["arrival"].microsecond for row in rows_of(first)} == {9}, "one tick before the reading"
     assert position(first) == (2, 2)
     stand.start()
     assert stand.landed() == []
@@ -191,16 +192,16 @@ def test_a_backlog_lands_commit_by_commit_and_says_what_waits(tmp_path: Path) ->
     stand.land()
     for value in (1, 3, 5, 7):
         stand.write(value, value + 1)
-    assert (stand.landed(3), stand.waiting["rows"].left) == ([1, 2, 3, 4], 2)
+    assert (stand.landed(3), stand.waiting["rows"][0]) == ([1, 2, 3, 4], 2)
     assert (read_state(tmp_path, "rows") or {})["waiting_commits"] == 2
-    assert (stand.landed(3), stand.waiting["rows"].left) == ([5, 6, 7, 8], 0)
+    assert (stand.landed(3), stand.waiting["rows"][0]) == ([5, 6, 7, 8], 0)
 
 
 def test_no_commit_lands_under_a_reading_that_it_was_not_seen_before(tmp_path: Path) -> None:
     stand = Following(tmp_path)
     stand.now = 50
     assert stand.landed() == [], "seen at 50, and the reading is 10"
-    assert stand.waiting["rows"].unsettled == ("t",)
+    assert stand.waiting["rows"][1] == ("t",)
     stand.reading = 50
     assert stand.landed() == [0]
 
@@ -349,13 +350,13 @@ def test_readings_go_on_while_the_table_is_gone_and_are_blind(tmp_path: Path) ->
     stand = Following(tmp_path)
     stand.land()
     stand.path.rename(tmp_path / "away")
-    assert stand.land().sources["rows"].blind == ((10, 20),)
+    assert stand.land().sources["rows"].blind_spans == ((10, 20),)
     (tmp_path / "away").rename(stand.path)
     stand.write(1)
     back = stand.land()
     assert [row["v"] for row in rows_of(back)] == [1]
-    assert back.sources["rows"].blind == ((10, 30),)
-    assert stand.land().sources["rows"].blind == ()
+    assert back.sources["rows"].blind_spans == ((20, 30),)
+    assert stand.land().sources["rows"].blind_spans == ()
     assert [line.partition(" (")[0] for line in stand.told] == ["source rows: t is gone", "source rows: t is back"]
 
 
@@ -376,7 +377,7 @@ def test_features_that_are_not_read_right_are_refused_by_name(tmp_path: Path) ->
     with pytest.raises(TableFeatureError, match="the reader feature `catalogManaged`"):
         stand.land()
     file.write_text(plain[:-40])
-    with pytest.raises(CommitUnreadableError, match="version 1 in the log of .* must be one JSON object a line"):
+    with pytest.raises(CommitUnreadableError, match=r"version 1 in the log of .* must be one JSON object a line"):
         stand.land()
     file.write_text(plain)
     stand.reading = 10
@@ -385,9 +386,56 @@ def test_features_that_are_not_read_right_are_refused_by_name(tmp_path: Path) ->
 
 def test_another_flows_table_lands_without_its_bookkeeping_and_says_who_reset_it(tmp_path: Path) -> None:
     ours = rows(1, 2).append_column("kind", pa.array(["data", "timer"])).append_column("commit", pa.array([1, 1]))
-    write_deltalake(str(tmp_path / "t"), ours, configuration={"pulseline.writer": "by its run alone"})  # type: ignore[call-overload]
+    property_of_ours = {"pulseline.writer": "by its run alone"}
+    table = DeltaTable.create(
+        str(tmp_path / "t"), ours.schema, configuration=property_of_ours, raise_if_key_not_exists=False
+    )
+    write_deltalake(table, ours, mode="append")
     stand = Following(tmp_path)
     assert stand.land().payload("rows").names == ["k", "t", "came", "v"]
     DeltaTable(str(stand.path)).delete("v = 1")
     with pytest.raises(RowsTakenAwayError, match="a run of its flow was reset or run again there"):
         stand.land()
+
+
+# Spark as the writer: what `spark_tables.py` wrote, version by version
+
+
+SPARKS = Path(__file__).with_name("spark_table.tar.gz")
+
+
+def sparks_up_to(base: Path, newest: int) -> None:
+    """Put the table of Spark there as it was at a version; files that came later are there too, which no log names."""
+    with tarfile.open(SPARKS) as archive:
+        archive.extractall(base, filter="data")
+    for version in range(newest + 1, len(HISTORY)):
+        version_path(base / "t", version).unlink()
+
+
+def test_sparks_deletion_vectors_are_heeded_where_a_version_is_read(tmp_path: Path) -> None:
+    sparks_up_to(tmp_path, 2)
+    actions = [json.loads(line) for line in version_path(tmp_path / "t", 2).read_text().splitlines()]
+    assert any(action.get("add", {}).get("deletionVector") for action in actions), "else this tests nothing"
+    assert values_of(recorded(tmp_path, source_of("came", TableSpec(version=1)))) == list(range(10))
+    kept = recorded(tmp_path, source_of("came"))
+    assert [row["v"] for row in rows_of(kept)] == [0, 1, 4, 5, 6, 7, 8, 9]
+    assert {(row["p"], row["arrival"] == row["came"]) for row in rows_of(kept)} == {("a b", True)}
+
+
+def test_sparks_commits_land_once_over_restarts(tmp_path: Path) -> None:
+    sparks_up_to(tmp_path, 2)
+    stand = Following(tmp_path, source_of(table=LEDGER))
+    landed = [stand.landed()]
+    for newest in range(3, 8):
+        sparks_up_to(tmp_path, newest)
+        stand.start()
+        sequence = stand.land()
+        landed.append([row["v"] for row in rows_of(sequence)])
+        told = [line[0] for line in lines_of(sequence)]
+        assert told == {5: ["rows_removed"], 7: ["new_column"]}.get(newest, []), HISTORY[newest]
+        assert position(sequence)[1] == newest + 1
+    assert landed == [[0, 1, 4, 5, 6, 7, 8, 9], [20, 21], [], [], [], [30]]
+    stand.source = source_of()
+    sparks_up_to(tmp_path, 8)
+    with pytest.raises(TableFeatureError, match="column mapping"):
+        stand.start()
