@@ -56,8 +56,10 @@ def read_table(feed: Section, paths: tuple[str, ...], *, is_recorded: bool) -> T
         raise feed.wrong(key, came, "`arrival: <column>`; `committed: <name>` here makes a column that can be it")
     if is_recorded and not versions:
         _only_of_commits(feed, version)
-    if is_recorded and feed.has("start"):
-        raise feed.wrong("start", "`start` beside `arrival`", "it where commits are followed live, without `arrival`")
+    live_only = [key for key in ("start", "missing", "retyped") if is_recorded and feed.has(key)]
+    if live_only:
+        came = f"`{live_only[0]}` beside `arrival`, under which a version is read with the columns that it has,"
+        raise feed.wrong(live_only[0], came, "it where commits are followed live, without `arrival`")
     changes = feed.choice("changes", Changes, Changes.STOP)
     return TableSpec(version=version, versions=versions, committed=feed.text("committed", ""), changes=changes)
 
