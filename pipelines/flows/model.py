@@ -125,8 +125,16 @@ class TableSpec:
     """The first and the last commit whose rows are read; the first alone: up to the newest."""
     committed: str = ""
     """Name of a column to add: when the row was committed; none where empty."""
-    changes: Changes = Changes.STOP
-    """What becomes of a commit that takes rows away, where commits are read."""
+    changes: Changes = field(default=Changes.STOP, compare=False)
+    """What becomes of a commit that takes rows away, where commits are read. No part of what the flow means."""
+
+    def __str__(self) -> str:
+        """Say which part it is."""
+        if self.versions:
+            return f"the commits from version {self.versions[0]} " + (
+                f"to {self.versions[1]}" if self.versions[1:] else "on"
+            )
+        return "the newest version" if self.version is None else f"version {self.version}"
 
 
 @dataclass(frozen=True, kw_only=True)

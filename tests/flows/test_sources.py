@@ -166,7 +166,8 @@ def test_a_delta_table_is_recorded_where_rows_say_when_they_arrived(
     read: Read, feed: str, arrival: str, table: TableSpec
 ) -> None:
     flow = read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t{arrival}}}\n", streams=BEAT)
-    assert flow.sources["d"].feed.table == table
+    found = flow.sources["d"].feed.table
+    assert (found, found and found.changes) == (table, table.changes)
     assert flow.clock is (Clock.RECORDED if arrival else Clock.WALL)
     assert Flow.from_definition(flow.definition()) == flow
 
@@ -178,6 +179,14 @@ def test_which_part_of_a_table_is_read_is_what_a_flow_means_and_what_becomes_of_
         for more in said
     ]
     assert marks[0] == marks[2] == marks[3] != marks[1]
+    plain, told, other = (
+        read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t, arrival: a}}\n", streams=BEAT)
+        for more in (", versions: [0]", ", versions: [0], changes: ledger", ", versions: [0, 4]")
+    )
+    assert [each.fate for each in changes(plain, told)] == [Fate.KEPT]
+    assert "the commits from version 0 to 4" in " ".join(changes(plain, other)[0].why)
+    definition = told.definition()["sources"][0]["feed"]["table"]
+    assert definition["changes"] == "ledger", "what a restart finishes goes by it"
     plain = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
     assert "table" not in plain.definition()["sources"][0]["feed"], "flows of before are what they were"
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pipelines.engine.commits.readers import read_ledger, read_stream
+from pipelines.engine.sources.delta.errors import TableMissingError
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
+from pipelines.jobs.commands.flows import show_flow, validate_flow
 from pipelines.jobs.commands.replay import Wanted, replay_flow
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -23,7 +26,6 @@ from tests.jobs.test_live_sources import killed, published
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 FLOW = """\
 flow: runs
@@ -82,7 +84,7 @@ def test_two_backfills_of_a_table_give_the_same_bytes(tmp_path: Path, monkeypatc
         write(tmp_path, value, value + 1)
     settings = read_settings()
     flow = load_flow(settings, "runs")
-    found = []
+    found, landed = [], list[Any]()
     for run in ("one", "two"):
         wanted = Backfill(flow=flow, root=settings.root("runs", run), base=tmp_path, engine=CoreEngine())
         run_backfill(wanted, intervals(flow, "2024-01-01", "2024-01-03"))
@@ -91,6 +93,31 @@ def test_two_backfills_of_a_table_give_the_same_bytes(tmp_path: Path, monkeypatc
     assert found[0] == found[1]
     assert [row["v"] for row in found[0][1].to_pylist() if row["kind"] == "data"] == [0, 1, 20, 21, 90, 91]
     assert pq.read_schema(landed[0]).names[-1] == "seen"
+
+
+def test_a_flow_over_a_table_is_drawn_and_judged_before_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = housed(tmp_path, monkeypatch, ", committed: seen")
+    with pytest.raises(TableMissingError):
+        validate_flow("runs", house.tell)
+    write(tmp_path, 1)
+    validate_flow("runs", house.tell)
+    assert "source lines: k string (key), t timestamp[us, tz=UTC] (time)" in house.text
+    drawings = {
+        (
+            ", committed: seen",
+            "",
+        ): "the commits, as they come, of the Delta table ../t; `seen` is when a row was committed",
+        ("", ", arrival: came"): "the newest version of the Delta table",
+        (", version: 0", ", arrival: came"): "version 0 of the Delta table",
+        (", versions: [0, 2]", ", arrival: came"): "the commits from version 0 to 2 of the Delta table",
+        (", versions: [0]", ", arrival: came"): "the commits from version 0 on of",
+    }
+    for (more, arrival), words in drawings.items():
+        (house.config / "flows" / "runs.yaml").write_text(FLOW % ("..", more, arrival))
+        show_flow("runs", house.tell)
+        assert words in " ".join(house.text.replace("│", " ").split())
 
 
 def test_status_says_how_a_table_is() -> None:

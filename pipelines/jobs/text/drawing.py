@@ -102,14 +102,9 @@ def _feed_words(feed: FeedSpec) -> str:
 
 
 def _table_words(feed: FeedSpec, table: TableSpec) -> str:
+    which = "the commits, as they come," if feed.kind == "commits" else str(table)
     added = f"; `{table.committed}` is when a row was committed" if table.committed else ""
-    if feed.kind == "commits":
-        return f"the commits of the Delta table {feed.paths[0]}, as they come{added}"
-    if table.versions:
-        last = f"to {table.versions[1]}" if table.versions[1:] else "on"
-        return f"the commits of the Delta table {feed.paths[0]}, from version {table.versions[0]} {last}{added}"
-    which = "the newest version" if table.version is None else f"version {table.version}"
-    return f"{which} of the Delta table {feed.paths[0]}"
+    return f"{which} of the Delta table {feed.paths[0]}{added}"
 
 
 def _stage_words(flow: Flow, stage: Stage) -> str:

@@ -7,7 +7,9 @@ and changes none. When a row was committed is what the commit says of itself, wh
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -20,7 +22,6 @@ from pipelines.engine.sources.delta.errors import CommitUnreadableError, TableFe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 VERSION_NAME = len("00000000000000000000.json")
 FEATURES = frozenset(
@@ -88,7 +89,7 @@ class Log:
 
     def __init__(self, source: str, path: Path) -> None:
         """Read nothing."""
-        self._source, self.path = source, path
+        self._source, self.path = source, Path(os.path.normpath(path))
 
     def versions(self) -> list[int]:
         """Give the versions whose commits the log holds, ascending.
