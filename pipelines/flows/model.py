@@ -131,9 +131,8 @@ class TableSpec:
     def __str__(self) -> str:
         """Say which part it is."""
         if self.versions:
-            return f"the commits from version {self.versions[0]} " + (
-                f"to {self.versions[1]}" if self.versions[1:] else "on"
-            )
+            last = f"to {self.versions[1]}" if self.versions[1:] else "on"
+            return f"the commits from version {self.versions[0]} {last}"
         return "the newest version" if self.version is None else f"version {self.version}"
 
 
