@@ -18,6 +18,7 @@ from pipelines.engine.commits.paths import version_path
 from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.errors import ColumnMissingError, DuplicateColumnError
 from pipelines.engine.landing.index import land_interval
+from pipelines.engine.landing.progress import Known
 from pipelines.engine.sources.delta.errors import (
     CommitUnreadableError,
     DeclaredTypeError,
@@ -332,6 +333,24 @@ def test_a_vacuumed_file_stops_unless_somebody_gives_it_up(tmp_path: Path) -> No
     ]
 
 
+def test_rows_of_one_arrival_stand_as_the_table_was_written(tmp_path: Path) -> None:
+    written = [7, 3, 9, 1, 5]
+    stand = Following(tmp_path, source_of(start=Start.EARLIEST))
+    for value in written:
+        stand.write(value)
+    assert stand.landed() == [0, *written]
+
+
+def test_a_commit_that_makes_the_table_another_one_is_refused(tmp_path: Path) -> None:
+    stand = Following(tmp_path)
+    stand.land()
+    first = [json.loads(line) for line in version_path(stand.path, 0).read_text().splitlines()]
+    said = next(action["metaData"] for action in first if "metaData" in action)
+    version_path(stand.path, 1).write_text(json.dumps({"metaData": said | {"id": "another"}}))
+    with pytest.raises(TableReplacedError, match="has the id another from 1 on, so it was made anew"):
+        stand.land()
+
+
 def test_a_table_that_was_made_anew_is_refused(tmp_path: Path) -> None:
     stand = Following(tmp_path)
     stand.write(1)
@@ -358,6 +377,18 @@ def test_readings_go_on_while_the_table_is_gone_and_are_blind(tmp_path: Path) ->
     assert back.sources["rows"].blind_spans == ((20, 30),)
     assert stand.land().sources["rows"].blind_spans == ()
     assert [line.partition(" (")[0] for line in stand.told] == ["source rows: t is gone", "source rows: t is back"]
+
+
+def test_a_table_that_goes_between_look_and_reading_loses_nothing(tmp_path: Path) -> None:
+    stand = Following(tmp_path, loss=Loss.ACCEPT)
+    stand.land()
+    stand.write(1)
+    stand.feed.look(Known())
+    stand.path.rename(tmp_path / "away")
+    gone = stand.land()
+    assert (rows_of(gone), lines_of(gone), position(gone), stand.waiting["rows"][0]) == ([], [], (1, 1), 1)
+    (tmp_path / "away").rename(stand.path)
+    assert stand.landed() == [1]
 
 
 def test_features_that_are_not_read_right_are_refused_by_name(tmp_path: Path) -> None:
@@ -392,7 +423,9 @@ def test_another_flows_table_lands_without_its_bookkeeping_and_says_who_reset_it
     )
     write_deltalake(table, ours, mode="append")
     stand = Following(tmp_path)
-    assert stand.land().payload("rows").names == ["k", "t", "came", "v"]
+    first = stand.land()
+    assert first.payload("rows").names == ["k", "t", "came", "v"]
+    assert ([row["v"] for row in rows_of(first)], lines_of(first)) == ([1, 2], [])
     DeltaTable(str(stand.path)).delete("v = 1")
     with pytest.raises(RowsTakenAwayError, match="a run of its flow was reset or run again there"):
         stand.land()

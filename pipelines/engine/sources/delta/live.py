@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import canonical_json
+from pipelines.engine.commits.paths import LOG
 from pipelines.engine.landing.column_errors import ColumnBrokenError, OtherColumnsError
 from pipelines.engine.landing.errors import ColumnTypeError, FeedUnreadableError
 from pipelines.engine.landing.file_rows import DROPPED, NOTED, Terms, read_rows
@@ -137,8 +138,9 @@ class CommitsFeed(ComesOnce):
         elif not is_early:
             following = self._start(look, known, gathered)
             limit = reading.limit_rows
-            while following <= look.newest and (limit is None or gathered.count < limit):
-                following = self._take(following, look, gathered)
+            before = -1
+            while before < following <= look.newest and (limit is None or gathered.count < limit):
+                before, following = following, self._take(following, look, gathered)
             ends, left = {self._id: following}, max(0, look.newest + 1 - following)
             self._note("there", "", left)
         is_away = self._state == "away"
@@ -196,11 +198,11 @@ class CommitsFeed(ComesOnce):
         return self._log.commit(version).at if self._spec.committed else 0
 
     def _take(self, version: int, look: _Look, gathered: Gathered) -> int:
-        """Take one commit, or tell that it is gone; give the version that comes next."""
+        """Take one commit, or tell that it is gone; give the version that comes next: the same, if it went just now."""
         try:
             commit = self._log.commit(version)
         except FileNotFoundError:
-            return self._lost(version, look, gathered)
+            return version if version in look.versions else self._lost(version, look, gathered)
         before = self._shape_before(version)
         shape = commit.shape or before
         if shape.id != self._id:
@@ -259,6 +261,8 @@ class CommitsFeed(ComesOnce):
             gathered.add(came, lambda row: f"{where}, row {row}")
 
     def _file_lost(self, file: DataFile, version: int, gathered: Gathered) -> None:
+        if not (self._log.path / LOG).is_dir():
+            raise TableMissingError(self.source.name, str(self._log.path), "it is gone while it was read")
         if self._loss is Loss.STOP:
             raise FileGoneError(self.source.name, str(self._log.path), version, file.name, is_live=True)
         facts = {"table": self.source.feed.paths[0], "first": version, "last": version, "file": file.name}

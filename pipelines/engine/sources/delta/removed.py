@@ -28,8 +28,8 @@ def told_commit(commit: Commit) -> Line:
         "files_removed": commit.removed,
     }
     problem = (
-        f"version {commit.version} ({commit.operation}) takes rows of {commit.removed} files away; none of those that "
-        f"it adds in {len(commit.adds)} files lands"
+        f"version {commit.version} ({commit.operation}) takes rows of {commit.removed} of its files away; none of "
+        f"those that it adds in {len(commit.adds)} others lands"
     )
     raw = canonical_json(facts).encode()
     where = f"version {commit.version}"
