@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.flows.durations import spell
-from pipelines.flows.model import FILE_BYTES, SPOOL_BYTES, FeedSpec, Flow, Origin, Placing, Source, Start
+from pipelines.flows.model import FILE_BYTES, SPOOL_BYTES, Changes, FeedSpec, Flow, Origin, Placing, Source, Start
 from pipelines.flows.reading import MOST_BUCKETS, SHORTEST, SHORTEST_KEPT
 from pipelines.flows.region import SHORTEST as SHORTEST_DRAIN
 from pipelines.flows.sources import BUFFERS
@@ -133,10 +133,26 @@ FEED = {
     "folder": Key("a folder", REQUIRED, "Files that [arrive](../sources.md#a-folder)."),
     "socket": Key("`host:port`", REQUIRED, "Lines that a [TCP socket](../sources.md#a-socket) sends."),
     "kafka": Key("a topic", REQUIRED, "Values of a [topic](../sources.md#kafka)."),
-    "format": Key("`parquet` (of a folder), `csv`, `json`", REQUIRED, "What comes out of a live feed."),
+    "delta": Key(
+        "the folder of a table",
+        REQUIRED,
+        "A [Delta table](../how-to/read-a-delta-table.md) that somebody else writes: one version beside `arrival`, "
+        "else its commits as they come.",
+    ),
+    "version": Key("a whole number", "the newest", "The version of a table whose rows land."),
+    "versions": Key(
+        "`[first, last]` or `[first]`", NONE, "The commits of a table whose rows land; `[first]`: up to now."
+    ),
+    "committed": Key("a new column", NONE, "A column that says when a row was committed, for `arrival` or `time`."),
+    "changes": Key(
+        _words(Changes),
+        "`stop`",
+        "What becomes of a commit that [takes rows away](../how-to/read-a-delta-table.md#commits-that-take-rows-away).",
+    ),
+    "format": Key("`parquet` (of a folder), `csv`, `json`", REQUIRED, "What comes out of a live feed, but of a table."),
     "types": Key(
         "`{column: type}`",
-        "CSV: string; else required, but of a folder of Parquet",
+        "CSV: string; else required, but of a folder of Parquet and of a table",
         "The types of columns, in the feed's own names. CSV over a socket or topic has no header: there they stand in "
         "this order.",
     ),

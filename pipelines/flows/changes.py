@@ -171,6 +171,8 @@ def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
 def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting
     if isinstance(value, Enum):
         return value.name.lower()
+    if isinstance(value, model.TableSpec):
+        return f"{value}, committed {value.committed or NOTHING}"
     if dataclasses.is_dataclass(value):
         parts = (getattr(value, field.name) for field in dataclasses.fields(value))
         return " ".join(_spelled("", part) for part in parts if part not in ((), None)) or NOTHING

@@ -8,7 +8,20 @@ from enum import Enum
 from typing import Any
 
 from pipelines.flows.errors import DefinitionError
-from pipelines.flows.model import Definition, FeedSpec, Flow, Missing, Placing, Ports, Retyped, Source, Start, Stream
+from pipelines.flows.model import (
+    Changes,
+    Definition,
+    FeedSpec,
+    Flow,
+    Missing,
+    Placing,
+    Ports,
+    Retyped,
+    Source,
+    Start,
+    Stream,
+    TableSpec,
+)
 from pipelines.flows.policies import enum_of, new_policy
 from pipelines.operators.replay import ReplayPolicy, Trigger
 from pipelines.operators.rows import PolicyError, Shape
@@ -20,7 +33,7 @@ BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", 
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""
 
-UNSAID = frozenset({"history"})
+UNSAID = frozenset({"history", "table"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 
@@ -101,6 +114,10 @@ def _feed(parts: Definition) -> FeedSpec:
     missing = parts.get("missing") and Missing[parts["missing"].upper()]
     retyped = Retyped[parts.get("retyped", Retyped.LEDGER.name).upper()]
     choices = {"landing": landing, "start": start, "missing": missing, "retyped": retyped}
+    if parts.get("table"):
+        choices["table"] = TableSpec(
+            **_tuples(parts["table"]) | {"changes": Changes[parts["table"]["changes"].upper()]}
+        )
     return FeedSpec(**_tuples(parts) | choices)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FORMATS = {"folder": ("parquet", "csv", "json"), "socket": ("csv", "json"), "kafka": ("csv", "json")}
 """Of the files that arrive in a folder, of a socket's lines, of a topic's values."""
-PLACES = {"folder": "folders", "socket": "addresses", "kafka": "topics"}
+PLACES = {"folder": "folders", "socket": "addresses", "kafka": "topics", "commits": "tables"}
 ADDRESS = re.compile(r"(?P<host>[^\s:/,]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
 ADDRESS_RULE = "a host and a port, such as `sensors:9999`"
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -50,7 +50,7 @@ def read_format(feed: Section, kind: str) -> str:
     Raises:
         FlowError: there is none, or it cannot be that one.
     """
-    if kind not in LIVE_KINDS:
+    if kind not in FORMATS:
         return ""
     formats = FORMATS[kind]
     written = feed.text("format") if feed.has("format") else ""

@@ -62,7 +62,7 @@ class Placing(IntEnum):
 
 ALL_HISTORY = 2 * 9_999 * 366 * 86_400_000_000
 """`from: beginning`: longer than all readable time."""
-LIVE_KINDS = ("folder", "socket", "kafka")
+LIVE_KINDS = ("folder", "socket", "kafka", "commits")
 """Feeds whose rows arrive when they land, by the real clock."""
 SPOOL_BYTES = 256 << 20
 """What a socket's spool holds, and about what one reading of a topic takes, unless the flow says otherwise."""
@@ -71,12 +71,12 @@ FILE_BYTES = 1 << 30
 
 
 class Start(IntEnum):
-    """Where the first start of a run begins to read a topic; a later one goes on where sequences ended."""
+    """Where the first start of a run begins to read a topic or a table; a later one goes on where sequences ended."""
 
     EARLIEST = 0
-    """With the oldest row that the topic still has."""
+    """With the oldest row that the topic still has; of a table, with all that it holds."""
     LATEST = 1
-    """With the next row that is sent."""
+    """With the next row that is sent; of a table, with the next commit."""
 
 
 class Origin(IntEnum):
@@ -106,13 +106,44 @@ class Retyped(IntEnum):
     """The landing stops before it, and names it."""
 
 
+class Changes(IntEnum):
+    """What a feed does with a commit of a Delta table that takes rows away."""
+
+    STOP = 0
+    """The landing stops before it, and names it."""
+    LEDGER = 1
+    """It stands in the ledger, and none of its rows lands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """Which part of a Delta table is read, and how."""
+
+    version: int | None = None
+    """The version whose rows are read; None for the newest, or where `versions` says."""
+    versions: tuple[int, ...] = ()
+    """The first and the last commit whose rows are read; the first alone: up to the newest."""
+    committed: str = ""
+    """Name of a column to add: when the row was committed; none where empty."""
+    changes: Changes = field(default=Changes.STOP, compare=False)
+    """What becomes of a commit that takes rows away, where commits are read. No part of what the flow means."""
+
+    def __str__(self) -> str:
+        """Say which part it is."""
+        if self.versions:
+            last = f"to {self.versions[1]}" if self.versions[1:] else "on"
+            return f"the commits from version {self.versions[0]} {last}"
+        return "the newest version" if self.version is None else f"version {self.version}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class FeedSpec:
     """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
 
     kind: str
     """`builtin`, `parquet`, `csv`, `json` (a JSON object a line); `folder`, in which such files arrive; `socket`, which
-    sends such lines; `kafka`, a topic with such values."""
+    sends such lines; `kafka`, a topic with such values; `delta`, a version of a Delta table or a span of its commits;
+    `commits`, those of one as they come."""
     name: str | None = None
     """Which builtin feed."""
     paths: tuple[str, ...] = ()
@@ -123,7 +154,8 @@ class FeedSpec:
     types: Mapping[str, str] = field(default_factory=dict)
     """Type by column, in the feed's own names, as `type_names` reads them.
 
-    CSV: columns not named are strings. JSON, and a live feed of CSV or JSON: these are all columns; of a socket or a
+    Delta: the columns that land, of the table's own types; none is named where all land. CSV: columns not named are
+    strings. JSON, and a live feed of CSV or JSON: these are all columns; of a socket or a
     topic of CSV, which have no header, in this order. A folder of Parquet: these are all columns, or none is named and
     the first file's are meant.
     """
@@ -149,6 +181,8 @@ class FeedSpec:
     land and not what landed rows mean, so they are no part of what the flow means."""
     retyped: Retyped = Retyped.LEDGER
     """What becomes of rows with a value that is not of its declared type."""
+    table: TableSpec | None = None
+    """Delta: which part of the table; None elsewhere. A definition without it is what it was before there was one."""
 
     @property
     def lacking(self) -> Missing:
@@ -357,7 +391,9 @@ class Flow:
         return hashlib.sha256(told.encode()).hexdigest()
 
 
-SILENT = frozenset({"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped"})
+SILENT = frozenset(
+    {"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped", "changes"}
+)
 
 
 def _silent(value: Definition) -> Definition:
@@ -367,4 +403,5 @@ def _silent(value: Definition) -> Definition:
     for name in ("sources", "streams"):
         if name in parts:
             parts[name] = [_silent(part) for part in parts[name]]
-    return parts | {"feed": _silent(parts["feed"])} if "feed" in parts else parts
+    parts |= {name: _silent(parts[name]) for name in ("feed", "table") if name in parts}
+    return parts

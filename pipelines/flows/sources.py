@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pendulum
 
+from pipelines.flows.delta_sources import kind_of, read_table
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.live_sources import (
     check_place,
@@ -72,6 +73,18 @@ FILE_KEYS = {
         "missing",
         "retyped",
         "max_bytes",
+    ),
+    "delta": (
+        "delta",
+        "version",
+        "versions",
+        "committed",
+        "changes",
+        "start",
+        "types",
+        "timezone",
+        "missing",
+        "retyped",
     ),
 }
 BUFFERS = (1, 3)
@@ -190,9 +203,10 @@ def _feed(section: Section) -> FeedSpec:
         raise inside.wrong(None, f"{len(kinds)} kinds of feed", f"exactly {one_of(FILE_KEYS)}")
     inside.only(FILE_KEYS[kinds[0]])
     paths = inside.names(kinds[0])
+    table = read_table(inside, paths, is_recorded=section.has("arrival"))
     check_place(inside, kinds[0], paths)
     return FeedSpec(
-        kind=kinds[0],
+        kind=kind_of(kinds[0], table, is_recorded=section.has("arrival")),
         paths=paths,
         format=read_format(inside, kinds[0]),
         types=_types(inside, kinds[0]),
@@ -206,6 +220,7 @@ def _feed(section: Section) -> FeedSpec:
         max_bytes=read_max_bytes(inside, kinds[0]),
         missing=read_missing(inside, kinds[0]),
         retyped=read_retyped(inside),
+        table=table,
     )
 
 
@@ -297,6 +312,8 @@ def _check_types(section: Section, source: Source) -> None:
     types = {source.rename.get(column, column): kind for column, kind in feed.types.items()}
     if not types and not _text_formats(feed.kind, feed.format):
         return
+    if feed.table is not None and feed.table.committed:
+        types[feed.table.committed] = "timestamp"
     for key in ("time", "arrival", "end"):
         column = getattr(source, key)
         if column and types.get(column) != "timestamp":

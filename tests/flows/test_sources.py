@@ -5,13 +5,14 @@ Rules of docs/semantics.md: S2
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.flows.changes import Fate, changes
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Clock, Flow, Missing, Placing, Retyped, Start
+from pipelines.flows.model import Changes, Clock, Flow, Missing, Placing, Retyped, Start, TableSpec
 from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
@@ -149,6 +150,71 @@ def test_a_socket_and_a_topic_have_the_real_clock(read: Read) -> None:
     assert (topic.kind, topic.paths, topic.brokers) == ("kafka", ("doors",), ("a:9092", "b:9092"))
     assert topic.start is Start.LATEST
     assert Flow.from_definition(flow.definition()) == flow
+
+
+TABLES = [
+    ("delta: t", ", arrival: a", TableSpec()),
+    ("delta: t, version: 3", ", arrival: a", TableSpec(version=3)),
+    ("delta: t, versions: [3, 7], committed: a", ", arrival: a", TableSpec(versions=(3, 7), committed="a")),
+    ("delta: t, versions: [3], changes: ledger", ", arrival: a", TableSpec(versions=(3,), changes=Changes.LEDGER)),
+    ("delta: t, committed: a, changes: ledger", "", TableSpec(committed="a", changes=Changes.LEDGER)),
+]
+
+
+@pytest.mark.parametrize(("feed", "arrival", "table"), TABLES)
+def test_a_delta_table_is_recorded_where_rows_say_when_they_arrived(
+    read: Read, feed: str, arrival: str, table: TableSpec
+) -> None:
+    flow = read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t{arrival}}}\n", streams=BEAT)
+    found = flow.sources["d"].feed.table
+    assert (found, found and found.changes) == (table, table.changes)
+    assert flow.clock is (Clock.RECORDED if arrival else Clock.WALL)
+    assert Flow.from_definition(flow.definition()) == flow
+
+
+def test_which_part_of_a_table_is_read_is_what_a_flow_means_and_what_becomes_of_changes_is_not(read: Read) -> None:
+    said = ("", ", committed: c", ", changes: ledger", ", start: latest")
+    marks = [
+        read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t}}\n", streams=BEAT).fingerprint()
+        for more in said
+    ]
+    assert marks[0] == marks[2] == marks[3] != marks[1]
+    plain, told, other = (
+        read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t, arrival: a}}\n", streams=BEAT)
+        for more in (", versions: [0]", ", versions: [0], changes: ledger", ", versions: [0, 4]")
+    )
+    assert [each.fate for each in changes(plain, told)] == [Fate.KEPT]
+    assert "the commits from version 0 to 4" in " ".join(changes(plain, other)[0].why)
+    definition = told.definition()["sources"][0]["feed"]["table"]
+    assert definition["changes"] == "ledger", "what a restart finishes goes by it"
+    plain = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
+    assert "table" not in plain.definition()["sources"][0]["feed"], "flows of before are what they were"
+
+
+@pytest.mark.parametrize(
+    ("feed", "arrival", "told"),
+    [
+        ("delta: [t, u]", "", "2 tables"),
+        ("delta: 's3://b/t'", "", "in an object store, which is not built yet"),
+        ("delta: t, version: 1, versions: [1, 2]", ", arrival: a", "one of them"),
+        ("delta: t, version: -1", ", arrival: a", "from 0 on"),
+        ("delta: t, versions: [3, 1]", ", arrival: a", "the first version and the last"),
+        ("delta: t, versions: [1, 2, 3]", ", arrival: a", "the first version and the last"),
+        ("delta: t, versions: [a]", ", arrival: a", "the first version and the last"),
+        ("delta: t, version: 1", "", "`version` without `arrival`"),
+        ("delta: t, versions: [1]", "", "`committed: <name>` here makes a column"),
+        ("delta: t, committed: a", ", arrival: a", "`committed` beside the newest version"),
+        ("delta: t, version: 1, changes: stop", ", arrival: a", "`changes` beside `version: 1`"),
+        ("delta: t, start: latest", ", arrival: a", "`start` beside `arrival`"),
+        ("delta: t, missing: stop", ", arrival: a", "`missing` beside `arrival`"),
+        ("delta: t, changes: ignore", "", "expected one of `stop`, `ledger`"),
+        ("delta: t, format: csv", "", "unknown key `format`"),
+        ("delta: t, types: {k: string}", "", "does not declare as a time"),
+    ],
+)
+def test_a_wrong_delta_table_is_refused(read: Read, feed: str, arrival: str, told: str) -> None:
+    with pytest.raises(FlowError, match=re.escape(told)):
+        read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t{arrival}}}\n", streams=BEAT)
 
 
 def test_how_a_live_feed_is_read_is_no_part_of_what_a_flow_means(read: Read) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
 
 DROPPED, NOTED = "dropped", "noted"
+PARQUET = "Parquet of the declared columns"
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,26 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
 
     try:
         table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        raise FeedUnreadableError(file, PARQUET, str(error)) from error
+    return read_rows(file, table, schema, timezone, terms)
+
+
+def read_rows(file: str, table: pa.Table, schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:
+    """Give the rows of a table whose columns have the declared names, in any order, and types that become the declared.
+
+    Args:
+        file: what the table comes from.
+        table: as it was read.
+        schema: the declared columns, of landed types.
+        timezone: of times that carry none.
+        terms: what becomes of other columns.
+
+    Raises:
+        FeedUnreadableError: it is no such table.
+        TimezoneMissingError: it has times without a timezone, and the feed names none.
+    """
+    try:
         check_columns(file, schema, table.schema.names, "Parquet", terms)
         for column in (table.schema.field(name) for name in schema.names if name in table.schema.names):
             check_timezones(file, column.name, column.type, timezone)
@@ -141,7 +162,7 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
         others = {name: table[name] for name in table.column_names if name not in schema.names}
         undeclared = {name: _undeclared(file, name, column, timezone) for name, column in others.items()}
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise FeedUnreadableError(file, "Parquet of the declared columns", str(error)) from error
+        raise FeedUnreadableError(file, PARQUET, str(error)) from error
     return FileRows(rows=rows, numbers=np.arange(1, rows.num_rows + 1), count=rows.num_rows, undeclared=undeclared)
 
 
@@ -159,7 +180,7 @@ def _landed(file: str, batch: pa.RecordBatch, schema: pa.Schema, timezone: str |
             if terms.retyped is not Retyped.STOP:
                 raise
             breach = Breach("retyped", wanted.name, spelled_type(wanted.type), f"it is {came.type} ({error})")
-            raise OtherColumnsError(file, "Parquet of the declared columns", str(error), breach) from error
+            raise OtherColumnsError(file, PARQUET, str(error), breach) from error
         text = unreadable(came, landed)
         if text is not None:
             lost[wanted.name] = text

@@ -136,7 +136,8 @@ def terms_of(source: Source) -> Terms:
 
 def declared_columns(spec: FeedSpec) -> pa.Schema:
     """Give the columns that a feed declares, by its own names and in their order."""
-    return pa.schema([(name, declared_type(spelled)) for name, spelled in spec.types.items()])
+    committed = {spec.table.committed: "timestamp"} if spec.table is not None and spec.table.committed else {}
+    return pa.schema([(name, declared_type(spelled)) for name, spelled in {**spec.types, **committed}.items()])
 
 
 def landed_payload(source: Source) -> pa.Schema:

@@ -48,6 +48,10 @@ def open_live(  # noqa: PLR0913 - what feeds are made of
             from pipelines.engine.sources.kafka.feed import KafkaFeed
 
             return KafkaFeed(source, root, tell, loss, base)
+        if source.feed.kind == "commits":
+            from pipelines.engine.sources.delta.live import CommitsFeed
+
+            return CommitsFeed(source, base, root, payloads.get(name), tell, loss)
         declared = landed_payload(source) if source.feed.types else None
         return Inbox(source, base, payloads.get(name, declared), tell)
 

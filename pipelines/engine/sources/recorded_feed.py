@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.progress import Known
     from pipelines.engine.landing.references import ReferencedRows
     from pipelines.engine.landing.source_feed import Reading
+    from pipelines.engine.sources.recorded_feeds import Feed
     from pipelines.flows.model import Flow, Source
 
 HISTORY = "rows that arrived before it land in it"
@@ -83,10 +84,15 @@ def open_recorded(flow: Flow, base: Path) -> dict[str, RecordedFeed]:
     for name, source in flow.sources.items():
         if source.clock is not Clock.RECORDED:
             raise NotRecordedError(name)
-    return {
-        name: RecordedFeed(Recording(source, open_feed(source.feed, base, recorded_terms(source))))
-        for name, source in flow.sources.items()
-    }
+    return {name: RecordedFeed(Recording(source, _opened(source, base))) for name, source in flow.sources.items()}
+
+
+def _opened(source: Source, base: Path) -> Feed:
+    if source.feed.kind == "delta":
+        from pipelines.engine.sources.delta.recorded import DeltaFeed
+
+        return DeltaFeed(source, base)
+    return open_feed(source.feed, base, recorded_terms(source))
 
 
 def _since(source: Source, start: int) -> int | None:

@@ -204,6 +204,7 @@ OF_SOURCES = {
     "waiting_bytes": "Bytes of a socket's spool that have not landed",
     "max_bytes": "Bytes at which the spool is full and the socket is not read from",
     "waiting_rows": "Rows of a topic that have not landed",
+    "waiting_commits": "Commits of a Delta table that have not landed",
     "partitions": "Partitions of the topic",
 }
 MEASURES = {

@@ -14,7 +14,7 @@ from pipelines.jobs.text.tables import width
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipelines.flows.model import FeedSpec, Flow, Source, Stream
+    from pipelines.flows.model import FeedSpec, Flow, Source, Stream, TableSpec
     from pipelines.flows.plan import Stage
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.heartbeat import HeartbeatPolicy
@@ -96,7 +96,15 @@ def _feed_words(feed: FeedSpec) -> str:
         return f"lines of {feed.format} from the socket {feed.paths[0]}{zone}"
     if feed.kind == "kafka":
         return f"values of {feed.format} in the topic {feed.paths[0]} of Kafka, by {', '.join(feed.brokers)}{zone}"
+    if feed.table is not None:
+        return _table_words(feed, feed.table) + zone
     return f"{feed.kind} files {', '.join(feed.paths)}{zone}{where}"
+
+
+def _table_words(feed: FeedSpec, table: TableSpec) -> str:
+    which = "the commits, as they come," if feed.kind == "commits" else str(table)
+    added = f"; `{table.committed}` is when a row was committed" if table.committed else ""
+    return f"{which} of the Delta table {feed.paths[0]}{added}"
 
 
 def _stage_words(flow: Flow, stage: Stage) -> str:

@@ -50,6 +50,8 @@ REASONS = {
     "unfinished_line": "is a line whose end never came, for the connection broke; its bytes stand in `raw`",
     "disconnected": "nobody listened to the source for a while, so what it sent then is not here",
     "no_value": "a row of a topic without a value (a tombstone)",
+    "rows_removed": "a commit of a Delta table that takes rows away; none of those that it adds lands",
+    "versions_lost": "commits of a Delta table, or files of theirs, that are gone, and that somebody gave up",
     "offsets_lost": "rows that the topic, or the spool of a socket, no longer has, and that somebody gave up",
     "filtered": "a filter's condition was not true of it",
     "max_windows": "lasts over more windows than max_windows allows, so it is in none",
@@ -61,7 +63,7 @@ REASONS = {
     "new_column": "a column that nobody declared; it landed beside the others, and no stream reads it",
     "missing_column": "lacks a declared column; its bytes stand in `raw`",
 }
-NOTES = frozenset({"punctuation", "disconnected", "new_column", "buffers_lost", "offsets_lost"})
+NOTES = frozenset({"punctuation", "disconnected", "new_column", "buffers_lost", "offsets_lost", "versions_lost"})
 """Reasons whose lines stand for no row, though they tell something in `row` or `raw`."""
 ACTIONS = {
     "dropped": "stands in the ledger alone",

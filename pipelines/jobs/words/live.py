@@ -116,12 +116,14 @@ def _region_text(region: Facts) -> str:
 
 
 def _state_text(name: str, state: Facts, now: int) -> str:
-    """Say how a socket's or a topic's connection is, as the process that listens said last, and what waits there."""
+    """Say how what a source reads is, as the process that reads said last, and what waits there."""
     why = f" ({state['why']})" if state["why"] else ""
     since = f", since {ago(now, state['since_at'])}" if state["since_at"] else ""
     said = f"{name}: {state['address']} {state['state']}{since}{why}"
     if "waiting_bytes" in state:
         return f"{said}; {state['waiting_bytes']:,} of {state['max_bytes']:,} bytes of the spool wait to be landed"
+    if "waiting_commits" in state:
+        return f"{said}; {counted(state['waiting_commits'], 'commit waits', 'commits wait')} to be landed"
     waiting = counted(state["waiting_rows"], "row waits", "rows wait")
     return f"{said}; {waiting} in {counted(state['partitions'], 'partition')}"
 
