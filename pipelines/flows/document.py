@@ -59,7 +59,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Mapping:
+class YamlMapping:
     """A mapping, its keys in the order in which they stand."""
 
     entries: dict[str, Tree]
@@ -72,10 +72,10 @@ class Mapping:
         return "a mapping"
 
 
-Tree = Scalar | Listing | Mapping
+Tree = Scalar | Listing | YamlMapping
 
 
-def load(path: Path) -> Mapping:
+def load(path: Path) -> YamlMapping:
     """Read a YAML file whose top is a mapping.
 
     Safe for files of strangers: size, depth, and what aliases stand for are bounded before they are read.
@@ -109,7 +109,7 @@ def load(path: Path) -> Mapping:
     except (OSError, UnicodeDecodeError) as problem:
         raise FlowError(file, 1, f"no readable file ({_one_line(str(problem))})", "a flow in YAML, in UTF-8") from None
     tree = _Trees(file).tree(root, 0) if root is not None else Scalar("", "null", 1)
-    if not isinstance(tree, Mapping):
+    if not isinstance(tree, YamlMapping):
         raise FlowError(file, tree.line, f"{tree} at the top", "a mapping that begins with `flow: <name>`")
     return tree
 
@@ -181,7 +181,7 @@ class _Trees:
         if any("\ud800" <= letter <= "\udfff" for letter in text):
             raise FlowError(self._file, line, "half of a character (a surrogate)", "text that UTF-8 can spell")
 
-    def _mapping(self, node: MappingNode, depth: int) -> Mapping:
+    def _mapping(self, node: MappingNode, depth: int) -> YamlMapping:
         entries: dict[str, Tree] = {}
         lines: dict[str, int] = {}
         for key, value in node.value:
@@ -192,4 +192,4 @@ class _Trees:
                 came = f"`{key.value}` a second time (the first is in line {lines[key.value]})"
                 raise FlowError(self._file, line, came, "each key once")
             entries[key.value], lines[key.value] = self.tree(value, depth + 1), line
-        return Mapping(entries, lines, node.start_mark.line + 1)
+        return YamlMapping(entries, lines, node.start_mark.line + 1)

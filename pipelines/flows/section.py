@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pipelines.flows import durations
-from pipelines.flows.document import Listing, Mapping, Scalar, Tree
+from pipelines.flows.document import Listing, Scalar, Tree, YamlMapping
 from pipelines.flows.errors import DurationError, FlowError, nearest, one_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Section:
 
     file: str
     what: str
-    tree: Mapping
+    tree: YamlMapping
     parameters: cx.Mapping[str, str]
 
     def line(self, key: str | None = None) -> int:
@@ -59,8 +59,8 @@ class Section:
 
     def inner(self, key: str, what: str) -> Section:
         """Give the mapping under a key; an empty one where there is none."""
-        tree = self.tree.entries.get(key, Mapping({}, {}, self.line(key)))
-        if not isinstance(tree, Mapping):
+        tree = self.tree.entries.get(key, YamlMapping({}, {}, self.line(key)))
+        if not isinstance(tree, YamlMapping):
             self._refuse(key, tree, "a mapping")
         return Section(self.file, what, replace(tree, line=self.line(key)), self.parameters)
 

@@ -15,7 +15,7 @@ from pipelines.flows.model import FeedSpec, Flow, Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 TYPES = {"key": "string", "time": "timestamp", "v": "int64"}
 
@@ -55,7 +55,7 @@ class Stand:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
 
-    def look(self, limit_rows: int | None = None) -> Sequence:
+    def look(self, limit_rows: int | None = None) -> LandedSequence:
         """Land one reading."""
         self.reading += 10
         sequence, self.waiting = self.landing.land(
@@ -63,19 +63,19 @@ class Stand:
         )
         return sequence
 
-    def land(self) -> Sequence:
+    def land(self) -> LandedSequence:
         """Look twice: what stands still lands."""
         self.look()
         return self.look()
 
 
-def rows_of(sequence: Sequence) -> list[dict[str, Any]]:
+def rows_of(sequence: LandedSequence) -> list[dict[str, Any]]:
     schema = landed_row_schema(sequence.payload("rows"))
     table = pa.Table.from_batches(list(sequence.open("rows")), schema)
     rows: list[dict[str, Any]] = table.sort_by("place").to_pylist()
     return rows
 
 
-def lines_of(sequence: Sequence) -> list[tuple[str, str, int, bytes]]:
+def lines_of(sequence: LandedSequence) -> list[tuple[str, str, int, bytes]]:
     lines = sequence.ledger_rows().to_pylist()
     return [(line["reason"], line["action"], line["landed_place"], line["raw"]) for line in lines]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 READING = 10
 """Ticks from one reading to the next."""
@@ -56,7 +56,7 @@ class Drawn:
     kind: str = "reading"
 
 
-def close(landed: Path, number: int, drawn: Drawn) -> Sequence:
+def close(landed: Path, number: int, drawn: Drawn) -> LandedSequence:
     """Close a sequence, or a version of an interval of its own."""
     arrived = {
         "pumps": _arrived(number, drawn.pumps, PAYLOADS["pumps"][drawn.payload], drawn.lines),
@@ -132,7 +132,7 @@ def read(landed: Path) -> list[tuple[Any, ...]]:
     return found
 
 
-def _said(sequence: Sequence) -> dict[str, Any]:
+def _said(sequence: LandedSequence) -> dict[str, Any]:
     """Give what a manifest says beside where rows lie."""
     sources = {
         name: {**vars(landed), "file": "", "size": 0, "sha256": "", "first_group": None, "schema": landed.schema}
@@ -144,7 +144,7 @@ def _said(sequence: Sequence) -> dict[str, Any]:
     return rest | {"sources": sources, "payloads": payloads, "content": content, "lines": sequence.ledger.rows}
 
 
-def _rows_of(sequence: Sequence) -> dict[tuple[str, int], list[pa.RecordBatch]]:
+def _rows_of(sequence: LandedSequence) -> dict[tuple[str, int], list[pa.RecordBatch]]:
     buckets = [(name, bucket) for name in sequence.sources for bucket in range(sequence.buckets)]
     return {
         (name, bucket): pa.Table.from_batches(

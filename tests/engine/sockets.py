@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.sources.socket.spool import Spool
 
 TYPES = {"key": "string", "time": "timestamp", "v": "int64"}
@@ -129,7 +129,7 @@ class Listening:
         spool = self.spool
         until(lambda: spool.end >= upto, f"{upto} bytes in the spool, which has {spool.end}")
 
-    def land(self, limit_rows: int | None = None) -> Sequence:
+    def land(self, limit_rows: int | None = None) -> LandedSequence:
         """Land one reading."""
         self.reading += 10
         feeds = {"rows": self.feed}

@@ -18,7 +18,7 @@ from tests.engine.folders import rows_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 DAY = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 
@@ -77,7 +77,7 @@ class Following:
             self.source, self.base, self.base, payload, self.told.append, self.loss, now=lambda: self.now
         )
 
-    def land(self, limit_rows: int | None = None) -> Sequence:
+    def land(self, limit_rows: int | None = None) -> LandedSequence:
         """Land one reading."""
         self.reading += 10
         before = self.reading - 10
@@ -91,7 +91,7 @@ class Following:
         return [row["v"] for row in rows_of(self.land(limit_rows))]
 
 
-def position(sequence: Sequence) -> tuple[int, int]:
+def position(sequence: LandedSequence) -> tuple[int, int]:
     """Give the versions [start, end) that a sequence dealt with."""
     ((_, start, end),) = sequence.sources["rows"].positions
     return start, end

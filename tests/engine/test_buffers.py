@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 
 class Kept(Stand):
@@ -61,7 +61,7 @@ class Kept(Stand):
         """Give a buffer's folder."""
         return self.buffers.places[name]
 
-    def arrive(self, value: int) -> Sequence:
+    def arrive(self, value: int) -> LandedSequence:
         """Have a row arrive, and land it."""
         self.put(f"{value:06}.csv", f"key,time,v\nk,2024-01-01T00:00:00Z,{value}\n")
         return self.land()
@@ -448,7 +448,7 @@ def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
 ) -> None:
     made: list[str] = []
 
-    def harmed(sequence: Sequence, shelf: Path) -> None:
+    def harmed(sequence: LandedSequence, shelf: Path) -> None:
         if sequence.folder.parent.name == "a" and len(made) == copies and kept.place("a").is_dir():
             IN_HAND[fault](sequence.folder)
         made.append(shelf.name)
@@ -468,7 +468,7 @@ def test_a_buffer_that_is_damaged_while_it_is_copied_costs_nothing(
 def test_a_buffer_that_is_damaged_while_it_becomes_history_costs_nothing(
     kept: Kept, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def harmed(sequence: Sequence, shelf: Path) -> None:
+    def harmed(sequence: LandedSequence, shelf: Path) -> None:
         if sequence.id == 2 and sequence.folder.parent.name == "a":
             IN_HAND[fault](sequence.folder)
         close_copy(sequence, shelf)
@@ -486,7 +486,7 @@ def test_storage_that_is_away_for_a_moment_while_it_becomes_history_is_read_agai
 ) -> None:
     gone: list[int] = []
 
-    def away(sequence: Sequence, shelf: Path) -> None:
+    def away(sequence: LandedSequence, shelf: Path) -> None:
         if sequence.id == 2 and not gone:
             gone.append(1)
             place = sequence.folder.parent
@@ -531,12 +531,12 @@ def test_history_that_takes_nothing_is_told_of_and_tried_again(kept: Kept, monke
     assert kept.buffers.cover() == 4
 
 
-def no_room(_: Sequence, shelf: Path) -> None:
+def no_room(_: LandedSequence, shelf: Path) -> None:
     raise OSError(errno.ENOSPC, "No space left on device", str(shelf))
 
 
 def test_two_damaged_while_the_third_gets_its_copy_cost_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def harmed(sequence: Sequence, shelf: Path) -> None:
+    def harmed(sequence: LandedSequence, shelf: Path) -> None:
         if (
             shelf.name == "c"
             and sequence.sources["rows"].rows
@@ -665,7 +665,7 @@ def test_a_drain_that_covers_only_a_part_leaves_a_rebuilt_buffer_with_the_rest(k
 
 
 def test_damage_before_a_sequence_has_closed_is_no_part_of_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def damaged(sequence: Sequence) -> Sequence:
+    def damaged(sequence: LandedSequence) -> LandedSequence:
         """Change a bit of what was written, once, before anybody can have looked at it."""
         for file in sequence.folder.glob("*.parquet"):
             monkeypatch.setattr(landing_files, "close_sequence", close_sequence)

@@ -35,7 +35,7 @@ from tests.engine.landings import READING, Drawn, close, close_all, read
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 AT_ONCE, HOUR = dt.timedelta(0), dt.timedelta(hours=1)
 FEW = 4
@@ -366,7 +366,7 @@ def test_of_removed_rows_all_but_the_rows_stays(longer: Path) -> None:
             way()
 
 
-def facts(sequence: Sequence) -> list[tuple[object, ...]]:
+def facts(sequence: LandedSequence) -> list[tuple[object, ...]]:
     rows = [
         (each.rows, each.content, each.blind_spans, each.files, each.positions, each.columns, each.schema)
         for each in sequence.sources.values()
@@ -374,7 +374,7 @@ def facts(sequence: Sequence) -> list[tuple[object, ...]]:
     return [(sequence.id, sequence.start, sequence.end, sequence.ledger.rows, sequence.ledger.content), *rows]
 
 
-def ways(sequence: Sequence) -> Iterator[Callable[[], object]]:
+def ways(sequence: LandedSequence) -> Iterator[Callable[[], object]]:
     bucket = sequence.sources["pumps"].row_groups[0].bucket
     yield lambda: list(sequence.open("pumps"))
     yield lambda: sequence.inputs("pumps", bucket)

@@ -39,7 +39,7 @@ from tests.engine.spark_tables import HISTORY
 from tests.engine.tables import Following, position, rows, source_of
 
 if TYPE_CHECKING:
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Source
 
 DAY = instant_tick("2024-01-01T00:00:00Z")
@@ -51,13 +51,13 @@ def append(base: Path, *values: int, **how: Any) -> None:  # noqa: ANN401 - of d
     write_deltalake(str(base / "t"), rows(*values), **{"mode": "append"} | how)
 
 
-def recorded(base: Path, source: Source, end: int = DAY + HOUR) -> Sequence:
+def recorded(base: Path, source: Source, end: int = DAY + HOUR) -> LandedSequence:
     """Land the first hour of a recorded table."""
     flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=2)
     return land_interval(base / "landing", flow, DAY, end, open_recorded(flow, base))
 
 
-def values_of(sequence: Sequence) -> list[int]:
+def values_of(sequence: LandedSequence) -> list[int]:
     return sorted(row["v"] for row in rows_of(sequence))
 
 

@@ -30,7 +30,7 @@ from tests.engine.folders import Stand, flow_of, lines_of, rows_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 HEAD = "key,time,v\n"
 AT = "2013-01-01T00:00:00Z"
@@ -40,7 +40,7 @@ def csv_of(*values: object, key: str = "a") -> str:
     return HEAD + "".join(f"{key},{AT},{value}\n" for value in values)
 
 
-def values_of(sequence: Sequence) -> list[tuple[int, int]]:
+def values_of(sequence: LandedSequence) -> list[tuple[int, int]]:
     return [(row["place"], row["v"]) for row in rows_of(sequence)]
 
 

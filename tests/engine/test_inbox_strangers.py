@@ -24,12 +24,12 @@ from tests.engine.folders import TYPES, Stand, flow_of, rows_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 GOOD = "key,time,v\na,1970-01-01T00:00:00Z,1\n"
 
 
-def problems(sequence: Sequence) -> list[str]:
+def problems(sequence: LandedSequence) -> list[str]:
     lines = sequence.ledger_rows().to_pylist()
     assert {line["reason"] for line in lines} <= {"unreadable_file"}
     return sorted(json.loads(line["row"])["problem"] for line in lines)

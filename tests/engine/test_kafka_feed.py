@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from tests.engine.broker import Broker
 
 
@@ -77,7 +77,7 @@ class Reading:
         self.landing = Landing(self.base / "landing")
         self.feed = KafkaFeed(source, self.base, self.told.append, self.loss, now=lambda: self.now)
 
-    def land(self, limit_rows: int | None = None) -> Sequence:
+    def land(self, limit_rows: int | None = None) -> LandedSequence:
         """Land one reading."""
         self.reading += 10
         feeds = {"rows": self.feed}
@@ -100,11 +100,11 @@ def csv_of(*values: int) -> list[str]:
     return [f"a,{AT},{value}" for value in values]
 
 
-def values_of(sequence: Sequence) -> list[int]:
+def values_of(sequence: LandedSequence) -> list[int]:
     return [row["v"] for row in rows_of(sequence)]
 
 
-def ends_of(sequence: Sequence) -> dict[str, int]:
+def ends_of(sequence: LandedSequence) -> dict[str, int]:
     return {name: end for name, _, end in sequence.sources["rows"].positions}
 
 

@@ -47,7 +47,7 @@ from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3_600_000_000
@@ -74,19 +74,19 @@ def flow_of(**changes: Any) -> Flow:  # noqa: ANN401 - fields of any type
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=buckets)
 
 
-def land(folder: Path, text: str | None = None, span: tuple[int, int] = (0, DAY), **changes: Any) -> Sequence:  # noqa: ANN401
+def land(folder: Path, text: str | None = None, span: tuple[int, int] = (0, DAY), **changes: Any) -> LandedSequence:  # noqa: ANN401
     if text is not None:
         (folder / "f.csv").write_text(HEADER + text)
     flow = flow_of(**changes)
     return land_interval(folder / "landing", flow, *span, open_recorded(flow, folder))
 
 
-def landed(sequence: Sequence, buckets: list[int] | None = None) -> pa.Table:
+def landed(sequence: LandedSequence, buckets: list[int] | None = None) -> pa.Table:
     batches = list(sequence.open("rows", buckets))
     return pa.Table.from_batches(batches, landed_row_schema(sequence.payload("rows")))
 
 
-def ledger(sequence: Sequence) -> list[dict[str, Any]]:
+def ledger(sequence: LandedSequence) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = sequence.ledger_rows().to_pylist()
     return rows
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
 
 END = 100
 COPY, REFERENCE = Placing
@@ -65,16 +65,16 @@ def land(
     placing: Placing = REFERENCE,
     span: tuple[int, int] = (0, END),
     **changes: Any,  # noqa: ANN401 - fields of any type
-) -> Landed:
+) -> LandedSequence:
     flow = flow_of(placing, **changes)
     return land_interval(folder / f"landing-{placing.name}", flow, *span, open_recorded(flow, folder))
 
 
-def landed(sequence: Landed) -> pa.Table:
+def landed(sequence: LandedSequence) -> pa.Table:
     return pa.Table.from_batches(sequence.open("rows"), landed_row_schema(sequence.payload("rows")))
 
 
-def both(folder: Path, span: tuple[int, int] = (0, END), **changes: Any) -> Landed:  # noqa: ANN401 - fields of any type
+def both(folder: Path, span: tuple[int, int] = (0, END), **changes: Any) -> LandedSequence:  # noqa: ANN401 - fields of any type
     """Land both ways, see that there is no difference, and give what was landed by reference."""
     copied, found = (land(folder, placing, span, **changes) for placing in (COPY, REFERENCE))
     assert landed(found).equals(landed(copied))

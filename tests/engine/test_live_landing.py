@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.arrived import Arrived
     from pipelines.engine.landing.progress import Known
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import Reading, SourceFeed
     from pipelines.flows.model import Flow
 
@@ -150,7 +150,7 @@ def test_an_interval_that_an_overtaken_driver_landed_meanwhile_stands(tmp_path: 
     flow = read_flow(tmp_path / "flow.yaml", {})
     feeds, span = open_recorded(flow, tmp_path), (AT, AT + 1)
 
-    def land() -> Sequence:
+    def land() -> LandedSequence:
         return land_interval(tmp_path / "landing", flow, *span, feeds)
 
     slow = {"readings": Faster(feeds["readings"], land)}
@@ -176,7 +176,7 @@ def test_who_was_overtaken_while_it_wrote_neither_mixes_its_files_nor_goes_on(
 
     taker = begun(tmp_path, flow, 100, 100, monkeypatch)
 
-    def asleep(sequence: Sequence) -> Sequence:
+    def asleep(sequence: LandedSequence) -> LandedSequence:
         monkeypatch.setattr(landing_files, "close_sequence", close_sequence)
         blind(taker, 300)
         assert sequence.folder.name not in [path.name for path in (tmp_path / "landing").iterdir()]

@@ -43,7 +43,7 @@ from tests.engine.sockets import Listening, Sender, socket_flow
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 AT = "2013-01-01T00:00:00Z"
 ALL = {"key": "a", "time": AT, "v": 1}
@@ -58,20 +58,20 @@ def saying(flow: Flow, **said: Any) -> Flow:  # noqa: ANN401 - settings of a fee
     return replace(flow, sources={"rows": replace(source, feed=replace(source.feed, **said))})
 
 
-def others_of(sequence: Sequence) -> dict[str, list[Any]]:
+def others_of(sequence: LandedSequence) -> dict[str, list[Any]]:
     """Give the columns that nobody declared, by place."""
     table = pa.Table.from_batches(sequence.open("rows", others=True)).sort_by("place")
     return {name: table[name].to_pylist() for name, kind in sequence.sources["rows"].added if kind != NOTHING}
 
 
-def told_of(sequence: Sequence) -> dict[str, tuple[str, int]]:
+def told_of(sequence: LandedSequence) -> dict[str, tuple[str, int]]:
     raws = [
         json.loads(raw) for reason, action, _, raw in lines_of(sequence) if (reason, action) == ("new_column", "noted")
     ]
     return {told["column"]: (told["type"], told["rows"]) for told in raws}
 
 
-def read_later(flow: Flow, *sequences: Sequence) -> list[dict[str, Any]]:
+def read_later(flow: Flow, *sequences: LandedSequence) -> list[dict[str, Any]]:
     """Read what landed as tasks of a flow do."""
     payload = payloads_over(flow, sequences)["rows"]
     blocks = [pa.Table.from_batches([batch]) for each in sequences for batch in each.open("rows", others=True)]

@@ -21,7 +21,7 @@ from tests.engine.sockets import AT, Listening, Sender, socket_flow, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -30,7 +30,7 @@ def csv_of(*values: object) -> str:
     return "".join(f"a,{AT},{value}\n" for value in values)
 
 
-def values_of(sequence: Sequence) -> list[tuple[int, int]]:
+def values_of(sequence: LandedSequence) -> list[tuple[int, int]]:
     return [(row["place"], row["v"]) for row in rows_of(sequence)]
 
 

@@ -23,7 +23,7 @@ from tests.engine.folders import rows_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 DAY = 86_400_000_000
 TYPES = {"key": "string", "at": "timestamp", "time": "timestamp", "v": "int64"}
@@ -67,17 +67,17 @@ def put(folder: Path, form: str, name: str, rows: list[Row]) -> Path:
     return path
 
 
-def land(folder: Path, flow: Flow, day: int, name: str = "landing") -> Sequence:
+def land(folder: Path, flow: Flow, day: int, name: str = "landing") -> LandedSequence:
     span = (day * DAY, (day + 1) * DAY)
     return land_interval(folder / name, flow, *span, open_recorded(flow, folder))
 
 
-def told(sequence: Sequence) -> list[tuple[str, str, str]]:
+def told(sequence: LandedSequence) -> list[tuple[str, str, str]]:
     lines = sequence.ledger_rows().to_pylist()
     return [(line["reason"], line["action"], (json.loads(line["row"]) or {}).get("problem", "")) for line in lines]
 
 
-def bytes_of(sequence: Sequence) -> tuple[Any, ...]:
+def bytes_of(sequence: LandedSequence) -> tuple[Any, ...]:
     """What a run over the sequence would read."""
     return rows_of(sequence), sequence.ledger_rows().to_pylist(), sequence.sources["rows"].content
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.document import Listing, Mapping, Scalar, load
+from pipelines.flows.document import Listing, Scalar, YamlMapping, load
 from pipelines.flows.errors import FlowError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def test_values_stay_as_written_and_know_their_lines(tmp_path: Path) -> None:
     tree = load(written(tmp_path, "a: 0.10\nb:\n  c: [NO, 1d]\n"))
     assert tree.entries["a"] == Scalar("0.10", "float", 1)
     inner = tree.entries["b"]
-    assert isinstance(inner, Mapping)
+    assert isinstance(inner, YamlMapping)
     assert inner.lines == {"c": 3}
     assert inner.entries["c"] == Listing((Scalar("NO", "str", 3), Scalar("1d", "str", 3)), 3)
 

@@ -36,7 +36,7 @@ from pipelines.jobs.words.live import milliseconds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from tests.jobs.conftest import House
 
 HOUR = 3_600_000_000
@@ -232,7 +232,7 @@ def test_only_the_end_of_a_landing_is_read(house: House, monkeypatch: pytest.Mon
     stage.play([START + HOUR + tick for tick in range(40)])
     asked: list[int] = []
 
-    def load(landing: Path, number: int) -> Sequence:
+    def load(landing: Path, number: int) -> LandedSequence:
         asked.append(number)
         return manifests.load_manifest(landing, number)
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 NAMES = ("a", "b", "c")
 REBUILD_EVERY = 5.0
@@ -168,7 +168,7 @@ class Buffers:
     def _collecting(self) -> list[str]:
         return [name for name in self.places if self.record.of(name).rebuilt]
 
-    def open(self, number: int) -> Sequence:
+    def open(self, number: int) -> LandedSequence:
         """Give a closed sequence out of history, else of a buffer that may speak and holds the very bytes that landed.
 
         Raises:
@@ -283,7 +283,7 @@ class Buffers:
                 self.quarantine(name, problem)
         self._sizes[number] = size_of(sequence)
 
-    def _compared(self, name: str, sequence: Sequence, decided: bytes, *, is_late: bool) -> str:
+    def _compared(self, name: str, sequence: LandedSequence, decided: bytes, *, is_late: bool) -> str:
         """Say what is wrong with a buffer's copy of a sequence; one that it may lack is copied into it.
 
         Raises:
@@ -302,7 +302,7 @@ class Buffers:
                 return _said(problem)
         return ""
 
-    def land(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+    def land(self, number: int, write: Callable[[Path], LandedSequence]) -> LandedSequence:
         """Close a sequence in all buffers that take it; the first one that closes decides what it is.
 
         Args:
@@ -326,13 +326,13 @@ class Buffers:
         """
         with self._lock:
 
-            def nobody(_: Path) -> Sequence:
+            def nobody(_: Path) -> LandedSequence:
                 raise self.lost()
 
             if not closed_in(self.landed, number):
                 self._spread(number, self.open(number), nobody)
 
-    def _spread(self, number: int, sequence: Sequence, write: Callable[[Path], Sequence]) -> Sequence:
+    def _spread(self, number: int, sequence: LandedSequence, write: Callable[[Path], LandedSequence]) -> LandedSequence:
         # A buffer that is silent collects too: when it counts again it must have what no commit covers by then.
         failed: set[str] = set()
         while missing := [name for name in self._collecting() if not held_in(self.places[name], number)]:
@@ -347,7 +347,7 @@ class Buffers:
         note_last(self.landed, number)
         return sequence
 
-    def _first(self, write: Callable[[Path], Sequence]) -> Sequence:
+    def _first(self, write: Callable[[Path], LandedSequence]) -> LandedSequence:
         failed: dict[str, OSError] = {}
         for name in self.speaking():
             try:
@@ -484,7 +484,7 @@ class Buffers:
         if place.exists():
             place.rename(place.with_name(f"{place.name}.quarantined-{wall_now()}"))
 
-    def _copied(self, sequence: Sequence, name: str) -> str:
+    def _copied(self, sequence: LandedSequence, name: str) -> str:
         """Copy a sequence into a buffer; say what went wrong, on either side, nothing where it is there."""
         try:
             self._require(name)
@@ -502,7 +502,7 @@ class Buffers:
             return False
         return True
 
-    def _closed(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+    def _closed(self, number: int, write: Callable[[Path], LandedSequence]) -> LandedSequence:
         """Give a sequence as somebody closed it, where that is whole; else write it."""
         with suppress(BuffersLostError):
             if any(held_in(self.places[name], number) for name in self.speaking()):
@@ -610,7 +610,7 @@ class Buffers:
                 return
         raise self.lost()
 
-    def _holder(self, sequence: Sequence) -> str:
+    def _holder(self, sequence: LandedSequence) -> str:
         return next(name for name, place in self.places.items() if place == sequence.folder.parent)
 
 
@@ -622,7 +622,7 @@ def _holds(shelf: Path, number: int) -> bool:
     return True
 
 
-def _trusted(shelf: Path, number: int) -> Sequence:
+def _trusted(shelf: Path, number: int) -> LandedSequence:
     """Give a sequence whose files hold the very bytes that landed."""
     sequence = check_files(load_from(shelf, number))
     verify(sequence)

@@ -13,13 +13,13 @@ from pipelines.engine.landing.manifest import MANIFEST, closed_in, name_once, ne
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 COPIED = 1 << 20
 """Bytes that are copied at once."""
 
 
-def close_copy(sequence: Sequence, shelf: Path) -> None:
+def close_copy(sequence: LandedSequence, shelf: Path) -> None:
     """Copy a closed sequence into another folder of sequences, the manifest last; one that is closed there stays.
 
     Safe because bytes are hashed as they are copied: damage is never copied.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.buffers.places import Drained, Health
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def measure(name: str, place: Path, health: Health, state: Drained, owner: str) 
     )
 
 
-def size_of(sequence: Sequence) -> int:
+def size_of(sequence: LandedSequence) -> int:
     """Count the bytes of a sequence's files, and of its manifest."""
     return sum(landed.size for landed in sequence.files) + _size(sequence.folder / MANIFEST)
 

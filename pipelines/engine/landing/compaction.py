@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 READING = "reading"
 LEDGER = "ledger"
@@ -81,7 +81,7 @@ class Making:
             self.files[key] = Shared(path.name, file, writer)
         return self.files[key]
 
-    def take(self, sequence: Sequence) -> Sequence:
+    def take(self, sequence: LandedSequence) -> LandedSequence:
         """Copy what a sequence has; give it as it is to be in the segment, without what is known of whole files.
 
         Raises:
@@ -91,7 +91,7 @@ class Making:
         sources = {name: self._taken(sequence, name, each) for name, each in sequence.sources.items()}
         return replace(sequence, sources=sources, ledger=self._taken(sequence, LEDGER, sequence.ledger))
 
-    def _taken(self, sequence: Sequence, name: str, landed: File) -> File:
+    def _taken(self, sequence: LandedSequence, name: str, landed: File) -> File:
         if landed.file == NO_FILE:
             return landed
         with opened(sequence.path(landed)) as file:
@@ -147,7 +147,7 @@ def compact(landed: Path, number: int) -> bool:
     return True
 
 
-def _write(draft: Path, sequences: list[Sequence]) -> None:
+def _write(draft: Path, sequences: list[LandedSequence]) -> None:
     with ExitStack() as stack:
         making = Making(draft, stack)
         taken = [making.take(sequence) for sequence in sequences]
@@ -157,7 +157,7 @@ def _write(draft: Path, sequences: list[Sequence]) -> None:
     durable.replace(draft / SEGMENT_FILE, json_bytes(spelled_segment(zip(whole, closed, strict=True))))
 
 
-def _with_files(sequence: Sequence, known: Mapping[str, tuple[int, str]]) -> Sequence:
+def _with_files(sequence: LandedSequence, known: Mapping[str, tuple[int, str]]) -> LandedSequence:
     """Say of a sequence's files how to know them again, once they are written."""
     there = partial(_with_file, known=known)
     sources = {name: there(landed) for name, landed in sequence.sources.items()}

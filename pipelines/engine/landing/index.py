@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.shelves import Shelves
     from pipelines.flows.model import Flow
 
@@ -48,7 +48,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     feeds: Mapping[str, SourceFeed],
     final: int | None = None,
     standing: Standing = Standing.LATER,
-) -> Sequence:
+) -> LandedSequence:
     """Land what arrived in [start, end), as a new sequence or the one that holds exactly this already.
 
     Where neither the feeds' files nor what the flow says of the sources changed since the interval's newest version,
@@ -99,7 +99,7 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
     blind: Mapping[str, Spans],
     final: int | None = None,
     shelf: Path | None = None,
-) -> Sequence:
+) -> LandedSequence:
     """Land what arrived between two readings, as the sequence `number`; one that is closed already stays as it is.
 
     Where nothing arrived, the manifest is all that is written.
@@ -134,7 +134,7 @@ def land_reading(  # noqa: PLR0913 - where, what, and of what span
     )
 
 
-def landed_content(sequence: Sequence) -> dict[str, ContentHash]:
+def landed_content(sequence: LandedSequence) -> dict[str, ContentHash]:
     """Give the content hash of each source of a sequence and, as `ledger`, of its ledger lines.
 
     Rows that lie in files of a feed are read for it.
@@ -146,11 +146,11 @@ def landed_content(sequence: Sequence) -> dict[str, ContentHash]:
     return {name: _content(sequence, name) if each.content is None else each.content for name, each in found.items()}
 
 
-def _content(sequence: Sequence, source: str) -> ContentHash:
+def _content(sequence: LandedSequence, source: str) -> ContentHash:
     return sum((content_hash(batch) for batch in sequence.open(source)), ContentHash())
 
 
-def _untouched(newest: Sequence, flow: Flow, feeds: Mapping[str, SourceFeed], standing: Standing) -> bool:
+def _untouched(newest: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFeed], standing: Standing) -> bool:
     if newest.buckets != flow.buckets or set(newest.sources) != set(flow.sources):
         return False
     return all(
@@ -160,7 +160,7 @@ def _untouched(newest: Sequence, flow: Flow, feeds: Mapping[str, SourceFeed], st
     )
 
 
-def _same(newest: Sequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
+def _same(newest: LandedSequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
     stood = {
         name: (landed.content, landed.columns, landed.referenced, landed.whole)
         for name, landed in newest.sources.items()
@@ -186,11 +186,11 @@ class Landing:
     def __init__(self, path: Path, buffers: Shelves | None = None) -> None:
         """Read the manifests."""
         self.path, self.buffers = path, buffers
-        self._sequences: list[Sequence] = []
+        self._sequences: list[LandedSequence] = []
         self._known: dict[str, Known] = {}
         self._blind: dict[str, dict[int, Spans]] = {}
         self._tail: dict[int, int] = {}
-        self._newest: dict[str, Sequence] = {}
+        self._newest: dict[str, LandedSequence] = {}
         self.final: int | None = None
         """Arrival of the final punctuation that a reading landed, in ticks; None where the stream goes on."""
         for number in closed_ids(path):
@@ -202,11 +202,11 @@ class Landing:
         return len(self._sequences)
 
     @property
-    def sequences(self) -> tuple[Sequence, ...]:
+    def sequences(self) -> tuple[LandedSequence, ...]:
         """Give all closed sequences, by id."""
         return tuple(self._sequences)
 
-    def sequence(self, number: int) -> Sequence:
+    def sequence(self, number: int) -> LandedSequence:
         """Give a closed sequence.
 
         Raises:
@@ -216,11 +216,11 @@ class Landing:
             raise SequenceBrokenError(str(sequence_folder(self.path, number)), "no manifest")
         return self._sequences[number - 1]
 
-    def after(self, number: int) -> tuple[Sequence, ...]:
+    def after(self, number: int) -> tuple[LandedSequence, ...]:
         """Give the closed sequences after an id, in order."""
         return tuple(self._sequences[number:])
 
-    def last(self, kind: str = READING) -> Sequence | None:
+    def last(self, kind: str = READING) -> LandedSequence | None:
         """Give the newest sequence of a kind."""
         return self._newest.get(kind)
 
@@ -254,7 +254,7 @@ class Landing:
         self.sequence(number)
         return self._blind.get(source, {}).get(number, ())
 
-    def refresh(self) -> tuple[Sequence, ...]:
+    def refresh(self) -> tuple[LandedSequence, ...]:
         """Take in what somebody closed since, and give it."""
         before = self.last_id
         while is_closed(self.path, self.last_id + 1):
@@ -273,7 +273,7 @@ class Landing:
         final: int | None = None,
         limit_rows: int | None = None,
         told: pa.Table | None = None,
-    ) -> tuple[Sequence, Backlog]:
+    ) -> tuple[LandedSequence, Backlog]:
         """Land what arrived between two readings as the next sequence, and keep it in mind.
 
         Where a driver that was overtaken has closed a sequence meanwhile, this one begins at its end; where nothing is
@@ -311,7 +311,7 @@ class Landing:
         deaf = {name: _deaf(each.blind, (blind or {}).get(name, ()), start, end) for name, each in arrived.items()}
         number = self.last_id + 1
 
-        def write(shelf: Path) -> Sequence:
+        def write(shelf: Path) -> LandedSequence:
             return land_reading(self.path, number, flow, start, end, with_told(arrived, told), deaf, final, shelf=shelf)
 
         sequence = write(self.path) if self.buffers is None else self.buffers.land(number, write)
@@ -322,7 +322,7 @@ class Landing:
         """Say whether an interval landed that ends where a stream begins, or before."""
         return any(each.end <= start for each in self._sequences)
 
-    def _take(self, sequence: Sequence) -> None:
+    def _take(self, sequence: LandedSequence) -> None:
         self._sequences.append(sequence)
         self._newest[sequence.kind] = sequence
         for name, landed in sequence.sources.items():
@@ -334,7 +334,7 @@ class Landing:
             self._chain(sequence)
             self.final = sequence.final if sequence.final is not None else self.final
 
-    def _chain(self, sequence: Sequence) -> None:
+    def _chain(self, sequence: LandedSequence) -> None:
         before = self._tail.get(sequence.start)
         for name, landed in sequence.sources.items():
             chains = self._blind.setdefault(name, {})

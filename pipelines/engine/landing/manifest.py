@@ -22,7 +22,7 @@ from pipelines.engine.files.packed import in_segment, is_segment, segment_folder
 from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
-from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, Sequence, from_told, told
+from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_told, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +128,7 @@ def manifest_bytes(landing: Path, number: int) -> bytes:
     return _first_whole(landing, number, lambda shelf: (shelf / f"{number:08}" / MANIFEST).read_bytes())
 
 
-def sequences(landing: Path) -> list[Sequence]:
+def sequences(landing: Path) -> list[LandedSequence]:
     """Read the manifests of all closed sequences of a landing, by id; `check_files` sees to the files of one.
 
     Raises:
@@ -158,7 +158,7 @@ def is_closed(landing: Path, number: int) -> bool:
     return any(_has(landing, shelf, number) for shelf in shelves(landing))
 
 
-def read_sequence(landing: Path, number: int) -> Sequence:
+def read_sequence(landing: Path, number: int) -> LandedSequence:
     """Read one closed sequence; its files are seen to be there with their sizes, and not read.
 
     Raises:
@@ -168,7 +168,7 @@ def read_sequence(landing: Path, number: int) -> Sequence:
     return _first_whole(landing, number, lambda shelf: check_files(load_from(shelf, number)))
 
 
-def check_files(sequence: Sequence) -> Sequence:
+def check_files(sequence: LandedSequence) -> LandedSequence:
     """See that the files of a sequence are there with their sizes; `verify` reads them too.
 
     Files of feeds that it refers to are read where their size and times leave open whether they changed.
@@ -184,7 +184,7 @@ def check_files(sequence: Sequence) -> Sequence:
     return sequence
 
 
-def load_manifest(landing: Path, number: int) -> Sequence:
+def load_manifest(landing: Path, number: int) -> LandedSequence:
     """Read a manifest, and look at no other file.
 
     Raises:
@@ -193,7 +193,7 @@ def load_manifest(landing: Path, number: int) -> Sequence:
     return _first_whole(landing, number, lambda shelf: load_from(shelf, number))
 
 
-def load_from(shelf: Path, number: int) -> Sequence:
+def load_from(shelf: Path, number: int) -> LandedSequence:
     """Read a manifest out of this very folder, and look at no other file.
 
     Raises:
@@ -218,7 +218,7 @@ def _first_whole(landing: Path, number: int, read: Callable[[Path], Found]) -> F
     raise broken or SequenceBrokenError(str(sequence_folder(landing, number)), "no manifest")
 
 
-def _manifest(folder: Path) -> Sequence:
+def _manifest(folder: Path) -> LandedSequence:
     try:
         changed = (folder / MANIFEST).stat().st_mtime_ns
     except FileNotFoundError as error:
@@ -227,7 +227,7 @@ def _manifest(folder: Path) -> Sequence:
 
 
 @lru_cache(maxsize=4_096)
-def _read(folder: Path, changed: int) -> Sequence:  # noqa: ARG001 - another time of change is another manifest
+def _read(folder: Path, changed: int) -> LandedSequence:  # noqa: ARG001 - another time of change is another manifest
     try:
         said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -245,7 +245,7 @@ def _check_file(path: Path, landed: LandedFile) -> None:
         raise SequenceBrokenError(str(path.parent), problem)
 
 
-def verify(sequence: Sequence) -> None:
+def verify(sequence: LandedSequence) -> None:
     """Read a sequence's files and see that they hold the very bytes that landed.
 
     A segment's are read once a process, as long as their size and times stay what they are.
@@ -287,7 +287,7 @@ def new_folder(landing: Path, number: int) -> Path:
     return folder
 
 
-def close_sequence(sequence: Sequence) -> Sequence:
+def close_sequence(sequence: LandedSequence) -> LandedSequence:
     """Write the manifest and give the folder its name: from then on, and not before, the sequence is there.
 
     Returns:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import SEGMENT_FILE, in_segment, opened, segment_folder, span_of
 from pipelines.engine.landing.errors import SequenceBrokenError
-from pipelines.engine.landing.sequence import NO_FILE, Removed, Sequence, from_told, told
+from pipelines.engine.landing.sequence import NO_FILE, LandedSequence, Removed, from_told, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,13 +37,13 @@ class Segment:
     """What each sequence's manifest says, and when that was closed."""
     removed: Removed | None
 
-    def sequence(self, number: int) -> Sequence:
+    def sequence(self, number: int) -> LandedSequence:
         """Give one of its sequences."""
         sequence = from_told(self.folder, self._said(number))
         return sequence if self.removed is None else replace(sequence, removed=self.removed)
 
     @property
-    def sequences(self) -> Iterator[Sequence]:
+    def sequences(self) -> Iterator[LandedSequence]:
         """Give all of them, in order."""
         return (self.sequence(number) for number in span_of(self.first))
 
@@ -103,7 +103,7 @@ def _whole(entry: dict[str, Any], alike: list[dict[str, Any]]) -> dict[str, Any]
     return entry | {"sources": sources}
 
 
-def spelled_segment(sequences: Iterable[tuple[Sequence, int]]) -> dict[str, Any]:
+def spelled_segment(sequences: Iterable[tuple[LandedSequence, int]]) -> dict[str, Any]:
     """Spell a segment as its manifest does.
 
     Args:
@@ -133,7 +133,7 @@ def json_bytes(said: object) -> bytes:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def pieces_of(sequences: Iterable[Sequence], source: str) -> dict[Path, list[int] | None]:
+def pieces_of(sequences: Iterable[LandedSequence], source: str) -> dict[Path, list[int] | None]:
     """Give the files that hold the rows of a source in some sequences, in order, each with its row groups.
 
     Args:
@@ -164,7 +164,7 @@ def _are_all(path: Path, groups: list[int] | None) -> bool:
         return len(groups) == int(file.metadata.num_row_groups)
 
 
-def removed_among(shelf: Path, numbers: Iterable[int]) -> list[Sequence]:
+def removed_among(shelf: Path, numbers: Iterable[int]) -> list[LandedSequence]:
     """Give those of some sequences whose rows are no longer kept, in the order given; one without rows lacks nothing.
 
     Args:

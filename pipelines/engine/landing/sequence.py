@@ -124,7 +124,7 @@ class Removed(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sequence:
+class LandedSequence:
     """A closed sequence: all that came in before its closing reading and after the one before."""
 
     folder: Path
@@ -228,7 +228,7 @@ def _schema(spelled: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(spelled)))
 
 
-def told(sequence: Sequence) -> dict[str, Any]:
+def told(sequence: LandedSequence) -> dict[str, Any]:
     """Spell a sequence as its manifest does, instants as ISO 8601; `from_told` reads it back."""
     return {
         "format": FORMAT,
@@ -294,9 +294,9 @@ def _landed_told(file: FileLanded) -> dict[str, Any]:
     }
 
 
-def from_told(folder: Path, said: dict[str, Any]) -> Sequence:
+def from_told(folder: Path, said: dict[str, Any]) -> LandedSequence:
     """Read what `told` spelt."""
-    return Sequence(
+    return LandedSequence(
         folder=folder,
         id=said["sequence"],
         kind=said["kind"],

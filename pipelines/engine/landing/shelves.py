@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 
 class Gap(NamedTuple):
@@ -32,7 +32,7 @@ class Shelves(Protocol):
             NoRoomError: there is none; the source is not to be read.
         """
 
-    def land(self, number: int, write: Callable[[Path], Sequence]) -> Sequence:
+    def land(self, number: int, write: Callable[[Path], LandedSequence]) -> LandedSequence:
         """Close a sequence in all of them that take it; the first one that closes decides what it is.
 
         Args:

@@ -12,7 +12,14 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.files.hashed import HashedFile
 from pipelines.engine.files.writing import open_writer
 from pipelines.engine.landing.manifest import LEDGER_FILE, close_sequence, new_folder
-from pipelines.engine.landing.sequence import NO_FILE, LandedFile, LandedSource, RowGroup, Sequence, spelled_schema
+from pipelines.engine.landing.sequence import (
+    NO_FILE,
+    LandedFile,
+    LandedSequence,
+    LandedSource,
+    RowGroup,
+    spelled_schema,
+)
 from pipelines.engine.landing.stamp import LANDED_LEDGER, bucketed, landed_row_schema
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ def write_sequence(  # noqa: PLR0913 - all that a sequence is
     version: int,
     final: int | None,
     blind: Mapping[str, Spans] | None = None,
-) -> Sequence:
+) -> LandedSequence:
     """Write the files of a sequence and close it; where there are no rows and no lines, the manifest is all there is.
 
     Args:
@@ -57,7 +64,7 @@ def write_sequence(  # noqa: PLR0913 - all that a sequence is
         SequenceBrokenError: it is closed already.
     """
     folder = new_folder(landing, number)
-    sequence = Sequence(
+    sequence = LandedSequence(
         folder=folder,
         id=number,
         kind=kind,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
 
 
 class Replayed(NamedTuple):
@@ -70,14 +70,14 @@ class Drains:
                 self._found = self._looked
         return after if self._found is None else self._found
 
-    def _drains(self, sequence: Sequence) -> bool:
+    def _drains(self, sequence: LandedSequence) -> bool:
         if sequence.final is not None:
             return True
         if self._policy.trigger is Trigger.OPERATOR:
             return sequence.id > self._replayed.upto and sequence.punctuations > 0
         return self._policy.period is not None and sequence.end >= self._counted_from(sequence) + self._policy.period
 
-    def _counted_from(self, first: Sequence) -> int:
+    def _counted_from(self, first: LandedSequence) -> int:
         """Give the end of the last consistent state or reset, by the readings; in ticks."""
         if self._since is None:
             known = max(self._after, self._replayed.upto)

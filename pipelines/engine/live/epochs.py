@@ -36,15 +36,14 @@ from pipelines.engine.tasks.standing import flow_begun
 from pipelines.operators.rows import INFINITY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from collections.abc import Sequence as Many
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry
-    from pipelines.engine.landing.sequence import Chain, Sequence
+    from pipelines.engine.landing.sequence import Chain, LandedSequence
     from pipelines.engine.landing.write import Spans
     from pipelines.engine.tasks.stages import Engine, Outcome
     from pipelines.flows.model import Flow
@@ -115,7 +114,7 @@ class PendingIntervalError(CommitError):
         )
 
 
-def nothing_else(_: Many[int], __: Exception) -> bool:
+def nothing_else(_: Sequence[int], __: Exception) -> bool:
     """Say that what a landing holds is to be had nowhere else."""
     return False
 
@@ -124,7 +123,7 @@ def nothing_else(_: Many[int], __: Exception) -> bool:
 class Sequences:
     """Several closed sequences that follow one another, read as one."""
 
-    parts: tuple[Sequence, ...]
+    parts: tuple[LandedSequence, ...]
 
     @property
     def buckets(self) -> int:
@@ -162,13 +161,13 @@ class EpochRunner:
     landing: Path
     engine: Callable[[int], Engine]
     now: Callable[[], tuple[int, float]] = lambda: (0, 1.0)
-    blind: Callable[[Sequence], Mapping[str, Spans]] | None = None
-    secure: Callable[[Many[int]], None] = lambda _: None
+    blind: Callable[[LandedSequence], Mapping[str, Spans]] | None = None
+    secure: Callable[[Sequence[int]], None] = lambda _: None
     """Given the sequences of an epoch before it is published: has them where what is published has to be."""
     published: Callable[[Entry], None] = lambda _: None
-    open: Callable[[int], Sequence] | None = None
+    open: Callable[[int], LandedSequence] | None = None
     """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
-    doubt: Callable[[Many[int], Exception], bool] = nothing_else
+    doubt: Callable[[Sequence[int], Exception], bool] = nothing_else
     """Asked when the reading of sequences failed: says whether they are to be had now, from there or elsewhere."""
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
@@ -236,7 +235,7 @@ class EpochRunner:
         entries = [self.play(tuple(parts)) for _, parts in groupby(streamed, key=lambda sequence: sequence.buckets)]
         return entries[-1] if entries else None
 
-    def play(self, parts: tuple[Sequence, ...]) -> Entry:
+    def play(self, parts: tuple[LandedSequence, ...]) -> Entry:
         """Run one epoch over sequences that follow one another, whatever closed them.
 
         Args:
@@ -266,7 +265,7 @@ class EpochRunner:
         )
         return self._worked(self.flow, entry, sequences)
 
-    def _opened(self, number: int) -> Sequence:
+    def _opened(self, number: int) -> LandedSequence:
         return read_sequence(self.landing, number) if self.open is None else self.open(number)
 
     def _worked(self, flow: Flow, entry: Entry, sequences: Sequences | None = None) -> Entry:
@@ -287,7 +286,7 @@ class EpochRunner:
                 self.published(done)
                 return done
 
-    def _idle(self, span: Span, numbers: Many[int]) -> Entry:
+    def _idle(self, span: Span, numbers: Sequence[int]) -> Entry:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
         self.secure(numbers)
         entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
@@ -369,13 +368,13 @@ class EpochRunner:
         return ContentHash.from_text(entry.carry_hash) if entry and entry.carry_hash else NO_ROWS
 
 
-def _see_no_gap(parts: tuple[Sequence, ...], begin: int) -> None:
+def _see_no_gap(parts: tuple[LandedSequence, ...], begin: int) -> None:
     for part, expected in zip(parts, (begin, *(each.end for each in parts)), strict=False):
         if part.start != expected:
             raise SequenceGapError(part.id, part.start, expected)
 
 
-def spans_over(landing: Path, parts: Many[Sequence]) -> dict[str, Spans]:
+def spans_over(landing: Path, parts: Sequence[LandedSequence]) -> dict[str, Spans]:
     """Give, per source, the spans in which nobody listened that matter to sequences, as their manifests say.
 
     Args:
@@ -394,7 +393,7 @@ def _together(found: Iterable[Mapping[str, Spans]]) -> dict[str, Spans]:
     return {name: joined(spans) for name, spans in together.items()}
 
 
-def _manifest_spans(index: Landing, sequence: Sequence) -> dict[str, Spans]:
+def _manifest_spans(index: Landing, sequence: LandedSequence) -> dict[str, Spans]:
     index.refresh()
     return {name: index.blind_before(name, sequence.id) for name in sequence.sources}
 

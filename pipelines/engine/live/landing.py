@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.columnar.clock import WallClock
     from pipelines.engine.landing.index import Backlog, Landing
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.shelves import Gap
     from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.landing.write import Spans
@@ -137,7 +137,7 @@ class LiveLanding:
         """
         return planned if self._clock is None else self._clock.read(max(planned, self.look() + 1))
 
-    def land(self, _: int, reading: int, final: int | None = None) -> Sequence | None:
+    def land(self, _: int, reading: int, final: int | None = None) -> LandedSequence | None:
         """Close the sequence of everything before a reading; None where that was done before.
 
         Args:
@@ -174,7 +174,7 @@ class LiveLanding:
 
     def _when_there_is_room(
         self, reading: int, blind: Mapping[str, Spans], final: int | None
-    ) -> tuple[Sequence, Backlog]:
+    ) -> tuple[LandedSequence, Backlog]:
         """Land a reading; while the buffers have no room nothing is read, so the source is pushed back."""
         buffers = self._landing.buffers
         gaps = () if buffers is None else buffers.untold()

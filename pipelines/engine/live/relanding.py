@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Engine
 
 DRAFT = "landed-again"
@@ -78,7 +78,7 @@ def _put_in_place(root: Path, made: Path) -> None:
     sync_folder(landing)
 
 
-def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) -> Sequence:
+def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) -> LandedSequence:
     number, landing = entry.sequences[0], landed_path(root)
     flow = flow_begun(root, str(entry.plan), lambda: load_manifest(landing, number))
     feeds, before = open_recorded(flow, base), _as_it_was(landing, number)
@@ -97,7 +97,7 @@ def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) 
     )
 
 
-def _as_it_was(landing: Path, number: int) -> Sequence | None:
+def _as_it_was(landing: Path, number: int) -> LandedSequence | None:
     """Give what the manifest says, where that can still be read."""
     try:
         return load_manifest(landing, number)

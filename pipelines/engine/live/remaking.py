@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Engine, Outcome
 
 
@@ -89,7 +89,9 @@ def remake(driver: Driver, commit: int, tables: Collection[str], engine: Engine)
         )
 
 
-def worked_the_same(root: Path, state: LogState, entry: Entry, parts: tuple[Sequence, ...], engine: Engine) -> Outcome:
+def worked_the_same(
+    root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine
+) -> Outcome:
     """Work on a published commit again, over these sequences, and see that it gives what it gave; nothing is changed.
 
     Raises:
@@ -102,7 +104,7 @@ def worked_the_same(root: Path, state: LogState, entry: Entry, parts: tuple[Sequ
     return outcome
 
 
-def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[Sequence, ...], engine: Engine) -> Outcome:
+def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine) -> Outcome:
     flow, landed = flow_begun(root, str(entry.plan), lambda: parts[0]), Sequences(parts)
     is_epoch = entry.kind is CommitKind.EPOCH
     base = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA

@@ -19,7 +19,7 @@ from pipelines.flows.model import LIVE_KINDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow, Source
 
 WIDER: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 a column that is declared so when it lands."""
 
 
-def payloads_over(flow: Flow, sequences: Sequence[Landed]) -> dict[str, pa.Schema]:
+def payloads_over(flow: Flow, sequences: Sequence[LandedSequence]) -> dict[str, pa.Schema]:
     """Give the payload columns with which a flow reads the sources of sequences, in their order.
 
     Args:
@@ -46,7 +46,7 @@ def payloads_over(flow: Flow, sequences: Sequence[Landed]) -> dict[str, pa.Schem
     return {name: _payload_over(source, sequences) for name, source in flow.sources.items()}
 
 
-def _payload_over(source: Source, sequences: Sequence[Landed]) -> pa.Schema:
+def _payload_over(source: Source, sequences: Sequence[LandedSequence]) -> pa.Schema:
     if source.feed.kind not in LIVE_KINDS or not source.feed.types:
         return sequences[-1].payload(source.name)
     payload = landed_payload(source)
@@ -55,7 +55,7 @@ def _payload_over(source: Source, sequences: Sequence[Landed]) -> pa.Schema:
     return payload
 
 
-def _check(source: str, sequence: Landed, payload: pa.Schema) -> None:
+def _check(source: str, sequence: LandedSequence, payload: pa.Schema) -> None:
     landed = sequence.sources[source]
     if landed.columns == tuple((field.name, str(field.type)) for field in payload):
         return

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Outcome
 
 
-def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Outcome) -> None:
+def add_landing_ledger(root: Path, commit: int, sequence: LandedSequence, outcome: Outcome) -> None:
     """Write the ledger rows that the landing made of a sequence into the commit's ledger.
 
     Args:
@@ -42,7 +42,7 @@ def add_landing_ledger(root: Path, commit: int, sequence: Sequence, outcome: Out
         outcome.hashes["ledger"] = outcome.hashes["ledger"] + file.content
 
 
-def commit_counts(sequences: Iterable[Sequence], outcome: Outcome) -> dict[str, dict[str, int]]:
+def commit_counts(sequences: Iterable[LandedSequence], outcome: Outcome) -> dict[str, dict[str, int]]:
     """Give the counts of a commit: by stream and kind, by ledger line, and the rows landed of each source.
 
     Args:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Source
 
 
-def flow_begun(root: Path, plan: str, landed: Callable[[], Landed]) -> Flow:
+def flow_begun(root: Path, plan: str, landed: Callable[[], LandedSequence]) -> Flow:
     """Give the flow that a commit was begun under.
 
     Args:
@@ -41,7 +41,7 @@ def flow_begun(root: Path, plan: str, landed: Callable[[], Landed]) -> Flow:
     return replace(flow, sources=sources)
 
 
-def _orders(root: Path, flow: Flow, source: Source, landed: Callable[[], Landed]) -> Iterator[Sequence[str]]:
+def _orders(root: Path, flow: Flow, source: Source, landed: Callable[[], LandedSequence]) -> Iterator[Sequence[str]]:
     """Give the columns of what read the source, or holds its rows, each in its order."""
     for stream in flow.streams.values():
         table = snapshot(stream_path(root, stream.name)) if stream.inputs == (source.name,) else None

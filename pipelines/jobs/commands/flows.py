@@ -46,15 +46,17 @@ def list_flows(tell: Tell) -> None:
 
 
 def _line(settings: Settings, file: Path) -> str:
-    from pipelines.flows.document import Mapping as Tree
-    from pipelines.flows.document import Scalar, load
+    from pipelines.flows.document import Scalar, YamlMapping, load
 
     try:
         entries = load(file).entries
     except FlowError as error:
         return f"cannot be read: {error}"
     about, named = entries.get("about"), entries.get("flow")
-    sizes = [len(part.entries) if isinstance(part := entries.get(name), Tree) else 0 for name in ("sources", "streams")]
+    sizes = [
+        len(part.entries) if isinstance(part := entries.get(name), YamlMapping) else 0
+        for name in ("sources", "streams")
+    ]
     told = about.text if isinstance(about, Scalar) else ""
     called = f" (flow `{named.text}`)" if isinstance(named, Scalar) and named.text != file.stem else ""
     runs = sorted(folder.parent.name for folder in (settings.home / file.stem).glob("*/commits"))

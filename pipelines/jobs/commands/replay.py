@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
@@ -180,7 +180,7 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
             shown.played(parts)
 
 
-def epochs_of(recording: Recording, speed: float | None) -> Iterator[tuple[Landed, ...]]:
+def epochs_of(recording: Recording, speed: float | None) -> Iterator[tuple[LandedSequence, ...]]:
     """Cut the sequences of a recording into epochs, as they come due; where the cuts are changes no row.
 
     Args:
@@ -200,18 +200,18 @@ def epochs_of(recording: Recording, speed: float | None) -> Iterator[tuple[Lande
         yield tuple(parts)
 
 
-def _left(sequence: Landed, recording: Recording, speed: float | None, begun: float) -> float:
+def _left(sequence: LandedSequence, recording: Recording, speed: float | None, begun: float) -> float:
     """Give the seconds until a sequence is closed in a replay that began at a moment; 0 where there is no speed."""
     if speed is None:
         return 0.0
     return begun + (sequence.end - recording.start) / TICKS_PER_SECOND / speed - time.monotonic()
 
 
-def _is_cut(before: Landed, sequence: Landed) -> bool:
+def _is_cut(before: LandedSequence, sequence: LandedSequence) -> bool:
     return before.final is not None or (before.buckets, before.kind) != (sequence.buckets, sequence.kind)
 
 
-def _is_full(parts: Sequence[Landed]) -> bool:
+def _is_full(parts: Sequence[LandedSequence]) -> bool:
     rows = sum(source.rows for part in parts for source in part.sources.values())
     return rows >= MOST_ROWS or len(parts) >= MOST_SEQUENCES
 
@@ -225,7 +225,7 @@ class Progress:
         self._begun = self._said = time.monotonic()
         self._done = self._rows = 0
 
-    def played(self, parts: Iterable[Landed]) -> None:
+    def played(self, parts: Iterable[LandedSequence]) -> None:
         """Take in an epoch, and say so where the last word is some time ago."""
         for part in parts:
             self._done += 1

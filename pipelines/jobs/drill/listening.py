@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.live.epochs import EpochRunner
     from pipelines.jobs.drill.loops import Here
     from pipelines.jobs.drill.witness import CutAt
@@ -115,7 +115,7 @@ class Loop:
             reading = self._plan()
         self._publish()
 
-    def is_over(self, sequence: Sequence | None) -> bool:
+    def is_over(self, sequence: LandedSequence | None) -> bool:
         """Say whether the last row was sent, and none has come for a while."""
         rows = 0 if sequence is None else sum(source.rows for source in sequence.sources.values())
         if rows or self.lander.backlog or not self.over.exists():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.jobs.text.moments import Moments
 
     Facts = dict[str, Any]
@@ -53,7 +53,7 @@ def require_kept(landing: Path, state: LogState, numbers: Iterable[int], option:
         )
 
 
-def _removed_text(gone: Sequence[Landed]) -> str:
+def _removed_text(gone: Sequence[LandedSequence]) -> str:
     removed = gone[-1].removed
     when = f" at {instant_text(removed.at)}, under `landed: {{keep: {spell(removed.keep)}}}`" if removed else ""
     return f"the rows of sequences {numbered(each.id for each in gone)} were removed{when}"

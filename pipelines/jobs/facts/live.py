@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.engine.commits.history import Entry
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -86,11 +86,11 @@ class Tail:
         self.published = tip.upto if tip else 0
         self.last = last_closed(self.landing, self.published)
         waiting = (load_manifest(self.landing, number) for number in range(self.published + 1, self.last + 1))
-        self.waiting: list[Landed] = [each for each in waiting if each.kind == READING]
+        self.waiting: list[LandedSequence] = [each for each in waiting if each.kind == READING]
         self.first = epochs[0].sequences[0] if epochs else (self.waiting[0].id if self.waiting else 0)
 
     @property
-    def newest(self) -> Landed | None:
+    def newest(self) -> LandedSequence | None:
         """Give the last sequence that a reading closed; None where none ever did."""
         if self.waiting:
             return self.waiting[-1]
@@ -149,7 +149,7 @@ def is_played(known: KnownRun, live: Facts) -> bool:
     return played is not None and bool(live["readings"]["last_at"] >= played[1])
 
 
-def _readings(epochs: Sequence[Entry], tail: Tail, newest: Landed) -> Facts:
+def _readings(epochs: Sequence[Entry], tail: Tail, newest: LandedSequence) -> Facts:
     first = load_manifest(tail.landing, tail.first)
     return {
         "number": sum(len(row.sequences) for row in epochs) + len(tail.waiting),
@@ -171,7 +171,7 @@ def _backlog(tail: Tail) -> Facts:
     return {"sequences": len(tail.waiting), "rows": rows, "since_at": since}
 
 
-def _source(known: KnownRun, name: str, tail: Tail, newest: Landed) -> Facts:
+def _source(known: KnownRun, name: str, tail: Tail, newest: LandedSequence) -> Facts:
     spans, looked = tail.blind(name)
     rows = next((row for row in reversed(known.state.in_order) if counted(row, "landed").get(name)), None)
     waiting = [each.end for each in tail.waiting if name in each.sources and each.sources[name].rows]

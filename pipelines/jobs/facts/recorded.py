@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.commits.history import Entry
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.jobs.runs.known import KnownRun
 
 
@@ -73,7 +73,7 @@ class Recording:
             sequence=row.upto if row else 0,
         )
 
-    def sequences(self) -> Iterator[Landed]:
+    def sequences(self) -> Iterator[LandedSequence]:
         """Open the sequences one by one, in order.
 
         Raises:

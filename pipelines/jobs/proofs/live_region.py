@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.buffers.buffers import Buffers
     from pipelines.engine.commits.history import Entry
-    from pipelines.engine.landing.sequence import Sequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.spark import SparkEngine
     from pipelines.flows.model import Flow
     from pipelines.operators.replay import Output, ReplayPolicy
@@ -207,14 +207,14 @@ class LiveRegion:
         return told
 
 
-def _items(sequence: Sequence) -> list[Any]:
+def _items(sequence: LandedSequence) -> list[Any]:
     """Read the items of a sequence out of the buffer that it was opened in."""
     found: list[Any] = [item for batch in sequence.open(ITEMS) for item in batch["item"].to_pylist()]
     found += [Punctuation.WINDOW] * sequence.punctuations
     return found + ([] if sequence.final is None else [Punctuation.FINAL])
 
 
-def _fail(number: int) -> Sequence:
+def _fail(number: int) -> LandedSequence:
     raise PlannedFailure(number)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
-    from pipelines.engine.landing.sequence import Sequence as Landed
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.tasks.stages import Engine
 
@@ -198,7 +198,7 @@ def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Cal
     return Ran(entry=gate(driver, written), seconds=time.perf_counter() - begun)
 
 
-def _begin(driver: Driver, flow: Flow, sequence: Landed) -> Entry:
+def _begin(driver: Driver, flow: Flow, sequence: LandedSequence) -> Entry:
     span = Span(sequence.start, sequence.end)
     parent = driver.state().parent_for(span.start)
     require_current(driver.state(), parent)
@@ -230,7 +230,9 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
     return _commit(driver, own, entry, sequence, tell)
 
 
-def _commit(driver: Driver, wanted: Backfill, entry: Entry, sequence: Landed, tell: Callable[[str], None]) -> Entry:
+def _commit(
+    driver: Driver, wanted: Backfill, entry: Entry, sequence: LandedSequence, tell: Callable[[str], None]
+) -> Entry:
     begun = time.perf_counter()
     schemas = {name: sequence.payload(name) for name in sequence.sources}
     create_tables(wanted.root, wanted.flow, schemas)
