@@ -29,7 +29,7 @@ from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
 from pipelines.engine.commits import delta_log
 from pipelines.engine.commits import paths as tables
-from pipelines.engine.commits.table_log import SETTLED, Change, TableLog
+from pipelines.engine.commits.table_log import SETTLED, TableChange, TableLog
 from pipelines.engine.files import ordered as inputs
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.landing.index import land_interval
@@ -187,7 +187,7 @@ def measure_carry() -> None:
 def _adding(folder: Path) -> float:
     table, log = _table(folder / "table")
     number = iter(range(1, 100))
-    return seconds(lambda: log.commit(Change(adds=[_row(table, next(number))]), {}))
+    return seconds(lambda: log.commit(TableChange(adds=[_row(table, next(number))]), {}))
 
 
 def _table(folder: Path) -> tuple[Path, TableLog]:
@@ -211,8 +211,8 @@ def measure_versions() -> None:
             table, log = _table(Path(folder) / "table")
             file = _row(table, 1)
             while log.version < versions:
-                log.commit(Change(), {SETTLED: log.version})
-            ours = seconds(lambda: (log.look(), log.commit(Change(adds=[file]), {})))  # noqa: B023 - called here alone
+                log.commit(TableChange(), {SETTLED: log.version})
+            ours = seconds(lambda: (log.look(), log.commit(TableChange(adds=[file]), {})))  # noqa: B023 - called here alone
             theirs = seconds(lambda: _appended(table, file))  # noqa: B023 - called here alone
         told(
             f"versions: {versions:,} in a log: a look and a transaction {1e3 * ours:.1f} ms, "

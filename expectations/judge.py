@@ -28,7 +28,7 @@ ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Judgement:
     """What came of one expectation."""
 
     expectation: str
@@ -49,7 +49,7 @@ class Outcome:
 
 def judge(  # noqa: PLR0913 - what is judged, and where the pages go
     spark: SparkSession, flow: Flow, views: Views, span: tuple[int, int], docs: Path | None = None, name: str = ""
-) -> tuple[Outcome, ...]:
+) -> tuple[Judgement, ...]:
     """Judge the rows of a span.
 
     Args:
@@ -76,21 +76,21 @@ def judge(  # noqa: PLR0913 - what is judged, and where the pages go
     return tuple(sorted(found, key=lambda each: place[each.table]))
 
 
-def _accounts(spark: SparkSession, flow: Flow, drawn: tuple[Account, ...], checkpoints: Checkpoints) -> list[Outcome]:
+def _accounts(spark: SparkSession, flow: Flow, drawn: tuple[Account, ...], checkpoints: Checkpoints) -> list[Judgement]:
     from expectations.suites import account_suite
 
     broken = checkpoints.run(account_suite(flow), account_frame(spark, drawn))
     return [_account(law, each, broken) for each in drawn for law in account_laws(flow, each.stream)]
 
 
-def _account(law: Law, drawn: Account, broken: Any) -> Outcome:  # noqa: ANN401 - counts by law and table
+def _account(law: Law, drawn: Account, broken: Any) -> Judgement:  # noqa: ANN401 - counts by law and table
     figures = {name: getattr(drawn, name) for name in ("rows_in", "main", "side", "dropped", "held", "missing")}
     held, wrong = not broken[law.name, law.table], abs(drawn.missing) if law.name == ACCOUNT_HOLDS else drawn.held
     return _outcome(law, drawn.rows_in, 0 if held else wrong, () if held else (figures,))
 
 
-def _outcome(law: Law, looked_at: int, unexpected: int, rows: tuple[dict[str, Any], ...]) -> Outcome:
-    return Outcome(
+def _outcome(law: Law, looked_at: int, unexpected: int, rows: tuple[dict[str, Any], ...]) -> Judgement:
+    return Judgement(
         expectation=law.name,
         table=law.table,
         severity=law.severity,
@@ -105,7 +105,7 @@ def _outcome(law: Law, looked_at: int, unexpected: int, rows: tuple[dict[str, An
 
 def _table(  # noqa: PLR0913 - a table, what is known of it, and who asks
     spark: SparkSession, flow: Flow, table: str, view: View, counts: Counts, checkpoints: Checkpoints
-) -> list[Outcome]:
+) -> list[Judgement]:
     from expectations.suites import suite_of
 
     laws = laws_of(flow, table)
@@ -118,7 +118,7 @@ def _table(  # noqa: PLR0913 - a table, what is known of it, and who asks
 
 def _judged(  # noqa: PLR0913 - as _table
     spark: SparkSession, flow: Flow, law: Law, view: View, counts: Counts, unexpected: int
-) -> Outcome:
+) -> Judgement:
     from expectations.offenders import offenders
 
     looked_at = sum(counts[law.table, "stream", kind] for kind in law.governed)

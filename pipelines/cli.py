@@ -200,9 +200,9 @@ def run(
 
     An interval whose blocking expectations fail is not published: what was published before stays.
     """
-    from pipelines.jobs.commands.run import Wanted, run_flow
+    from pipelines.jobs.commands.run import RunRequest, run_flow
 
-    wanted = Wanted(
+    wanted = RunRequest(
         flow=flow,
         start=start,
         end=end,
@@ -309,9 +309,9 @@ def reset(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Take a stream back to a published commit; whoever streams next plays the same sequences again from there."""
-    from pipelines.jobs.commands.reset import Wanted, reset_run
+    from pipelines.jobs.commands.reset import ResetRequest, reset_run
 
-    wanted = Wanted(flow=flow, to=to, run=run, dry_run=dry_run, take_over=take_over, as_json=as_json)
+    wanted = ResetRequest(flow=flow, to=to, run=run, dry_run=dry_run, take_over=take_over, as_json=as_json)
     reset_run(wanted, tell)
 
 
@@ -349,9 +349,9 @@ def replay(
 
     The exit code is 0 where both have the same rows, 1 where not.
     """
-    from pipelines.jobs.commands.replay import Wanted, replay_flow
+    from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 
-    wanted = Wanted(
+    wanted = ReplayRequest(
         flow=flow,
         start=start,
         end=end,
@@ -377,9 +377,9 @@ def apply(
     param: Param = None,
 ) -> None:
     """Take a changed flow into use behind the newest commit of a run, and say what is kept, reset and stale."""
-    from pipelines.jobs.commands.apply import Wanted, apply_flow
+    from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 
-    apply_flow(Wanted(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), tell)
+    apply_flow(ApplyRequest(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), tell)
 
 
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
@@ -699,9 +699,9 @@ def ledger(
     raw: Raw = False,  # noqa: FBT002
 ) -> None:
     """Count what the ledger holds, and say in words what happened to each row."""
-    from pipelines.jobs.commands.ledger import Asked, show_ledger
+    from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 
-    asked = Asked(reason=reason, stream=stream, action=action, source=source, key=key, start=start, end=end)
+    asked = LedgerQuery(reason=reason, stream=stream, action=action, source=source, key=key, start=start, end=end)
     shape, teller = _printed(format, raw=raw)
     show_ledger(flow, asked, limit, shape, run, teller, explain=explain)
 
@@ -727,10 +727,10 @@ def advise(
     param: Param = None,
 ) -> None:
     """Say what each `delay` would have cost and bought: late events and waits, exactly, from what a run took in."""
-    from pipelines.jobs.commands.advise import Wanted
+    from pipelines.jobs.commands.advise import AdviseRequest
     from pipelines.jobs.commands.advise import advise as give
 
-    wanted = Wanted(
+    wanted = AdviseRequest(
         flow=flow,
         stream=stream,
         share=share,
@@ -757,9 +757,9 @@ def tables(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Say where the tables lie, which version holds what, and how pandas, DuckDB and Spark read them."""
-    from pipelines.jobs.commands.tables import Asked, tell_tables
+    from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 
-    tell_tables(Asked(flow=flow, run=run, stream=stream, commit=commit, as_json=as_json), tell)
+    tell_tables(TablesQuery(flow=flow, run=run, stream=stream, commit=commit, as_json=as_json), tell)
 
 
 @app.command(epilog="Example: `pulseline status flights`")

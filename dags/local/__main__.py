@@ -17,8 +17,8 @@ import psutil
 from dags.local.database import stop_database
 from dags.local.doorway import Doorway
 from dags.local.keeper import GRACE
-from dags.local.place import CHECKOUT, Keeper, Place
-from dags.local.processes import Known, left_of
+from dags.local.place import CHECKOUT, KeeperRecord, Place
+from dags.local.processes import KnownProcess, left_of
 from dags.local.servant import ACCOUNT, DatabaseError, furnish
 from dags.local.settings import ADMIN
 from pipelines.jobs.environment.access import kept
@@ -76,7 +76,7 @@ def down(place: Place) -> None:
         print("Airflow is down; no process is left.")
 
 
-def clear(place: Place, keeper: Keeper | None) -> None:
+def clear(place: Place, keeper: KeeperRecord | None) -> None:
     """Kill what a keeper that is gone has left behind, and end its database; strangers are let alone."""
     ours, strangers = ([], []) if keeper is None else left_of(keeper.pid, [keeper, *place.seen()])
     for process in ours:
@@ -87,7 +87,7 @@ def clear(place: Place, keeper: Keeper | None) -> None:
     stop_database(place.database)
 
 
-def _spawn(place: Place, port: int) -> Keeper:
+def _spawn(place: Place, port: int) -> KeeperRecord:
     command = [sys.executable, "-m", "dags.local.keeper", str(place.folder), str(port)]
     place.folder.mkdir(parents=True, exist_ok=True)
     with place.log.open("w") as log:
@@ -100,12 +100,12 @@ def _spawn(place: Place, port: int) -> Keeper:
             stdout=log,
             stderr=log,
         )
-    keeper = Keeper(**asdict(Known.read(process.pid)), port=port)
+    keeper = KeeperRecord(**asdict(KnownProcess.read(process.pid)), port=port)
     place.keep(keeper)
     return keeper
 
 
-def _await_ready(place: Place, keeper: Keeper) -> None:
+def _await_ready(place: Place, keeper: KeeperRecord) -> None:
     doorway, until = Doorway(place, keeper.port), time.monotonic() + PATIENCE
     missing = ["api-server"]
     while missing and time.monotonic() < until:
@@ -120,7 +120,7 @@ def _await_ready(place: Place, keeper: Keeper) -> None:
         raise NotUpError(f"Airflow was not ready after {PATIENCE:.0f} s ({late}); see {place.log}, then make down")
 
 
-def _await_end(keeper: Keeper) -> None:
+def _await_end(keeper: KeeperRecord) -> None:
     with suppress(ProcessLookupError):
         os.kill(keeper.pid, signal.SIGTERM)
     until = time.monotonic() + 2 * GRACE
@@ -149,7 +149,7 @@ def _tail(place: Place) -> str:
     return "\n".join(place.log.read_text(errors="replace").splitlines()[-20:])
 
 
-def _next_step(place: Place, keeper: Keeper) -> str:
+def _next_step(place: Place, keeper: KeeperRecord) -> str:
     return (
         f"address:  {keeper.address}\n"
         f"sign in:  {ADMIN} / {place.password(ADMIN)}\n"

@@ -22,7 +22,7 @@ import psutil
 
 from dags.local.database import start_database, stop_database
 from dags.local.place import Place
-from dags.local.processes import Known, members, pids
+from dags.local.processes import KnownProcess, members, pids
 from dags.local.settings import write_settings
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Keeper:
         """Start nothing yet."""
         self.place, self.log = place, log
         self.parts: dict[str, Part] = {}
-        self.seen: dict[int, Known] = {}
+        self.seen: dict[int, KnownProcess] = {}
         self.asked = threading.Event()
 
     def run(self, port: int) -> None:
@@ -150,7 +150,7 @@ class Keeper:
         if here != self.seen.keys():
             for pid in here - self.seen.keys():
                 with suppress(psutil.Error):
-                    self.seen[pid] = Known.read(pid)
+                    self.seen[pid] = KnownProcess.read(pid)
             self.seen = {pid: known for pid, known in self.seen.items() if pid in here}
             self.place.see(list(self.seen.values()))
 

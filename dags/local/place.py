@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dags.local.processes import Known
+from dags.local.processes import KnownProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeper(Known):
+class KeeperRecord(KnownProcess):
     """The process that looks after a running Airflow; its pid is also the id of the session of all parts."""
 
     port: int
@@ -62,24 +62,24 @@ class Place:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
         return kept | {"AIRFLOW_HOME": str(self.folder), "AIRFLOW_CONFIG": str(self.configuration)}
 
-    def kept(self) -> Keeper | None:
+    def kept(self) -> KeeperRecord | None:
         """Give the keeper that was started last, alive or not; None where there was none."""
         with suppress(FileNotFoundError, ValueError, TypeError):
-            return Keeper(**json.loads((self.folder / "up.json").read_text()))
+            return KeeperRecord(**json.loads((self.folder / "up.json").read_text()))
         return None
 
-    def keep(self, keeper: Keeper) -> None:
+    def keep(self, keeper: KeeperRecord) -> None:
         """Remember a keeper that was just started; what an earlier one saw is gone."""
         (self.folder / "seen.json").unlink(missing_ok=True)
         self._write("up.json", keeper.facts())
 
-    def seen(self) -> list[Known]:
+    def seen(self) -> list[KnownProcess]:
         """Give the processes that the keeper saw last in its session."""
         with suppress(FileNotFoundError, ValueError, TypeError):
-            return [Known(**facts) for facts in json.loads((self.folder / "seen.json").read_text())]
+            return [KnownProcess(**facts) for facts in json.loads((self.folder / "seen.json").read_text())]
         return []
 
-    def see(self, found: list[Known]) -> None:
+    def see(self, found: list[KnownProcess]) -> None:
         """Remember the processes of the keeper's session, so that what is left of them can be told from strangers."""
         self._write("seen.json", [each.facts() for each in found])
 

@@ -27,7 +27,7 @@ def boot() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownProcess:
     """A process, so named that a later one with its number is another."""
 
     pid: int
@@ -38,13 +38,13 @@ class Known:
     """When it started, in clock ticks since the machine did; 0 where there is no /proc."""
 
     @classmethod
-    def read(cls, pid: int) -> Known:
+    def read(cls, pid: int) -> KnownProcess:
         """Learn to know a living process.
 
         Raises:
             psutil.NoSuchProcess: it has ended.
         """
-        return Known(pid=pid, born=psutil.Process(pid).create_time(), boot=boot(), start=_ticks(pid))
+        return KnownProcess(pid=pid, born=psutil.Process(pid).create_time(), boot=boot(), start=_ticks(pid))
 
     @property
     def alive(self) -> bool:
@@ -91,7 +91,7 @@ def members(session: int) -> list[psutil.Process]:
     return found
 
 
-def left_of(session: int, seen: Iterable[Known]) -> tuple[list[psutil.Process], list[psutil.Process]]:
+def left_of(session: int, seen: Iterable[KnownProcess]) -> tuple[list[psutil.Process], list[psutil.Process]]:
     """Tell what is left of a session from strangers who have its number by now.
 
     A session keeps its number until its last process has ended. So if one that was seen in it still is in it, all who

@@ -22,7 +22,7 @@ from expectations.report.facts import (
     Way,
 )
 from expectations.report.page import render
-from expectations.report.presence import KeyPresence, KeysPresence, Presence, SourcePresence
+from expectations.report.presence import KeyPresence, KeysPresence, PresenceTable, SourcePresence
 
 __all__ = [
     "Account",
@@ -37,7 +37,7 @@ __all__ = [
     "KeyPresence",
     "KeysPresence",
     "Picture",
-    "Presence",
+    "PresenceTable",
     "RegionFacts",
     "ReportError",
     "ReportFacts",

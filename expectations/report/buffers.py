@@ -9,7 +9,7 @@ from expectations.report.words import count, counted
 
 if TYPE_CHECKING:
     from expectations.report.facts import ReportFacts
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class BuffersView:
     lines: tuple[BufferLine, ...]
 
 
-def buffers_view(facts: ReportFacts, clock: Clock) -> BuffersView | None:
+def buffers_view(facts: ReportFacts, clock: ReportClock) -> BuffersView | None:
     """Tell how the buffers of a run are; none where it has none."""
     region = facts.region
     if region is None:

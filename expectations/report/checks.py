@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from expectations.report.facts import Broken, ExpectationFacts, ReportFacts
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
 
 SHOWN_ROWS = 5
 """Offending rows told of one check."""
@@ -59,7 +59,7 @@ class ChecksView:
     unchecked: int
 
 
-def checks_view(facts: ReportFacts, clock: Clock) -> ChecksView | None:
+def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
     """Tell the expectations; none where nothing was published or checked."""
     if not facts.expectations and not facts.unchecked:
         return None
@@ -67,19 +67,19 @@ def checks_view(facts: ReportFacts, clock: Clock) -> ChecksView | None:
     return ChecksView(lines=tuple(_line(each, clock) for each in ranked), unchecked=facts.unchecked)
 
 
-def _line(facts: ExpectationFacts, clock: Clock) -> CheckLine:
+def _line(facts: ExpectationFacts, clock: ReportClock) -> CheckLine:
     newest = facts.broken[-SHOWN_CHECKS:]
     told = tuple(_broken(found, clock) for found in newest)
     return CheckLine(facts=facts, broken=told, left_out=len(facts.broken) - len(newest))
 
 
-def _broken(found: Broken, clock: Clock) -> BrokenView:
+def _broken(found: Broken, clock: ReportClock) -> BrokenView:
     commit = f"commit {found.commit}, " if found.commit is not None else ""
     scenes = tuple(_scene(row, clock) for row in found.rows[:SHOWN_ROWS])
     return BrokenView(where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes)
 
 
-def _scene(row: Mapping[str, object], clock: Clock) -> Scene:
+def _scene(row: Mapping[str, object], clock: ReportClock) -> Scene:
     around = row.get("around")
     before, after = (_rows(around, side) for side in ("before", "after"))
     governor = row.get("governed_by")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from expectations.report.buffers import RegionFacts
-    from expectations.report.presence import Presence
+    from expectations.report.presence import PresenceTable
 
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
 LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
@@ -286,7 +286,7 @@ class ReportFacts:
     commits: tuple[CommitFacts, ...] = ()
     epochs: tuple[EpochFacts, ...] = ()
     """Of a live run, published, by number."""
-    presence: Presence | None = None
+    presence: PresenceTable | None = None
     """What holds of the sources of a live run; None of a backfill, and of one interval of it."""
     region: RegionFacts | None = None
     """Of a run with three buffers; None of all others, and of one interval."""

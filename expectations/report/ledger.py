@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from expectations.report.words import ACTIONS, REASONS, Clock, duration
+from expectations.report.words import ACTIONS, REASONS, ReportClock, duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ class LedgerView:
     reasons: tuple[ReasonView, ...]
 
 
-def ledger_view(table: pa.Table, clock: Clock) -> LedgerView:
+def ledger_view(table: pa.Table, clock: ReportClock) -> LedgerView:
     """Group the ledger and tell the first rows of each group, in the order in which the table has them."""
     numbered = table.append_column("#", pa.array(range(table.num_rows), pa.int64()))
     groups = numbered.group_by(_GROUP, use_threads=False).aggregate([("#", "count")]).to_pylist()
@@ -63,7 +63,7 @@ def ledger_view(table: pa.Table, clock: Clock) -> LedgerView:
     return LedgerView(rows=table.num_rows, reasons=tuple(_reason(table, group, clock) for group in ranked))
 
 
-def _reason(table: pa.Table, group: Mapping[str, object], clock: Clock) -> ReasonView:
+def _reason(table: pa.Table, group: Mapping[str, object], clock: ReportClock) -> ReasonView:
     reason, action = str(group["reason"]), str(group["action"])
     return ReasonView(
         stream=str(group["stream"]),
@@ -93,7 +93,7 @@ def _with_ticks(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _sample(row: Mapping[str, object], clock: Clock) -> Sample:
+def _sample(row: Mapping[str, object], clock: ReportClock) -> Sample:
     key = _object(row["key"])
     payload = [(name, value) for name, value in _object(row["row"]).items() if name not in key and value is not None]
     shown = tuple((name, _short(value, clock)) for name, value in payload[:SHOWN_COLUMNS])
@@ -112,14 +112,14 @@ def _object(text: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _short(value: object, clock: Clock) -> str:
+def _short(value: object, clock: ReportClock) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if _INSTANT.fullmatch(text):
         return clock.instant(pa.scalar(text[:-1]).cast(pa.timestamp("us")).value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
-def _sentence(row: Mapping[str, object], clock: Clock) -> str:
+def _sentence(row: Mapping[str, object], clock: ReportClock) -> str:
     event, landed, cti = (_tick(row, name) for name in ("event_time", "landed_at", "cti"))
     if row["reason"] == "no_arrival":
         return f"stamped {clock.instant(event if event is not None else landed)}, never arrived."
@@ -137,7 +137,7 @@ def _tick(row: Mapping[str, object], name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _came(event: int | None, landed: int | None, clock: Clock) -> str:
+def _came(event: int | None, landed: int | None, clock: ReportClock) -> str:
     if event is None or landed is None:
         return f"stamped {clock.instant(event)}, landed {clock.instant(landed)}."
     gap = landed - event
@@ -145,7 +145,7 @@ def _came(event: int | None, landed: int | None, clock: Clock) -> str:
     return f"stamped {clock.instant(event)}, landed {clock.near(landed, event)}, {late}."
 
 
-def _promise(event: int | None, cti: int, sent: int | None, landed: int | None, clock: Clock) -> str:
+def _promise(event: int | None, cti: int, sent: int | None, landed: int | None, clock: ReportClock) -> str:
     when = f", sent {clock.near(sent, landed)}," if sent is not None else ""
     told = f"The CTI at {clock.near(cti, landed)}{when} had closed all before it"
     return f"{told}: {duration(cti - event)} too late." if event is not None and cti > event else f"{told}."

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from expectations.report import words
 from expectations.report.sections import SECTIONS
 from expectations.report.verdict import verdict
-from expectations.report.words import Clock
+from expectations.report.words import ReportClock
 
 if TYPE_CHECKING:
     from expectations.report.facts import ReportFacts
@@ -42,7 +42,7 @@ def render(facts: ReportFacts) -> str:
     Raises:
         ReportError: never here; facts that no page can be made of are refused when they are built.
     """
-    clock = Clock(facts.timezone)
+    clock = ReportClock(facts.timezone)
     views = [(section, section.view(facts, clock)) for section in SECTIONS]
     shown = [(section, view) for section, view in views if view is not None]
     page = _environment().get_template("page.html")

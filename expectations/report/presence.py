@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from expectations.report.facts import ReportFacts
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
 
 TONES = {"flowing": "good", "silent": "open", "disconnected": "bad"}
 """How a state looks; every other is `past`."""
@@ -63,7 +63,7 @@ class SourcePresence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Presence:
+class PresenceTable:
     """What holds of the sources of a live run at one instant."""
 
     at: int
@@ -104,7 +104,7 @@ class PresenceView:
     keys: tuple[KeysView, ...]
 
 
-def presence_view(facts: ReportFacts, clock: Clock) -> PresenceView | None:
+def presence_view(facts: ReportFacts, clock: ReportClock) -> PresenceView | None:
     """Tell what holds of each source and key; none where nothing ever ran live."""
     found = facts.presence
     if found is None:
@@ -118,11 +118,11 @@ def presence_view(facts: ReportFacts, clock: Clock) -> PresenceView | None:
     )
 
 
-def _source(source: SourcePresence, at: int, clock: Clock) -> StateLine:
+def _source(source: SourcePresence, at: int, clock: ReportClock) -> StateLine:
     return _line(source.name, source.state, source.since, at, clock, (source.why, source.do or "nothing"))
 
 
-def _keys(name: str, keys: KeysPresence, at: int, clock: Clock) -> KeysView:
+def _keys(name: str, keys: KeysPresence, at: int, clock: ReportClock) -> KeysView:
     numbers = listed([f"{count(number)} {state}" for state, number in keys.states.items()])
     every = sum(keys.states.values())
     untold = sum(keys.states.get(state, 0) for state in MISSED) - len(keys.longest)
@@ -133,12 +133,12 @@ def _keys(name: str, keys: KeysPresence, at: int, clock: Clock) -> KeysView:
     return KeysView(source=name, sentence=sentence, lines=lines)
 
 
-def _key(key: KeyPresence, do: str, at: int, clock: Clock) -> StateLine:
+def _key(key: KeyPresence, do: str, at: int, clock: ReportClock) -> StateLine:
     last = "not known" if key.last is None else clock.instant(_second(key.last))
     return _line(key.name or ALONE, key.state, key.since, at, clock, (last, do))
 
 
-def _line(name: str, state: str, since: int | None, at: int, clock: Clock, words: tuple[str, str]) -> StateLine:  # noqa: PLR0913 - one row
+def _line(name: str, state: str, since: int | None, at: int, clock: ReportClock, words: tuple[str, str]) -> StateLine:  # noqa: PLR0913 - one row
     lasted = "" if since is None else f"for {duration(max(_second(at) - _second(since), 0))}"
     return StateLine(
         name=name,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         StreamFacts,
         Way,
     )
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
 MOST_EPOCHS = 12
@@ -45,12 +45,12 @@ SHOWN_EPOCHS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class PageSection:
     """One section: its anchor, its heading, its template, and the view that the template writes."""
 
     name: str
     title: str
-    view: Callable[[ReportFacts, Clock], object | None]
+    view: Callable[[ReportFacts, ReportClock], object | None]
 
     @property
     def template(self) -> str:
@@ -103,7 +103,7 @@ class CertificateView:
     timed: bool
 
 
-def certificate_view(facts: ReportFacts, _: Clock) -> CertificateView | None:
+def certificate_view(facts: ReportFacts, _: ReportClock) -> CertificateView | None:
     """Lay the certificate out; none where parity was not computed."""
     certificate = facts.certificate
     if certificate is None:
@@ -176,7 +176,7 @@ class StreamsView:
     accounts: tuple[Account, ...]
 
 
-def streams_view(facts: ReportFacts, _: Clock) -> StreamsView | None:
+def streams_view(facts: ReportFacts, _: ReportClock) -> StreamsView | None:
     """Count rows by stream and kind, for the kinds that occur."""
     if not facts.streams:
         return None
@@ -184,7 +184,7 @@ def streams_view(facts: ReportFacts, _: Clock) -> StreamsView | None:
     return StreamsView(kinds=kinds, streams=facts.streams, accounts=facts.accounts)
 
 
-def charts_view(facts: ReportFacts, clock: Clock) -> tuple[Chart, ...] | None:
+def charts_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | None:
     """Draw the pictured stream; none where it has no row that could be drawn."""
     if facts.picture is None:
         return None
@@ -203,12 +203,12 @@ def _span(facts: ReportFacts, arrivals_seen: list[Longs]) -> tuple[int, int] | N
     return start, last + 1 if facts.end is None else max(facts.end, last + 1)
 
 
-def ledger_section(facts: ReportFacts, clock: Clock) -> LedgerView | None:
+def ledger_section(facts: ReportFacts, clock: ReportClock) -> LedgerView | None:
     """Tell the ledger; none where it was not read."""
     return None if facts.ledger is None or not facts.streams else ledger_view(facts.ledger, clock)
 
 
-def live_view(facts: ReportFacts, clock: Clock) -> tuple[Chart, ...] | None:
+def live_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | None:
     """Draw how a live run kept up; none where nothing ran live."""
     if not facts.epochs:
         return None
@@ -227,7 +227,7 @@ class CommitLine:
     last: int = 0
 
 
-def commits_view(facts: ReportFacts, _: Clock) -> tuple[CommitLine, ...] | None:
+def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] | None:
     """Give the commits by number, many epochs folded into one line; none where there is none."""
     lines: list[CommitLine] = []
     for alike, group in groupby(sorted(facts.commits, key=lambda commit: commit.number), key=_foldable):
@@ -257,13 +257,13 @@ def _summed(commits: list[CommitFacts]) -> CommitFacts:
 
 
 SECTIONS = (
-    Section(name="certificate", title="Parity certificate", view=certificate_view),
-    Section(name="expectations", title="Expectations", view=checks_view),
-    Section(name="streams", title="Streams", view=streams_view),
-    Section(name="presence", title="Sources and keys", view=presence_view),
-    Section(name="buffers", title="Buffers", view=buffers_view),
-    Section(name="live", title="Live", view=live_view),
-    Section(name="charts", title="Charts", view=charts_view),
-    Section(name="ledger", title="Ledger", view=ledger_section),
-    Section(name="commits", title="Commits", view=commits_view),
+    PageSection(name="certificate", title="Parity certificate", view=certificate_view),
+    PageSection(name="expectations", title="Expectations", view=checks_view),
+    PageSection(name="streams", title="Streams", view=streams_view),
+    PageSection(name="presence", title="Sources and keys", view=presence_view),
+    PageSection(name="buffers", title="Buffers", view=buffers_view),
+    PageSection(name="live", title="Live", view=live_view),
+    PageSection(name="charts", title="Charts", view=charts_view),
+    PageSection(name="ledger", title="Ledger", view=ledger_section),
+    PageSection(name="commits", title="Commits", view=commits_view),
 )

@@ -135,7 +135,7 @@ def short_hash(text: str | None) -> str:
     return "–" if text is None else text.rpartition(":")[2][:10]
 
 
-class Clock:
+class ReportClock:
     """Says instants in one time zone."""
 
     def __init__(self, timezone: str) -> None:
@@ -190,7 +190,7 @@ class Clock:
         return self.at(tick).time() == dt.time(0)
 
 
-def instant_or_text(value: object, clock: Clock) -> str:
+def instant_or_text(value: object, clock: ReportClock) -> str:
     """Write a value of a row: an instant in local time, to the second or finer, all else as it stands.
 
     >>> instant_or_text("2013-01-01T13:31:00Z", Clock("America/New_York")), instant_or_text("EWR", Clock("UTC"))

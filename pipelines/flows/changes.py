@@ -27,7 +27,7 @@ LIMITS = frozenset({"max_held", "max_open", "max_kept"})
 NOTHING = "nothing"
 
 
-class Fate(StrEnum):
+class StreamFate(StrEnum):
     """What becomes of a stream when a changed flow is taken into use."""
 
     KEPT = "kept"
@@ -46,11 +46,16 @@ class Fate(StrEnum):
     @property
     def remembers(self) -> bool:
         """Say whether the carry of the older flow stands."""
-        return self in {Fate.KEPT, Fate.FOLLOWS, Fate.CHANGED}
+        return self in {StreamFate.KEPT, StreamFate.FOLLOWS, StreamFate.CHANGED}
 
 
-SAID: Mapping[Fate, str] = MappingProxyType(
-    {Fate.FOLLOWS: "changes too", Fate.CHANGED: "has changed", Fate.RESET: "begins anew", Fate.NEW: "is new"}
+SAID: Mapping[StreamFate, str] = MappingProxyType(
+    {
+        StreamFate.FOLLOWS: "changes too",
+        StreamFate.CHANGED: "has changed",
+        StreamFate.RESET: "begins anew",
+        StreamFate.NEW: "is new",
+    }
 )
 """What is said of a stream to those that read it."""
 
@@ -60,7 +65,7 @@ class Change:
     """What becomes of one stream, and why."""
 
     stream: str
-    fate: Fate
+    fate: StreamFate
     why: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -79,7 +84,7 @@ def changes(older: Flow, newer: Flow) -> tuple[Change, ...]:
     for name, stream in newer.streams.items():
         found[name] = _change(older, newer, stream, found)
     gone = (name for name in older.streams if name not in newer.streams)
-    return (*found.values(), *(Change(stream=name, fate=Fate.GONE) for name in gone))
+    return (*found.values(), *(Change(stream=name, fate=StreamFate.GONE) for name in gone))
 
 
 def as_it_was(older: Flow, newer: Flow) -> Flow:
@@ -96,7 +101,7 @@ def as_it_was(older: Flow, newer: Flow) -> Flow:
     silent = [newer.streams[name] for name in newer.unsaid & older.unsaid]
     streams = {stream.name: dataclasses.replace(stream, policy=_unbounded(stream)) for stream in silent}
     same = dataclasses.replace(newer, streams={**newer.streams, **streams})
-    return same if all(each.fate is Fate.KEPT for each in changes(older, same)) else newer
+    return same if all(each.fate is StreamFate.KEPT for each in changes(older, same)) else newer
 
 
 def _unbounded(stream: Stream) -> Policy:
@@ -108,15 +113,15 @@ def _unbounded(stream: Stream) -> Policy:
 def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Change:
     was = older.streams.get(stream.name)
     if was is None:
-        return Change(stream=stream.name, fate=Fate.NEW)
+        return Change(stream=stream.name, fate=StreamFate.NEW)
     lasting, passing = _own(was, stream)
     lasting = (*lasting, *_otherwise_declared(older, newer, stream))
     behind = tuple(_upstream(older, newer, stream, before))
     if lasting:
-        return Change(stream=stream.name, fate=Fate.RESET, why=(*lasting, *passing, *behind))
+        return Change(stream=stream.name, fate=StreamFate.RESET, why=(*lasting, *passing, *behind))
     if passing:
-        return Change(stream=stream.name, fate=Fate.CHANGED, why=(*passing, *behind))
-    return Change(stream=stream.name, fate=Fate.FOLLOWS if behind else Fate.KEPT, why=behind)
+        return Change(stream=stream.name, fate=StreamFate.CHANGED, why=(*passing, *behind))
+    return Change(stream=stream.name, fate=StreamFate.FOLLOWS if behind else StreamFate.KEPT, why=behind)
 
 
 def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -148,7 +153,7 @@ def _upstream(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Cha
     for name in stream.inputs:
         if name in newer.sources:
             yield from _feed_changes(older.sources.get(name), newer.sources[name])
-        elif before[newer.owner(name).name].fate is not Fate.KEPT:
+        elif before[newer.owner(name).name].fate is not StreamFate.KEPT:
             yield f"reads {name}, which {SAID[before[newer.owner(name).name].fate]}"
 
 

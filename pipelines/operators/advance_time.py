@@ -38,7 +38,7 @@ from pipelines.operators.scan import (
     NO_BLIND,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     Timeless,
     drain,
@@ -181,7 +181,7 @@ class Numbers(NamedTuple):
     max_open: int
 
 
-class Row(NamedTuple):
+class AdvancingRow(NamedTuple):
     """One row of the input: the helpers of the scan take numbers and records alone.
 
     An array that is handed on is counted again and again, which costs several times what judging a row does.
@@ -197,7 +197,7 @@ class Row(NamedTuple):
 
 
 @compiled
-def _write(row: Row, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _write(row: AdvancingRow, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     out["src"] = src
     out["key"] = key
     out["kind"] = kind
@@ -226,7 +226,7 @@ def _place_side(s, arrival):  # type: ignore[no-untyped-def]  # noqa: ANN001, AN
 
 
 @compiled
-def _leave(row: Row, s, fate, reason, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _leave(row: AdvancingRow, s, fate, reason, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     # What is dropped leaves in no stream, so it keeps the place it came with.
     place = row.place
     if fate == MAIN:
@@ -237,7 +237,7 @@ def _leave(row: Row, s, fate, reason, time, end, out) -> None:  # type: ignore[n
 
 
 @compiled
-def _promise(row: Row, src, s, key, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _promise(row: AdvancingRow, src, s, key, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Emit a CTI at `time`, if it moves time forward; give how many rows that is."""
     # NULL is the smallest number: a first promise always moves time.
     if time <= s["cti"]:
@@ -251,7 +251,7 @@ def _promise(row: Row, src, s, key, time, out) -> int:  # type: ignore[no-untype
 
 
 @compiled
-def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _event(p: Numbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge a point, an interval or a start edge: (fate, reason, start with which it leaves)."""
     time, edge = row.time, row.kind == START
     # Ids before promises: a reused id is wrong whatever its time, and must not disturb the event that is open (A15).
@@ -271,7 +271,7 @@ def _event(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # n
 
 
 @compiled
-def _remember_start(row: Row, s, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _remember_start(row: AdvancingRow, s, fate, reason, start, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if row.kind != START or reason == REUSED:
         return
     # A start that was dropped or diverted is remembered too: its end must go the same way (A13).
@@ -292,7 +292,7 @@ def _forget(s, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _end_edge(p: Numbers, row: Row, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _end_edge(p: Numbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge an end edge: (fate, reason, start, end with which it leaves)."""
     status, start, end = event["status"], row.time, row.end
     if end == NULL:
@@ -335,7 +335,7 @@ def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-unty
 
 
 @compiled
-def _received(p: Numbers, row: Row, s, event, out, behind) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _received(p: Numbers, row: AdvancingRow, s, event, out, behind) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Take in one row of the operator's own input, with the CTI that it causes `behind` it; give how many leave."""
     kind, time = row.kind, row.time
     if kind == CTI:
@@ -385,7 +385,7 @@ def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[n
             return i, n
         if kind <= CTI and rows.port[i] != IMPORTED and not state[k]["seen"]:
             _heard(state[k], bound[0])
-        row = Row(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
+        row = AdvancingRow(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
         if kind == FINAL and p.at_end == AtEnd.INFINITY:
             # After a full buffer all keys are asked again: those that have their promise give none, as it moves
             # nothing.
@@ -436,7 +436,7 @@ class AdvanceTime(Timeless):
 
     name = "advance_time"
     smallest = AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP)
-    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("open", Per.EVENT, OPEN, INSTANTS))
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS), CarryPart("open", Per.EVENT, OPEN, INSTANTS))
 
     def __init__(
         self,

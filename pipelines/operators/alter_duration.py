@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.operators.passing import Change, Passing
+from pipelines.operators.passing import Passing, TimeChange
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
@@ -40,6 +40,6 @@ class AlterDuration(Passing):
 
     name = "alter_duration"
 
-    def change(self) -> Change:
+    def change(self) -> TimeChange:
         """Say what is done to the times of a row."""
-        return Change(0, self.policy.duration)
+        return TimeChange(0, self.policy.duration)

@@ -34,7 +34,7 @@ from pipelines.operators.scan import (
     NO_BLIND,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     Timeless,
     grown,
@@ -147,7 +147,7 @@ class Named(NamedTuple):
     landed_place: Longs
 
 
-class Row(NamedTuple):
+class KeyedRow(NamedTuple):
     """One row of the input, and what it is compared by."""
 
     number: int
@@ -168,11 +168,11 @@ def _row(p: Numbers, number, kind, key, arrival, place, time, end):  # type: ign
     clock = end if kind == END else time
     # Timers and CTIs are believed however far ahead: they were judged where they were made.
     by_arrival = clock == NULL or (kind <= END and clock - arrival > p.max_ahead)
-    return Row(number, kind, key, arrival, place, time, end, arrival if by_arrival else clock, by_arrival)
+    return KeyedRow(number, kind, key, arrival, place, time, end, arrival if by_arrival else clock, by_arrival)
 
 
 @compiled
-def _write(row: Row, fate, reason, place, due_at, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _write(row: KeyedRow, fate, reason, place, due_at, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     out["src"] = row.number
     out["key"] = row.key
     out["kind"] = row.kind
@@ -212,7 +212,7 @@ def _forget_past(p: Numbers, s, known, root, now, standing_of, event_of) -> int:
 
 
 @compiled
-def _hear(p: Numbers, row: Row, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _hear(p: Numbers, row: KeyedRow, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Move the time of a row's key, and forget what is too far back by it."""
     s["heard"] = max(s["heard"], row.arrival)
     if not row.by_arrival:
@@ -238,7 +238,7 @@ def _date(p: Numbers, x, at, by_arrival, s, known, roots, standing_of, event_of)
 
 
 @compiled
-def _remember(row: Row, x, same, landed_at, landed_place, s, known) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _remember(row: KeyedRow, x, same, landed_at, landed_place, s, known) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Know a row; whether it stands, has an event and when it is forgotten is for the caller."""
     r = known[x]
     s["made"] += 1
@@ -262,7 +262,7 @@ def _remember(row: Row, x, same, landed_at, landed_place, s, known) -> None:  # 
 
 
 @compiled
-def _apart(row: Row, r):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _apart(row: KeyedRow, r):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Say how far a row is behind the one that stands: by arrival where one of them goes by it."""
     if row.by_arrival or r["time"] == NULL:
         return row.arrival - r["arrival"]
@@ -289,7 +289,7 @@ def _open(p: Numbers, x, event, passed, s, known, roots, standing_of, event_of) 
 
 
 @compiled
-def _end(p: Numbers, row: Row, event, s, known, roots, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _end(p: Numbers, row: KeyedRow, event, s, known, roots, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Judge an end edge; give the row that stands where it is a duplicate, or NOBODY (rule 6)."""
     x = event_of[event]
     if x < 0:
@@ -405,7 +405,7 @@ class Deduplicate(Timeless):
 
     name = "deduplicate"
     smallest = DeduplicatePolicy(within=1)
-    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(
         self,

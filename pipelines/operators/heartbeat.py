@@ -34,7 +34,7 @@ from pipelines.operators.scan import (
     NOTHING_HELD,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     drain,
     grown,
@@ -366,8 +366,8 @@ class Heartbeat:
     name = "heartbeat"
     smallest = HeartbeatPolicy(interval=1)
     parts = (
-        Part("state", Per.KEY, STATE, INSTANTS),
-        Part("refused", Per.SOME_KEY, REFUSED, frozenset(REFUSED.names or ())),
+        CarryPart("state", Per.KEY, STATE, INSTANTS),
+        CarryPart("refused", Per.SOME_KEY, REFUSED, frozenset(REFUSED.names or ())),
     )
     held = NOTHING_HELD
 

@@ -26,7 +26,7 @@ from pipelines.operators.meeting import (
     START,
     TIMER,
     Meeting,
-    Row,
+    MeetingRow,
     advance,
     desk,
     fault,
@@ -140,7 +140,7 @@ def _sort(pairs, count) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _release(row: Row, s, ports, event, top, match, head, pairs, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _release(row: MeetingRow, s, ports, event, top, match, head, pairs, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let results go that start before what both sides have promised, up to one whose end nobody knows.
 
     Give the waiting event that starts first, room for pairs, what leaves, and how many rows that is.
@@ -199,7 +199,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
             continue
         kind, k, p = np.int64(rows.kind[i]), rows.key[i], rows.port[i]
         time, end, name = rows.event_time[i], rows.event_end[i], rows.event_id[i]
-        row = Row(i, kind, k, k * SIDES + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
+        row = MeetingRow(i, kind, k, k * SIDES + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
         if n + 2 > len(out):
             out = longer(out, n, 2)
         port, start, moved, waits = ports[row.side], opened[name], False, False

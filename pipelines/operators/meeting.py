@@ -29,7 +29,7 @@ from pipelines.operators.rows import (
     Reason,
     Records,
 )
-from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, Part, Per, Timeless, grown, next_place, taken_up
+from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, CarryPart, Per, Timeless, grown, next_place, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ those of all scopes; its kind; the row of its end edge, or NOBODY; 1 while it mu
 events below it; and the event behind it in the chain that an operator keeps."""
 
 
-class Row(NamedTuple):
+class MeetingRow(NamedTuple):
     """One row of the input."""
 
     number: int
@@ -101,7 +101,7 @@ def longer(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 
 @compiled
-def write(row: Row, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def write(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write one row that `row` lets out; what a promise or a result adds is for the caller."""
     out["src"] = src
     out["key"] = row.key
@@ -119,7 +119,7 @@ def write(row: Row, src, kind, fate, reason, place, time, end, out) -> None:  # 
 
 
 @compiled
-def refuse(row: Row, reason, port, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def refuse(row: MeetingRow, reason, port, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write a row for the ledger, with the promise of its side where that was broken; give how many rows that is."""
     write(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
     if reason == LATE or reason == LATE_END or reason == LATE_CTI:
@@ -130,7 +130,7 @@ def refuse(row: Row, reason, port, out) -> int:  # type: ignore[no-untyped-def] 
 
 
 @compiled
-def promise(row: Row, s, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def promise(row: MeetingRow, s, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Emit a CTI; give how many rows that is."""
     write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
     return 1
@@ -191,7 +191,7 @@ def put_back(event, x, top) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN
 
 
 @compiled
-def fault(row: Row, cti, started) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0911 - a reason each
+def fault(row: MeetingRow, cti, started) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001, PLR0911 - a reason each
     """Say why a row that is or ends an event cannot be taken in; NONE where it can.
 
     Behind infinity every edge is late, whether its event is still known or has left. `cti` is the newest of its side,
@@ -222,7 +222,7 @@ def behind(instant) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def take_in(row: Row, event, opened) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def take_in(row: MeetingRow, event, opened) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Know an event from its row, new or held; an end edge gives its start its end."""
     e = event[row.number]
     e["at"] = row.time
@@ -275,7 +275,7 @@ def oldest(ports, k, width) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN
 
 
 @compiled
-def advance(row: Row, port) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def advance(row: MeetingRow, port) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Let a CTI move the time of its side; say whether it did."""
     if row.time <= port["cti"]:
         return False
@@ -316,7 +316,7 @@ class Meeting(Timeless):
         capacity: not looked at; what leaves in a block grows as it must.
     """
 
-    parts = (Part("state", Per.KEY, STATE, INSTANTS), Part("ports", Per.PORT, PORT, INSTANTS))
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS), CarryPart("ports", Per.PORT, PORT, INSTANTS))
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from pipelines.operators.scan import (
     NO_BLIND,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     Timeless,
     drain,
@@ -359,10 +359,10 @@ class Merge(Timeless):
 
     name = "merge"
     smallest = MergePolicy(ports=1)
-    parts: tuple[Part, ...] = (
-        Part("state", Per.KEY, STATE, INSTANTS),
-        Part("ports", Per.PORT, CARRIED_PORT, INSTANTS),
-        Part(ASIDE, Per.KEY, STATE, INSTANTS),
+    parts: tuple[CarryPart, ...] = (
+        CarryPart("state", Per.KEY, STATE, INSTANTS),
+        CarryPart("ports", Per.PORT, CARRIED_PORT, INSTANTS),
+        CarryPart(ASIDE, Per.KEY, STATE, INSTANTS),
     )
     since = NULL
     """The reading from which the carry goes on, in ticks."""

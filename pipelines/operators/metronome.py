@@ -47,7 +47,7 @@ from pipelines.operators.scan import (
     NOTHING_HELD,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     drain,
     grown,
@@ -164,7 +164,7 @@ class Metronome:
 
     name = "metronome"
     smallest = MetronomePolicy(interval=1)
-    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS),)
     held = NOTHING_HELD
 
     def __init__(

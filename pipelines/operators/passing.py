@@ -30,7 +30,7 @@ from pipelines.operators.scan import (
     NO_BLIND,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     Timeless,
     drain,
@@ -52,7 +52,7 @@ REFUSED = -1
 """The port of a row that is not let through."""
 
 
-class Change(NamedTuple):
+class TimeChange(NamedTuple):
     """What is done to the times of a row, in ticks."""
 
     shift: int
@@ -73,7 +73,7 @@ def _readable(instant) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _judged(c: Change, rows: Rows, i, s):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Say what becomes of a row: (reason it is dropped for, kind, start, end)."""
     kind, time, end = rows.kind[i], _moved(rows.event_time[i], c.shift), _moved(rows.event_end[i], c.shift)
     if kind == CTI:
@@ -94,7 +94,7 @@ def _judged(c: Change, rows: Rows, i, s):  # type: ignore[no-untyped-def]  # noq
 
 
 @compiled
-def scan(c: Change, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -143,7 +143,7 @@ class Passing(Timeless):
 
     name: ClassVar[str]
     version: ClassVar[int]
-    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(
         self,
@@ -157,9 +157,9 @@ class Passing(Timeless):
         self.records = {"state": taken_up(carry, "state", fresh())}
         self._capacity, self._change = capacity, self.change()
 
-    def change(self) -> Change:
+    def change(self) -> TimeChange:
         """Say what is done to the times of a row."""
-        return Change(0, 0)
+        return TimeChange(0, 0)
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - no event is remembered
         """Make room for `keys` keys."""

@@ -16,14 +16,14 @@ from pipelines.operators.witness import bounds, breaks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.operators.scan import Part
+    from pipelines.operators.scan import CarryPart
 
 OPERATORS: Mapping[str, type[Any]] = MappingProxyType(
     {name: getattr(import_module(f"pipelines.operators.{name}"), spec.title) for name, spec in SPECS.items()}
 )
 
 
-def parts_of(operator: str, policy: object) -> tuple[Part, ...]:
+def parts_of(operator: str, policy: object) -> tuple[CarryPart, ...]:
     """Give the parts of the carry that an operator has under a policy."""
     without = getattr(policy, "without", ())
     return tuple(part for part in OPERATORS[operator].parts if part.name not in without)

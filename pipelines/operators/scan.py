@@ -53,7 +53,7 @@ NOTHING_HELD = np.zeros(0, dtype=np.int64)
 """What `held` is of an operator that lets every row go at once."""
 
 
-class Part(NamedTuple):
+class CarryPart(NamedTuple):
     """One table of an operator's carry."""
 
     name: str
@@ -77,7 +77,7 @@ class Operator(Protocol):
     name: str
     smallest: Policy | None
     """A policy to have its scan compiled with; None where the scan is another's."""
-    parts: tuple[Part, ...]
+    parts: tuple[CarryPart, ...]
     records: dict[str, Records]
     """The carry by part, always up to date between two calls of `feed`."""
     held: Longs

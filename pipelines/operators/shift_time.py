@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.operators.passing import Change, Passing
+from pipelines.operators.passing import Passing, TimeChange
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 
 
@@ -43,6 +43,6 @@ class ShiftTime(Passing):
 
     name = "shift_time"
 
-    def change(self) -> Change:
+    def change(self) -> TimeChange:
         """Say what is done to the times of a row."""
-        return Change(self.policy.shift, 0)
+        return TimeChange(self.policy.shift, 0)

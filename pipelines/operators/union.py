@@ -25,7 +25,7 @@ from pipelines.operators.meeting import (
     START,
     TIMER,
     Meeting,
-    Row,
+    MeetingRow,
     advance,
     desk,
     fault,
@@ -66,7 +66,7 @@ class UnionPolicy(Policy):
 
 
 @compiled
-def _release(row: Row, points, width, s, ports, event, top, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _release(row: MeetingRow, points, width, s, ports, event, top, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let go what the sides have promised, up to the first event whose end nobody knows, and promise it.
 
     Give the waiting event that starts first, what leaves, and how many rows that is. `points` says that no event of any
@@ -101,7 +101,7 @@ def _release(row: Row, points, width, s, ports, event, top, out, n):  # type: ig
 
 
 @compiled
-def _leave(row: Row, x, e, points, s, ports, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _leave(row: MeetingRow, x, e, points, s, ports, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Let the event of row `x` leave, because of `row`; give how many rows that is."""
     timer = e["kind"] == TIMER
     end = NULL if timer or (points and e["kind"] == DATA) else known_end(e, ports)
@@ -120,7 +120,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  #
             continue
         kind, k, p = np.int64(rows.kind[i]), rows.key[i], rows.port[i]
         time, end, name = rows.event_time[i], rows.event_end[i], rows.event_id[i]
-        row = Row(i, kind, k, k * width + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
+        row = MeetingRow(i, kind, k, k * width + p, rows.arrival[i], rows.place[i], time, end, name, is_point[p])
         if i < held:
             take_in(row, event, opened)
             if kind != END:

@@ -28,7 +28,7 @@ from pipelines.operators.meeting import (
     PORT,
     START,
     TIMER,
-    Row,
+    MeetingRow,
     advance,
     desk,
     fault,
@@ -57,7 +57,7 @@ from pipelines.operators.scan import (
     NO_BLIND,
     NUMBERING,
     Blind,
-    Part,
+    CarryPart,
     Per,
     Timeless,
     grown,
@@ -354,7 +354,7 @@ def _known_span(p: Numbers, k, cti, b, event, of, count):  # type: ignore[no-unt
 
 
 @compiled
-def _set_aside(p: Numbers, row: Row, rows: Rows, before, b, event, opened, of, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _set_aside(p: Numbers, row: MeetingRow, rows: Rows, before, b, event, opened, of, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write open events for the ledger, and forget them, that a CTI puts into more windows than an event may be in."""
     _, latest = _known_span(p, row.key, row.time, b, event, of, count)
     last = latest // p.hop if row.time == INFINITY else (row.time - p.size) // p.hop
@@ -372,7 +372,7 @@ def _set_aside(p: Numbers, row: Row, rows: Rows, before, b, event, opened, of, c
 
 
 @compiled
-def _enter_open(p: Numbers, row: Row, v: Values, before, s, b, event, of, value, slots, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _enter_open(p: Numbers, row: MeetingRow, v: Values, before, s, b, event, of, value, slots, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Take the events that are open into every window that a CTI closes: none of them can end before it.
 
     At infinity, where they never end, they are in the windows up to the last instant that is known of their scope.
@@ -399,7 +399,7 @@ def _enter_open(p: Numbers, row: Row, v: Values, before, s, b, event, of, value,
 
 
 @compiled
-def _close(p: Numbers, row: Row, s, b, of, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _close(p: Numbers, row: MeetingRow, s, b, of, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let the windows of a scope leave that its newest CTI has closed, and promise what can no longer change."""
     cti, a = row.time, b["root"]
     while a >= 0 and (cti == INFINITY or of[a]["at"] * p.hop + p.size <= cti):
@@ -439,7 +439,7 @@ def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, bo
             continue
         kind, k, name = np.int64(rows.kind[i]), rows.key[i], rows.event_id[i]
         time, end = rows.event_time[i], rows.event_end[i]
-        row = Row(i, kind, k, k, rows.arrival[i], rows.place[i], time, end, name, p.point)
+        row = MeetingRow(i, kind, k, k, rows.arrival[i], rows.place[i], time, end, name, p.point)
         s, b, port, start = state[k], book[k], side[k], opened[name]
         if n + 2 > len(out):
             out = longer(out, n, 2)
@@ -534,7 +534,7 @@ class Window(Timeless):
 
     name = "window"
     smallest = WindowPolicy(shape=Shape.POINT, size=1, hop=1, measures=("events=count",))
-    parts = (Part("state", Per.KEY, STATE, INSTANTS),)
+    parts = (CarryPart("state", Per.KEY, STATE, INSTANTS),)
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dags.local import __main__ as local
-from dags.local.place import Keeper, Place
-from dags.local.processes import Known, members
+from dags.local.place import KeeperRecord, Place
+from dags.local.processes import KnownProcess, members
 from dags.local.settings import write_settings
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def read(place: Place) -> configparser.ConfigParser:
     return found
 
 
-def this_process(port: int = 8080) -> Keeper:
-    return Keeper(**asdict(Known.read(os.getpid())), port=port)
+def this_process(port: int = 8080) -> KeeperRecord:
+    return KeeperRecord(**asdict(KnownProcess.read(os.getpid())), port=port)
 
 
 def test_settings_are_kept_secrets_and_all(place: Place) -> None:
@@ -79,7 +79,7 @@ def test_a_keeper_is_known_by_its_start_too(place: Place) -> None:
     place.keep(here)
     assert place.kept() == here
     assert here.alive
-    assert not Keeper(pid=here.pid, born=here.born - 60, port=8080).alive
+    assert not KeeperRecord(pid=here.pid, born=here.born - 60, port=8080).alive
     assert not replace(here, start=here.start + 1).alive
     assert not replace(here, boot="another").alive
     assert replace(here, born=here.born - 60).alive is bool(here.start), "the clock may have been set since"
@@ -147,12 +147,12 @@ def lives(number: int, count: int) -> bool:
     return len(members(number)) == count
 
 
-def earlier(pid: int, how: str) -> Known:
+def earlier(pid: int, how: str) -> KnownProcess:
     """Give a process that had this number before."""
-    found = Known.read(pid)
+    found = KnownProcess.read(pid)
     if how == "boot":
         return replace(found, boot="before")
-    return replace(found, start=1) if how == "start" else Known(pid=pid, born=found.born - 60)
+    return replace(found, start=1) if how == "start" else KnownProcess(pid=pid, born=found.born - 60)
 
 
 @pytest.mark.parametrize("command", [local.down, local.clear])
@@ -162,7 +162,7 @@ def test_a_stale_file_kills_nobody(
 ) -> None:
     place.folder.mkdir()
     with session() as leader:
-        keeper = Keeper(**asdict(earlier(leader.pid, stale)), port=8080)
+        keeper = KeeperRecord(**asdict(earlier(leader.pid, stale)), port=8080)
         place.keep(keeper)
         place.see([earlier(process.pid, stale) for process in members(leader.pid)])
         local.down(place) if command is local.down else local.clear(place, keeper)
@@ -174,8 +174,8 @@ def test_what_a_killed_keeper_left_is_ended_seen_or_not(place: Place) -> None:
     place.folder.mkdir()
     with session() as leader:
         [child] = [process for process in members(leader.pid) if process.pid != leader.pid]
-        place.keep(Keeper(**asdict(Known.read(leader.pid)), port=8080))
-        place.see([Known.read(child.pid)])
+        place.keep(KeeperRecord(**asdict(KnownProcess.read(leader.pid)), port=8080))
+        place.see([KnownProcess.read(child.pid)])
         leader.kill()
         leader.wait()
         assert [process.pid for process in members(leader.pid)] == [child.pid]
@@ -187,7 +187,7 @@ def test_what_a_killed_keeper_left_is_ended_seen_or_not(place: Place) -> None:
 def test_a_session_whose_keeper_nobody_saw_is_let_alone(place: Place) -> None:
     place.folder.mkdir()
     with session() as leader:
-        place.keep(Keeper(**asdict(Known.read(leader.pid)), port=8080))
+        place.keep(KeeperRecord(**asdict(KnownProcess.read(leader.pid)), port=8080))
         leader.kill()
         leader.wait()
         local.down(place)

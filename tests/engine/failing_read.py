@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits import delta_log
 from pipelines.engine.commits.delta_log import SETTLED, checkpoint, mend
 from pipelines.engine.commits.paths import LOG, carry_folders, data_tables, stream_path, version_path
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.landing.manifest import BUFFERS_FILE, shelves
 from pipelines.engine.sources.files import find_files
 from pipelines.engine.sources.socket.spool import Spool
@@ -45,7 +45,7 @@ def table(root: Path) -> Path:
     for commit in range(1, 6):
         log = TableLog(path)
         log.look()
-        log.commit(Change(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
+        log.commit(TableChange(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
         if commit == 3:
             checkpoint(path)
     return path

@@ -19,7 +19,7 @@ from pipelines.engine.buffers import places as placing
 from pipelines.engine.buffers.buffers import Buffers, buffers_of
 from pipelines.engine.buffers.copies import close_copy
 from pipelines.engine.buffers.owners import ID_FILE, MARK, NotOursError, Owner, adopt, mark, owner_of
-from pipelines.engine.buffers.places import Drained, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.engine.buffers.places import BufferDrain, NotApartError, RecordBrokenError, read_record, require_apart
 from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing.errors import AllMovedError, BuffersLostError, NoRoomError
@@ -48,7 +48,7 @@ class Kept(Stand):
         self.buffers = Buffers(
             self.base / "landing",
             places,
-            lambda: Drained(self.commit, self.covered, self.commit),
+            lambda: BufferDrain(self.commit, self.covered, self.commit),
             self.told.append,
             margin=self.margin,
             max_bytes=self.max_bytes,
@@ -348,7 +348,7 @@ def test_buffers_that_stand_together_are_refused(tmp_path: Path, monkeypatch: py
 def test_one_or_two_buffers_can_move(kept: Kept, tmp_path: Path) -> None:
     def moved(names: str) -> Buffers:
         places = {name: tmp_path / "new" / name if name in names else kept.place(name) for name in "abc"}
-        return Buffers(tmp_path / "landing", places, lambda: Drained(0, 0, 0), kept.told.append)
+        return Buffers(tmp_path / "landing", places, lambda: BufferDrain(0, 0, 0), kept.told.append)
 
     with pytest.raises(AllMovedError):
         moved("abc")
@@ -510,7 +510,7 @@ def test_who_was_overtaken_puts_nothing_into_history(kept: Kept) -> None:
         raise LeaseLostError("f", 1, 2, "another", 0)
 
     landing = kept.base / "landing"
-    woken = Buffers(landing, buffers_of(kept.base / "run"), lambda: Drained(0, 0, 0), held=overtaken)
+    woken = Buffers(landing, buffers_of(kept.base / "run"), lambda: BufferDrain(0, 0, 0), held=overtaken)
     with pytest.raises(LeaseLostError):
         woken.secure([1, 2])
     assert numbers_in(landing) == []
@@ -694,7 +694,7 @@ class Housed(Kept):
         self.buffers = Buffers(
             self.home / "landed",
             {name: self.base / "disks" / name for name in "abc"},
-            lambda: Drained(self.commit, self.covered, self.commit),
+            lambda: BufferDrain(self.commit, self.covered, self.commit),
             self.told.append,
         )
         self.buffers.settle()

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from pipelines.engine.columnar.columns import TIME, stream_schema
 from pipelines.engine.tasks import carry as carrying
-from pipelines.engine.tasks.carry import Change
+from pipelines.engine.tasks.carry import CarryChange
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL
 from pipelines.operators.scan import Per
 
 if TYPE_CHECKING:
-    from pipelines.operators.scan import Part
+    from pipelines.operators.scan import CarryPart
 
 PARTS = [part for operator in OPERATORS.values() for part in operator.parts]
 NAMED = pytest.mark.parametrize("part", PARTS, ids=lambda part: "-".join([part.name, *part.record.names]))
@@ -28,7 +28,7 @@ KEY = [pa.field("key", pa.string())]
 EVENT = pa.field("event", pa.int64())
 
 
-def records_of(part: Part, draw: st.DataObject) -> np.ndarray:
+def records_of(part: CarryPart, draw: st.DataObject) -> np.ndarray:
     """Draw a few records with any values that an operator may leave in them."""
     records = np.zeros(draw.draw(st.integers(0, 4)), dtype=part.record)
     for name in part.record.names or ():
@@ -37,17 +37,17 @@ def records_of(part: Part, draw: st.DataObject) -> np.ndarray:
     return records
 
 
-def names_of(part: Part, rows: int) -> list[pa.Array]:
+def names_of(part: CarryPart, rows: int) -> list[pa.Array]:
     extra = [pa.array(range(rows), pa.int64())] if part.per in {Per.PORT, Per.EVENT} else []
     return [pa.array([f"k{i}" for i in range(rows)], pa.string()), *extra]
 
 
 @NAMED
 @given(draw=st.data())
-def test_records_come_back(part: Part, draw: st.DataObject) -> None:
+def test_records_come_back(part: CarryPart, draw: st.DataObject) -> None:
     records = records_of(part, draw)
     schema = carrying.part_schema(part, KEY, EVENT)
-    table = carrying.part_table(part, records, schema, 5, Change.BASE, names_of(part, len(records)))
+    table = carrying.part_table(part, records, schema, 5, CarryChange.BASE, names_of(part, len(records)))
     assert table.schema == schema
     assert (carrying.to_records(part, table) == records).all()
     assert table["commit"].to_pylist() == [5] * len(records)
@@ -55,7 +55,7 @@ def test_records_come_back(part: Part, draw: st.DataObject) -> None:
 
 
 @NAMED
-def test_a_carry_table_has_a_typed_column_a_field(part: Part) -> None:
+def test_a_carry_table_has_a_typed_column_a_field(part: CarryPart) -> None:
     schema = carrying.part_schema(part, KEY, EVENT)
     assert schema.names[:3] == ["commit", "change", "key"]
     for name in part.record.names or ():
@@ -72,7 +72,7 @@ def test_held_rows_come_back_in_their_order() -> None:
     schema = stream_schema(pa.schema([("n", pa.int64())]))
     rows = pa.Table.from_pylist([{"n": n, "commit": 3} for n in (5, 1, 9)], schema=schema)
     held_schema = carrying.held_schema(schema)
-    table = carrying.held_table(rows, np.array([2, 7, 4]), held_schema, 8, Change.BASE)
+    table = carrying.held_table(rows, np.array([2, 7, 4]), held_schema, 8, CarryChange.BASE)
     assert table.schema == held_schema
     assert table["commit"].to_pylist() == [8] * 3, "the commit that wrote the carry, not the one that landed the row"
     back, positions = carrying.held_rows(table.take(pa.array([1, 0, 2])), schema)

@@ -28,7 +28,7 @@ from pipelines.engine.landing.manifest import (
     read_sequence,
     sequence_folder,
 )
-from pipelines.engine.landing.retention import Keeper
+from pipelines.engine.landing.retention import Retention
 from pipelines.engine.landing.segments import REMOVED_FILE, removed_among
 from tests.engine.landings import READING, Drawn, close, close_all, read
 
@@ -56,7 +56,7 @@ def nobody() -> None:
 
 def settle(landed: Path, covered: int, rows: int | None = None, age: dt.timedelta = AT_ONCE) -> None:
     """Keep history until nothing is left to do."""
-    keeper, before = Keeper(landed, nobody), None
+    keeper, before = Retention(landed, nobody), None
     while before != (before := sorted(landed.rglob("*"))):
         for _ in range(3):
             keeper.keep(covered, age, rows)

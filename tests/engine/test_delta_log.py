@@ -16,7 +16,7 @@ from pipelines.engine.commits import delta_log
 from pipelines.engine.commits.delta_log import HINT, SETTLED, Found, checkpoint, clean_log, mend, open_table
 from pipelines.engine.commits.driver import CommitLog, open_driver
 from pipelines.engine.commits.paths import ConcurrentAddError, TornLogError, commits_path, stream_path, version_path
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from tests.engine.test_table_log import SCHEMA, new_file, publish
 
@@ -46,7 +46,7 @@ def append(path: Path, commit: int) -> None:
     """Settle a commit of one row."""
     log = TableLog(path)
     log.look()
-    log.commit(Change(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
+    log.commit(TableChange(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
 
 
 def rows(path: Path) -> list[int]:
@@ -88,7 +88,7 @@ def test_a_torn_newest_version_counts_as_not_written(folder: Path, torn: str) ->
     assert log.look()
     assert (log.version, log.settled(), rows(folder)) == (5, 5, [1, 2, 3, 4, 5])
     with pytest.raises(ConcurrentAddError):
-        log.commit(Change(), {SETTLED: 6})
+        log.commit(TableChange(), {SETTLED: 6})
     assert mend(folder) == [version_path(folder, 6).name]
     assert mend(folder) == []
     append(folder, 6)

@@ -18,7 +18,7 @@ from pipelines.engine.commits.paths import version_path
 from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.errors import ColumnMissingError, DuplicateColumnError
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.sources.delta.errors import (
     CommitUnreadableError,
     DeclaredTypeError,
@@ -383,7 +383,7 @@ def test_a_table_that_goes_between_look_and_reading_loses_nothing(tmp_path: Path
     stand = Following(tmp_path, loss=Loss.ACCEPT)
     stand.land()
     stand.write(1)
-    stand.feed.look(Known())
+    stand.feed.look(SourceProgress())
     stand.path.rename(tmp_path / "away")
     gone = stand.land()
     assert (rows_of(gone), lines_of(gone), position(gone), stand.waiting["rows"][0]) == ([], [], (1, 1), 1)

@@ -28,7 +28,7 @@ from pipelines.engine.commits.incremental import Following
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import NewFile, carry_path, stream_path
 from pipelines.engine.commits.sweep import sweep
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
 
@@ -254,7 +254,7 @@ def put(folder: Path, number: int) -> None:
     row = pa.table({"arrival": [number], "place": [1], "commit": [number]}).cast(STREAM)
     log = TableLog(folder)
     log.look()
-    log.commit(Change(adds=[new_file(folder, number, row)]), {SETTLED: number})
+    log.commit(TableChange(adds=[new_file(folder, number, row)]), {SETTLED: number})
 
 
 def test_a_look_finds_nothing_new_or_all_of_it(folder: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_look_whose_version_was_cleaned_adds_nothing(folder: Path) -> None:
     delta_log.clean_log(folder, AT_ONCE)
     row = pa.table({"arrival": [9], "place": [1], "commit": [9]}).cast(STREAM)
     with pytest.raises(tables.ConcurrentAddError):
-        log.commit(Change(adds=[new_file(folder, 9, row)]), {SETTLED: 9})
+        log.commit(TableChange(adds=[new_file(folder, 9, row)]), {SETTLED: 9})
     assert len(DeltaTable(str(folder)).file_uris()) == 4
 
 
@@ -556,7 +556,7 @@ def test_a_compaction_from_before_a_later_driver_is_refused(tmp_path: Path) -> N
     with open_driver(tmp_path, flow="f") as driver:
         driver.keep_house(every=1)
     with pytest.raises(tables.ConcurrentAddError):
-        stopped.commit(Change(says="OPTIMIZE"), {HOUSE: 1})
+        stopped.commit(TableChange(says="OPTIMIZE"), {HOUSE: 1})
     assert commits_seen(tmp_path) == list(range(1, 9))
 
 

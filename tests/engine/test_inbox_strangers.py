@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.sources.folder.inbox import Inbox
@@ -151,10 +151,10 @@ def test_a_folder_that_was_gone_when_it_was_looked_at_makes_that_reading_blind(t
     source, told = two(tmp_path).sources["other"], list[str]()
     inbox = Inbox(source, tmp_path, landed_payload(source), told.append, lambda: 5)
     (tmp_path / "other").rmdir()
-    assert inbox.look(Known()) == 5
+    assert inbox.look(SourceProgress()) == 5
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.csv").write_text(GOOD)
-    came = [inbox.arrive(Reading(0, end), Known()) for end in (10, 20, 30, 40)]
+    came = [inbox.arrive(Reading(0, end), SourceProgress()) for end in (10, 20, 30, 40)]
     assert [each.rows.num_rows for each in came[:3]] == [0, 0, 1]
     assert [each.blind for each in came] == [((MIN_TIME, 10),), ((MIN_TIME, 20),), ((20, 30),), ()]
     assert [line.split(";")[0].split(":")[0] for line in told] == ["source other"] * 2

@@ -15,7 +15,7 @@ from pipelines.engine.landing import source_feed
 from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import read_sequence
-from pipelines.engine.landing.progress import Known, Position
+from pipelines.engine.landing.progress import Position, SourceProgress
 from pipelines.engine.sources.kafka import topic as kafka_topic
 from pipelines.engine.sources.kafka.errors import (
     ClientRefusedError,
@@ -366,7 +366,7 @@ def test_brokers_that_ask_who_one_is_are_told_by_the_clients_properties(
     monkeypatch.setenv("PULSELINE_TEST_PASSWORD", password)
     feed = guarded(tmp_path, broker, topic, told)
     try:
-        assert feed.arrive(source_feed.Reading(0, 10), Known()).rows.num_rows == rows
+        assert feed.arrive(source_feed.Reading(0, 10), SourceProgress()).rows.num_rows == rows
     finally:
         feed.close()
     assert any("away" in line for line in told) == (rows == 0), told
@@ -423,7 +423,7 @@ def test_no_row_arrives_before_the_topic_was_seen_to_hold_it(
     broker.send(topic, {0: csv_of(5)})
     assert values_of(stand.land()) == [3, 4, 5]
     stand.now = 31
-    assert stand.feed.look(Known()) == 31
+    assert stand.feed.look(SourceProgress()) == 31
     broker.send(topic, {0: csv_of(6)})
     assert values_of(stand.land()) == [], "it came behind the look"
     stand.now = 5

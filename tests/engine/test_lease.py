@@ -21,7 +21,7 @@ from pipelines.engine.commits import lease, machine
 from pipelines.engine.commits.driver import CommitLog, open_driver
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
 from pipelines.engine.commits.history import CommitKind, Entry, State
-from pipelines.engine.commits.lease import Claim, Holder, Renewal, Sight, Standing
+from pipelines.engine.commits.lease import Claim, Holder, HolderStanding, Renewal, Sight
 from pipelines.engine.commits.machine import Life
 
 if TYPE_CHECKING:
@@ -70,30 +70,30 @@ def row(at: int = 0) -> Entry:
 @pytest.mark.parametrize(
     ("renewal", "life", "now", "expected"),
     [
-        (None, Life.UNTOLD, 30 * SECOND, Standing.HELD),
-        (None, Life.UNTOLD, 30 * SECOND + 1, Standing.LAPSED),
-        (Renewal(3, 10 * SECOND), Life.UNTOLD, 40 * SECOND, Standing.HELD),
-        (Renewal(3, 10 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.LAPSED),
-        (Renewal(3, 86_400 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.AHEAD),
-        (Renewal(3, 60 * SECOND), Life.UNTOLD, 41 * SECOND, Standing.HELD),
-        (Renewal(3, 0, "released"), Life.UNTOLD, 1, Standing.RELEASED),
-        (Renewal(3, 0, "released"), Life.GONE, 1, Standing.RELEASED),
-        (Renewal(3, 0, "released", lease.monotonic_ticks()), Life.ALIVE, 1, Standing.RELEASED),
-        (Renewal(3, 0), Life.GONE, 1, Standing.GONE),
-        (Renewal(3, 0), Life.ALIVE, 31 * SECOND, Standing.LAPSED),
-        (Renewal(3, 86_400 * SECOND, "held", 0), Life.ALIVE, 0, Standing.AHEAD),
+        (None, Life.UNTOLD, 30 * SECOND, HolderStanding.HELD),
+        (None, Life.UNTOLD, 30 * SECOND + 1, HolderStanding.LAPSED),
+        (Renewal(3, 10 * SECOND), Life.UNTOLD, 40 * SECOND, HolderStanding.HELD),
+        (Renewal(3, 10 * SECOND), Life.UNTOLD, 41 * SECOND, HolderStanding.LAPSED),
+        (Renewal(3, 86_400 * SECOND), Life.UNTOLD, 41 * SECOND, HolderStanding.AHEAD),
+        (Renewal(3, 60 * SECOND), Life.UNTOLD, 41 * SECOND, HolderStanding.HELD),
+        (Renewal(3, 0, "released"), Life.UNTOLD, 1, HolderStanding.RELEASED),
+        (Renewal(3, 0, "released"), Life.GONE, 1, HolderStanding.RELEASED),
+        (Renewal(3, 0, "released", lease.monotonic_ticks()), Life.ALIVE, 1, HolderStanding.RELEASED),
+        (Renewal(3, 0), Life.GONE, 1, HolderStanding.GONE),
+        (Renewal(3, 0), Life.ALIVE, 31 * SECOND, HolderStanding.LAPSED),
+        (Renewal(3, 86_400 * SECOND, "held", 0), Life.ALIVE, 0, HolderStanding.AHEAD),
     ],
 )
 def test_a_lease_is_told_at_a_glance_by_end_process_and_renewals(
-    renewal: Renewal | None, life: Life, now: int, expected: Standing
+    renewal: Renewal | None, life: Life, now: int, expected: HolderStanding
 ) -> None:
     assert Sight(row(), renewal, life).standing(now) is expected
 
 
 def test_what_lives_here_is_told_by_the_clock_of_this_boot_whatever_the_wall_clock_says() -> None:
     fresh = Renewal(3, 86_400 * SECOND, "held", lease.monotonic_ticks())
-    assert Sight(row(), fresh, Life.ALIVE).standing(0) is Standing.HELD
-    assert Sight(row(), fresh, Life.ALIVE).standing(10 * 86_400 * SECOND) is Standing.HELD
+    assert Sight(row(), fresh, Life.ALIVE).standing(0) is HolderStanding.HELD
+    assert Sight(row(), fresh, Life.ALIVE).standing(10 * 86_400 * SECOND) is HolderStanding.HELD
 
 
 def test_a_renewal_of_another_lease_does_not_count(tmp_path: Path) -> None:

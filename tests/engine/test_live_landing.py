@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.landing.arrived import Arrived
-    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import Reading, SourceFeed
     from pipelines.flows.model import Flow
@@ -118,7 +118,7 @@ class Faster:
         """Give what the source has."""
         return getattr(self._feed, name)
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Let it happen, behind the landing's look at what is closed."""
         arrived = self._feed.arrive(reading, known)
         for happens in self._happens:

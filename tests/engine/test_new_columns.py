@@ -17,7 +17,7 @@ from pipelines.engine.files import packed
 from pipelines.engine.landing.column_errors import Breach, ColumnBrokenError, LandedColumnError, OtherColumnsError
 from pipelines.engine.landing.compaction import compact, verify_segment
 from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.sequence import from_told
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.types import declared_type
@@ -478,8 +478,8 @@ def test_a_look_at_a_folder_forgets_nothing_of_the_one_before(tmp_path: Path) ->
     stand = Stand(tmp_path, flow_of("json"))
     inbox = Inbox(stand.flow.sources["rows"], tmp_path, now=lambda: 0)
     stand.put("a.jsonl", objects({**ALL, **{f"c{number}": 1 for number in range(MOST_NAMES + 1)}}))
-    inbox.arrive(Reading(0, 10), Known())
-    found = [inbox.arrive(Reading(0, reading), Known()) for reading in (20, 30)]
+    inbox.arrive(Reading(0, 10), SourceProgress())
+    found = [inbox.arrive(Reading(0, reading), SourceProgress()) for reading in (20, 30)]
     assert [len(each.added) for each in found] == [MOST_NAMES] * 2, "names are counted anew for each sequence"
     assert found[0].ledger["reason"].to_pylist().count("unknown_field") == 1
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipelines.engine.commits.table_log import Change
+    from pipelines.engine.commits.table_log import TableChange
 
 DAY = 86_400_000_000
 FOUND = Quality(
@@ -80,7 +80,7 @@ def test_two_checks_at_once_both_keep_what_they_found(tmp_path: Path, monkeypatc
     commit, other = TableLog.commit, replace(FOUND, commit=8)
     came: list[Quality] = []
 
-    def late(log: TableLog, change: Change, applications: Mapping[str, int]) -> int:
+    def late(log: TableLog, change: TableChange, applications: Mapping[str, int]) -> int:
         if not came:
             came.append(other)
             write_quality(tmp_path, [other])
@@ -96,7 +96,7 @@ def test_a_check_that_others_overtake_again_and_again_says_so_and_leaves_nothing
 ) -> None:
     write_quality(tmp_path, [FOUND])
 
-    def refused(log: TableLog, change: Change, applications: Mapping[str, int]) -> int:
+    def refused(log: TableLog, change: TableChange, applications: Mapping[str, int]) -> int:
         raise ConcurrentAddError(str(log.path), log.version + 1, f"{change.says} {applications}")
 
     monkeypatch.setattr(TableLog, "commit", refused)

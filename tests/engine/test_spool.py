@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipelines.engine.sources.live import Loss
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolTakenError, SpoolWriteError
 from pipelines.engine.sources.socket.spool import GONE, UNTOLD, Spool
-from pipelines.engine.sources.socket.spool_files import Event, Segment, read_segments
+from pipelines.engine.sources.socket.spool_files import Event, SpoolFile, read_segments
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def test_a_header_that_was_never_finished_is_no_segment_wherever_its_writer_died
     spool = opened(tmp_path)
     spool.connected()
     spool.append(b"abc")
-    lost = Segment(number=2, offset=3, event=Event.GOES_ON, at=5)
+    lost = SpoolFile(number=2, offset=3, event=Event.GOES_ON, at=5)
     (tmp_path / "0000000002.spool").write_bytes(lost.header()[:size])
     assert told(opened(tmp_path)) == [(Event.CONNECTED, b"abc"), (Event.BROKEN, b"")]
 

@@ -26,7 +26,7 @@ from pipelines.engine.commits.paths import (
     stream_path,
     version_path,
 )
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.commits.young_log import read_young
 from pipelines.engine.files.folders import UNNAMED
 
@@ -106,11 +106,11 @@ def test_a_name_with_signs_that_a_path_in_a_log_must_spell_otherwise_is_found_ag
     named = file._replace(name=f"{UNNAMED}/c00000001 100% ü.parquet")
     (folder / file.name).rename(folder / named.name)
     log = log_of(folder)
-    log.commit(Change(adds=[named]), {SETTLED: 1})
+    log.commit(TableChange(adds=[named]), {SETTLED: 1})
     assert log_of(folder).files == log.files
     (uri,) = DeltaTable(str(folder)).file_uris()
     assert uri.endswith(named.name)
-    log.commit(Change(removes=list(log.files.values())), {SETTLED: 2})
+    log.commit(TableChange(removes=list(log.files.values())), {SETTLED: 2})
     assert log_of(folder).files == log.files == {}
 
 
@@ -119,13 +119,13 @@ def test_a_name_with_signs_that_a_path_in_a_log_must_spell_otherwise_is_found_ag
 
 def test_of_two_writers_the_slower_is_refused_and_goes_on_from_a_new_look(folder: Path) -> None:
     faster, slower = log_of(folder), log_of(folder)
-    faster.commit(Change(adds=[new_file(folder, 3, 4)]), {SETTLED: 3})
+    faster.commit(TableChange(adds=[new_file(folder, 3, 4)]), {SETTLED: 3})
     with pytest.raises(ConcurrentAddError, match="another was faster than version 3"):
-        slower.commit(Change(adds=[new_file(folder, 3, 5)]), {SETTLED: 3})
+        slower.commit(TableChange(adds=[new_file(folder, 3, 5)]), {SETTLED: 3})
     assert values(folder) == [1, 2, 3, 4]
     assert slower.look()
     assert (slower.settled(), slower.foreign) == (3, []), "it is one of ours"
-    slower.commit(Change(adds=[new_file(folder, 4, 5)]), {SETTLED: 4})
+    slower.commit(TableChange(adds=[new_file(folder, 4, 5)]), {SETTLED: 4})
     assert faster.look()
     assert faster.files == slower.files
     assert values(folder) == [1, 2, 3, 4, 5]
@@ -133,9 +133,9 @@ def test_of_two_writers_the_slower_is_refused_and_goes_on_from_a_new_look(folder
 
 def test_a_refused_transaction_leaves_no_draft(folder: Path) -> None:
     faster, slower = log_of(folder), log_of(folder)
-    faster.commit(Change(), {SETTLED: 3})
+    faster.commit(TableChange(), {SETTLED: 3})
     with pytest.raises(ConcurrentAddError):
-        slower.commit(Change(), {SETTLED: 3})
+        slower.commit(TableChange(), {SETTLED: 3})
     assert sorted(file.name for file in (folder / "_delta_log").iterdir()) == [
         f"{version:020d}.json" for version in range(4)
     ]
@@ -148,7 +148,7 @@ def test_a_compaction_that_looked_before_a_removal_brings_nothing_back(tmp_path:
         publish(driver, 8, start=0)
         assert values(folder) == [3, 8]
     with pytest.raises(ConcurrentAddError):
-        slower.commit(Change(adds=[new_file(folder, 2, 1, 2, 3)], removes=removed, moves_rows=False), {HOUSE: 1})
+        slower.commit(TableChange(adds=[new_file(folder, 2, 1, 2, 3)], removes=removed, moves_rows=False), {HOUSE: 1})
     assert values(folder) == [3, 8]
 
 
@@ -157,7 +157,7 @@ def test_a_settlement_that_somebody_overtakes_looks_again_and_is_done_once(
 ) -> None:
     commit, came = TableLog.commit, list[int]()
 
-    def overtaken(log: TableLog, change: Change, numbers: dict[str, int]) -> int:
+    def overtaken(log: TableLog, change: TableChange, numbers: dict[str, int]) -> int:
         if log.path == folder and not came:
             came.append(1)
             DeltaTable(str(folder)).optimize.compact()
@@ -353,7 +353,7 @@ def test_a_version_in_the_middle_that_cannot_be_read_is_told_and_not_passed_over
     log = log_of(folder)
     other = log_of(folder)
     for commit in (3, 4):
-        other.commit(Change(adds=[new_file(folder, commit, commit)]), {SETTLED: commit})
+        other.commit(TableChange(adds=[new_file(folder, commit, commit)]), {SETTLED: commit})
     version_path(folder, 3).write_text('{"add": ')
     with pytest.raises(TornLogError, match=r"00003\.json cannot \("):
         log.look()

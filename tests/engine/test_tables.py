@@ -17,7 +17,7 @@ from pipelines.engine.commits.delta_log import SETTLED
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.entry import Span
 from pipelines.engine.commits.paths import NewFile, stream_path
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.folders import UNNAMED
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def log_of(folder: Path) -> TableLog:
 
 def append(folder: Path, commit: int, values: list[str]) -> None:
     """Settle a commit in a table by itself."""
-    log_of(folder).commit(Change(adds=[written(folder, commit, values)]), {SETTLED: commit})
+    log_of(folder).commit(TableChange(adds=[written(folder, commit, values)]), {SETTLED: commit})
 
 
 def test_creating_twice_is_creating_once(folder: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_table_may_be_created_over_files_that_tasks_wrote_before(tmp_path: Pat
     file = written(tmp_path, 1, ["a"])
     delta_log.create(tmp_path, SCHEMA)
     assert DeltaTable(str(tmp_path)).file_uris() == []
-    log_of(tmp_path).commit(Change(adds=[file]), {SETTLED: 1})
+    log_of(tmp_path).commit(TableChange(adds=[file]), {SETTLED: 1})
     assert len(DeltaTable(str(tmp_path)).file_uris()) == 1
 
 
@@ -126,16 +126,16 @@ def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     log = TableLog(tmp_path / "none")
     assert not log.look()
     with pytest.raises(tables.TableMissingError, match="create it"):
-        log.commit(Change(), {SETTLED: 1})
+        log.commit(TableChange(), {SETTLED: 1})
 
 
 def test_of_two_writers_from_looks_of_one_age_the_second_is_refused(folder: Path) -> None:
     first, second = (log_of(folder) for _ in range(2))
-    first.commit(Change(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
+    first.commit(TableChange(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
     with pytest.raises(tables.ConcurrentAddError, match="one writer"):
-        second.commit(Change(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
+        second.commit(TableChange(adds=[written(folder, 1, ["a"])]), {SETTLED: 1})
     with pytest.raises(tables.ConcurrentAddError):
-        second.commit(Change(adds=[written(folder, 2, ["a"])]), {SETTLED: 2})
+        second.commit(TableChange(adds=[written(folder, 2, ["a"])]), {SETTLED: 2})
     assert (second.version, second.settled(), second.files) == (0, 0, {})
     assert len(DeltaTable(str(folder)).file_uris()) == 1
     assert second.look()
@@ -149,7 +149,7 @@ def test_compaction_by_others_keeps_the_number_and_refuses_an_older_look(folder:
     DeltaTable(str(folder)).optimize.compact()
     assert log_of(folder).settled() == 2
     with pytest.raises(tables.ConcurrentAddError):
-        old.commit(Change(adds=[written(folder, 3, ["a"])]), {SETTLED: 3})
+        old.commit(TableChange(adds=[written(folder, 3, ["a"])]), {SETTLED: 3})
     append(folder, 3, ["a"])
     table = delta_log.open_table(folder)
     assert table is not None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from expectations.judge import Outcome
+    from expectations.judge import Judgement
     from pipelines.flows.model import Flow
 
 SECOND = 1_000_000
@@ -165,7 +165,7 @@ def good(flow: Flow) -> Planted:
     )
 
 
-def outcome(found: Sequence[Outcome], expectation: str, table: str) -> Outcome:
+def outcome(found: Sequence[Judgement], expectation: str, table: str) -> Judgement:
     """Give what came of one expectation."""
     return next(each for each in found if (each.expectation, each.table) == (expectation, table))
 

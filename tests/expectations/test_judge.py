@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.judge import Outcome, batch_of, judge
+from expectations.judge import Judgement, batch_of, judge
 from expectations.laws import JUDGED, laws_of, timers_increase
 from tests.expectations.planted import (
     EDGES,
@@ -79,7 +79,7 @@ class Spoilt:
     """By expectation and table, the rows that break it, in stream order."""
     governors: dict[tuple[Any, ...], int]
     """By the identity of a row that breaks something, the arrival of what it is held against, in seconds."""
-    found: tuple[Outcome, ...] = ()
+    found: tuple[Judgement, ...] = ()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from expectations.report import BufferFacts, RegionFacts, render
 from expectations.report.buffers import buffers_view
 from expectations.report.verdict import Tone, verdict
-from expectations.report.words import Clock
+from expectations.report.words import ReportClock
 
 if TYPE_CHECKING:
     from expectations.report import ReportFacts
@@ -30,12 +30,12 @@ REGION = RegionFacts(
 
 
 def test_a_run_without_buffers_has_no_such_section(empty: ReportFacts) -> None:
-    assert buffers_view(empty, Clock("UTC")) is None
+    assert buffers_view(empty, ReportClock("UTC")) is None
     assert ">Buffers<" not in render(empty)
 
 
 def test_each_buffer_says_whether_it_counts(empty: ReportFacts) -> None:
-    view = buffers_view(replace(empty, region=REGION), Clock("UTC"))
+    view = buffers_view(replace(empty, region=REGION), ReportClock("UTC"))
     assert view is not None
     assert [line.state for line in view.lines] == ["whole", "does not count", "whole"]
     assert view.lines[1].words[-1] == "/disk1/b: its folder has been removed or emptied"
@@ -53,7 +53,7 @@ def test_the_page_shows_them(empty: ReportFacts) -> None:
 
 @pytest.mark.parametrize("commit", [0])
 def test_before_the_first_commit_nothing_is_consistent(empty: ReportFacts, commit: int) -> None:
-    view = buffers_view(replace(empty, region=replace(REGION, commit=commit, at=None)), Clock("UTC"))
+    view = buffers_view(replace(empty, region=replace(REGION, commit=commit, at=None)), ReportClock("UTC"))
 
     assert view is not None
     assert view.lead.startswith("None is consistent yet; 12 rows")

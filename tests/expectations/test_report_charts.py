@@ -16,12 +16,12 @@ from expectations.report.charts.lateness import lateness
 from expectations.report.charts.points import OTHER, scene, thinned
 from expectations.report.charts.scales import Curve, Scale, lateness_ticks, local_steps, time_ticks
 from expectations.report.sections import charts_view
-from expectations.report.words import DAY, HOUR, MINUTE, Clock
+from expectations.report.words import DAY, HOUR, MINUTE, ReportClock
 
 if TYPE_CHECKING:
     from expectations.report.charts.drawing import Layer
 
-NEW_YORK = Clock("America/New_York")
+NEW_YORK = ReportClock("America/New_York")
 TIME = pa.timestamp("us", tz="UTC")
 
 

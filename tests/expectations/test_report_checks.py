@@ -10,9 +10,9 @@ import pytest
 from expectations.report import Broken, ExpectationFacts, ReportFacts, render
 from expectations.report.checks import checks_view
 from expectations.report.verdict import Tone, verdict
-from expectations.report.words import Clock
+from expectations.report.words import ReportClock
 
-CLOCK = Clock("America/New_York")
+CLOCK = ReportClock("America/New_York")
 CTI = {"kind": "cti", "arrival": "2013-01-04T15:07:00Z", "event_time": "2013-01-04T12:55:00Z", "origin": None}
 DATA = {"kind": "data", "arrival": "2013-01-04T15:43:00Z", "event_time": "2013-01-04T15:40:00Z", "origin": "JFK"}
 LATE = {

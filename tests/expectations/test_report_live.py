@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from expectations.report import CommitFacts, EpochFacts, render
 from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.sections import commits_view, live_view
-from expectations.report.words import Clock
+from expectations.report.words import ReportClock
 
 if TYPE_CHECKING:
     from expectations.report import ReportFacts
 
 AT = 1_795_269_060_000_000
 SECOND = 1_000_000
-UTC = Clock("UTC")
+UTC = ReportClock("UTC")
 
 
 def epochs(count: int) -> tuple[EpochFacts, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from expectations.report import Account, EpochFacts, Presence, RegionFacts, ReportFacts, StreamFacts, render
+from expectations.report import Account, EpochFacts, PresenceTable, RegionFacts, ReportFacts, StreamFacts, render
 from expectations.report.sections import SECTIONS
 
 HOSTILE = "</title></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'&{{7*7}}{% raw %}"
@@ -202,7 +202,7 @@ def test_a_difference_shows_both_rows_and_marks_what_differs(broken: ReportFacts
 def test_every_section_of_a_full_run_is_on_the_page_in_order(week: ReportFacts) -> None:
     live: dict[str, object] = {
         "epochs": (EpochFacts(number=1, at=1),),
-        "presence": Presence(at=1, recorded=False, sources=()),
+        "presence": PresenceTable(at=1, recorded=False, sources=()),
     }
     live |= {"region": RegionFacts(commit=1, at=1, in_flight=0, buffers=(), gaps=())}
     page = render(dataclasses.replace(week, **live, unchecked=1))  # type: ignore[arg-type]

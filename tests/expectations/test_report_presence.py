@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from expectations.report import KeyPresence, KeysPresence, Presence, SourcePresence, render
+from expectations.report import KeyPresence, KeysPresence, PresenceTable, SourcePresence, render
 from expectations.report.presence import presence_view
-from expectations.report.words import Clock
+from expectations.report.words import ReportClock
 from tests.expectations.test_report_page import HOSTILE, LOADING, Reading
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 AT = 1_795_269_060_000_000
 SECOND = 1_000_000
-UTC = Clock("UTC")
+UTC = ReportClock("UTC")
 
 
 def keys(*longest: tuple[str, str, int], **states: int) -> KeysPresence:
@@ -30,7 +30,7 @@ def present(week: ReportFacts, told: KeysPresence | None = None, **facts: object
         name="departures", state="silent", since=AT - 90 * SECOND, why="it answers", do="look", keys=told
     )
     source = dataclasses.replace(source, **facts)  # type: ignore[arg-type]
-    return dataclasses.replace(week, presence=Presence(at=AT + 1, recorded=False, sources=(source,)))
+    return dataclasses.replace(week, presence=PresenceTable(at=AT + 1, recorded=False, sources=(source,)))
 
 
 def test_a_backfill_says_nothing_of_sources_that_nobody_listened_to(week: ReportFacts) -> None:

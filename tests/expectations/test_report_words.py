@@ -12,10 +12,10 @@ import pytest
 from expectations.report import Certificate, CertificateRow, Picture, ReportError, ReportFacts, StreamFacts, Way, words
 from expectations.report.charts import drawing
 from expectations.report.ledger import ledger_view
-from expectations.report.words import REASONS, Clock
+from expectations.report.words import REASONS, ReportClock
 from pipelines.operators.rows import INFINITY, NULL, Reason
 
-NEW_YORK = Clock("America/New_York")
+NEW_YORK = ReportClock("America/New_York")
 MIDNIGHT = 1_357_016_400_000_000
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.changes import Fate, changes
+from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.reading import read_flow
 from pipelines.operators.specs import SPECS
 
@@ -36,35 +36,40 @@ def read(folder: Path, text: str) -> Flow:
     return read_flow(file, {})
 
 
-EDITS: list[tuple[str, str, dict[str, Fate], str]] = [
+EDITS: list[tuple[str, str, dict[str, StreamFate], str]] = [
     ("buckets: 2", "buckets: 5", {}, ""),
     ("[front, back]}}", "[front, back]}, max_held: 9}", {}, ""),
-    ("slack: 30s", "slack: 2m", {"beating": Fate.CHANGED, "ordered": Fate.FOLLOWS}, "slack 30s → 2m"),
+    ("slack: 30s", "slack: 2m", {"beating": StreamFate.CHANGED, "ordered": StreamFate.FOLLOWS}, "slack 30s → 2m"),
     (
         "interval: 1h, slack",
         "interval: 10m, slack",
-        {"beating": Fate.RESET, "ordered": Fate.FOLLOWS},
+        {"beating": StreamFate.RESET, "ordered": StreamFate.FOLLOWS},
         "interval 1h → 10m",
     ),
-    ("[front, back]", "[back, front]", {"ordered": Fate.RESET}, "ports door front, back → door back, front"),
-    ("late: drop", "late: divert", {"punctual": Fate.CHANGED}, "late drop → divert"),
-    ("delay: 1h, late", "delay: 2h, late", {"punctual": Fate.CHANGED}, "delay 1h → 2h"),
-    ("time: rung", "time: struck", {"ringing": Fate.RESET}, "source bells: time rung → struck"),
-    ("bells.parquet", "other.parquet", {"ringing": Fate.FOLLOWS}, "source bells: paths bells.parquet → other.parquet"),
-    ("  ringing: {", "  chiming: {", {"chiming": Fate.NEW, "ringing": Fate.GONE}, ""),
-    ("ringing: {heartbeat: bells", "ringing: {heartbeat: doors", {"ringing": Fate.RESET}, "inputs bells → doors"),
+    ("[front, back]", "[back, front]", {"ordered": StreamFate.RESET}, "ports door front, back → door back, front"),
+    ("late: drop", "late: divert", {"punctual": StreamFate.CHANGED}, "late drop → divert"),
+    ("delay: 1h, late", "delay: 2h, late", {"punctual": StreamFate.CHANGED}, "delay 1h → 2h"),
+    ("time: rung", "time: struck", {"ringing": StreamFate.RESET}, "source bells: time rung → struck"),
+    (
+        "bells.parquet",
+        "other.parquet",
+        {"ringing": StreamFate.FOLLOWS},
+        "source bells: paths bells.parquet → other.parquet",
+    ),
+    ("  ringing: {", "  chiming: {", {"chiming": StreamFate.NEW, "ringing": StreamFate.GONE}, ""),
+    ("ringing: {heartbeat: bells", "ringing: {heartbeat: doors", {"ringing": StreamFate.RESET}, "inputs bells → doors"),
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "fates", "why"), EDITS)
 def test_an_edit_says_what_becomes_of_each_stream(
-    tmp_path: Path, before: str, after: str, fates: dict[str, Fate], why: str
+    tmp_path: Path, before: str, after: str, fates: dict[str, StreamFate], why: str
 ) -> None:
     assert before in FLOW
     found = changes(read(tmp_path, FLOW), read(tmp_path, FLOW.replace(before, after)))
     if {"beating", "ordered"} & fates.keys():
-        fates = {**fates, "punctual": Fate.FOLLOWS}
-    assert {each.stream: each.fate for each in found if each.fate is not Fate.KEPT} == fates
+        fates = {**fates, "punctual": StreamFate.FOLLOWS}
+    assert {each.stream: each.fate for each in found if each.fate is not StreamFate.KEPT} == fates
     assert why in "; ".join(map(str, found))
 
 

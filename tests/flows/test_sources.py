@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.changes import Fate, changes
+from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.errors import FlowError
 from pipelines.flows.model import Changes, Clock, Flow, Missing, Placing, Retyped, Start, TableSpec
 from pipelines.flows.sources import FEEDS
@@ -183,7 +183,7 @@ def test_which_part_of_a_table_is_read_is_what_a_flow_means_and_what_becomes_of_
         read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t, arrival: a}}\n", streams=BEAT)
         for more in (", versions: [0]", ", versions: [0], changes: ledger", ", versions: [0, 4]")
     )
-    assert [each.fate for each in changes(plain, told)] == [Fate.KEPT]
+    assert [each.fate for each in changes(plain, told)] == [StreamFate.KEPT]
     assert "the commits from version 0 to 4" in " ".join(changes(plain, other)[0].why)
     definition = told.definition()["sources"][0]["feed"]["table"]
     assert definition["changes"] == "ledger", "what a restart finishes goes by it"
@@ -246,7 +246,7 @@ def test_a_live_feed_says_what_becomes_of_other_columns(
     assert (feed.missing, feed.retyped, feed.lacking) == (missing, retyped, lacking)
     assert Flow.from_definition(flow.definition()) == flow
     assert flow.fingerprint() == plain.fingerprint()
-    assert [each.fate for each in changes(plain, flow)] == [Fate.KEPT]
+    assert [each.fate for each in changes(plain, flow)] == [StreamFate.KEPT]
 
 
 def test_a_definition_of_before_does_not_say_what_becomes_of_other_columns(read: Read) -> None:

@@ -27,12 +27,12 @@ from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.quality import Quality, read_quality, write_quality
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from pipelines.flows.model import Flow
 from pipelines.jobs.commands.upgrade import upgrade_flow
 from pipelines.jobs.drill.older_home import older_state, unpack
-from pipelines.jobs.drill.strict import ENDS, Journal, Loss
+from pipelines.jobs.drill.strict import ENDS, DiskLoss, Journal
 from pipelines.jobs.drill.witness import point_of
 from pipelines.jobs.proofs.parity import table_hashes
 from tests.engine.settled_world import Reaper, World
@@ -72,7 +72,7 @@ class Cuts:
     def __post_init__(self) -> None:
         """Draw nothing yet."""
         self.drawn, self.journal = random.Random(self.number), Journal(self.root)  # noqa: S311 - seeds draw cuts
-        self.loss = tuple(Loss)[self.number % len(Loss)]
+        self.loss = tuple(DiskLoss)[self.number % len(DiskLoss)]
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -223,7 +223,7 @@ def logged(disk: Path, shorten: Callable[[Path], object] = checkpoint) -> Iterat
     for commit in range(1, 9):
         log = TableLog(path)
         log.look()
-        log.commit(Change(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
+        log.commit(TableChange(adds=[new_file(path, commit, commit)]), {SETTLED: commit})
         yield commit
         if commit % 2 == 0:
             shorten(path)

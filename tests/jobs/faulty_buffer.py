@@ -23,7 +23,7 @@ from pipelines.engine.live.landing import LiveLanding
 from pipelines.jobs.commands.finish import finish_flow
 from pipelines.jobs.commands.metrics import show_metrics
 from pipelines.jobs.commands.report import report_flow
-from pipelines.jobs.commands.reset import Wanted, reset_run
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -91,7 +91,7 @@ def main() -> None:
     show_metrics(here.called, "main", None, say)
     report_flow(here.called, None, "main", as_json=True, echo=lambda _: None)
     say("looked at")
-    reset_run(Wanted(flow=here.called, to="2"), say)
+    reset_run(ResetRequest(flow=here.called, to="2"), say)
     here.play(THEN[4:8], -1, disk)
     say("reset")
     record = read_record(landed_path(here.root))

@@ -25,7 +25,7 @@ from tests.jobs.trials import SPANS, Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pipelines.engine.commits.table_log import Change
+    from pipelines.engine.commits.table_log import TableChange
     from pipelines.engine.tasks.stages import Engine
     from pipelines.engine.tasks.task import Done, Task
 
@@ -68,7 +68,7 @@ def between_tables(commit: Function, skip: int) -> Function:
     """Die when the second table of a commit has followed it, in the first commit whose number is above `skip`."""
     followed: list[int] = []
 
-    def dies(log: TableLog, change: Change, numbers: Mapping[str, int]) -> int:
+    def dies(log: TableLog, change: TableChange, numbers: Mapping[str, int]) -> int:
         version: int = commit(log, change, numbers)
         if numbers.get(SETTLED, 0) > skip:
             followed.append(numbers[SETTLED])
@@ -82,7 +82,7 @@ def between_tables(commit: Function, skip: int) -> Function:
 def before_table(commit: Function, skip: int) -> Function:
     """Die when a table has been looked at and is about to follow, in the first commit whose number is above `skip`."""
 
-    def dies(log: TableLog, change: Change, numbers: Mapping[str, int]) -> int:
+    def dies(log: TableLog, change: TableChange, numbers: Mapping[str, int]) -> int:
         if numbers.get(SETTLED, 0) > skip:
             die()
         version: int = commit(log, change, numbers)

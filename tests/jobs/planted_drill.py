@@ -9,7 +9,7 @@ from pipelines.engine.buffers import buffers
 from pipelines.engine.commits.delta_log import SETTLED
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.paths import table_path
-from pipelines.engine.commits.table_log import Change
+from pipelines.engine.commits.table_log import TableChange
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.landing import manifest as manifests
 from pipelines.jobs.drill.drilled import drilled
@@ -64,7 +64,7 @@ def hasty(file: Path, root: Path, readings: Sequence[int], pause: float, claim: 
         for name in sorted({*files} - {*carry}):
             adds = [each._replace(first=number, last=number) for each in files[name]]
             if adds:
-                driver.tables.log(table_path(driver.root, name)).commit(Change(adds=adds), {SETTLED: number})
+                driver.tables.log(table_path(driver.root, name)).commit(TableChange(adds=adds), {SETTLED: number})
         return done
 
     Driver.written_and_published = published_first  # type: ignore[assignment,method-assign]

@@ -16,7 +16,7 @@ from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.commits import delta_log, lease
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import settled_text
-from pipelines.engine.commits.lease import Standing, look, wall_ticks
+from pipelines.engine.commits.lease import HolderStanding, look, wall_ticks
 from pipelines.jobs.drill import commanded, failing, stepped
 from pipelines.jobs.drill.acts import asked_second
 from pipelines.jobs.drill.failing import Call, Fault, How
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.lease import Holder
     from pipelines.jobs.drill.loops import Here
-    from pipelines.jobs.drill.stepped import Clock
+    from pipelines.jobs.drill.stepped import SteppedClock
     from pipelines.jobs.drill.telling import Drilled
 
 LOOKS, STARTS = 5, 5
@@ -68,7 +68,7 @@ def careless(pipe: Connection, kind: str, here: Here, fault: Fault | None) -> No
     failing.working(pipe, kind, here, fault)
 
 
-def unguarded(pipe: Connection, kind: str, here: Here, of: Clock) -> None:
+def unguarded(pipe: Connection, kind: str, here: Here, of: SteppedClock) -> None:
     """Believe every clock that goes on."""
     WallClock.read = lambda clock, last: max(clock.wall(), last)  # type: ignore[assignment,method-assign]
     stepped.listening(pipe, kind, here, of)
@@ -78,7 +78,7 @@ def by_the_wall(root: Path, flow: str) -> str:
     """Judge a lease by one's own wall clock."""
 
     def is_held(root: Path, row: Entry, seen_from: Holder, _: Callable[[str], Any]) -> bool:
-        return look(root, row, seen_from).standing(wall_ticks()) is Standing.HELD
+        return look(root, row, seen_from).standing(wall_ticks()) is HolderStanding.HELD
 
     lease.is_held = is_held  # type: ignore[assignment]
     lease.Sight.renews = False  # type: ignore[assignment,method-assign]

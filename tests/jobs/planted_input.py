@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from pipelines.engine.tasks.expressions import Reckoned
     from pipelines.flows.type_names import TypeName
-    from pipelines.jobs.drill.fuzzed import Place, Tried
+    from pipelines.jobs.drill.fuzzed import FuzzedPlace, Tried
 
 FIELDS = 8
 """Of a row of the drill."""
 
 
-def silent(kind: str, place: Place) -> Tried:
+def silent(kind: str, place: FuzzedPlace) -> Tried:
     """Leave records of too few fields out without a word."""
     records = csv_rows.records
     csv_rows.records = lambda data: [each for each in records(data) if each.count(b",") + 1 >= FIELDS]
     return working(kind, place)
 
 
-def floored(kind: str, place: Place) -> Tried:
+def floored(kind: str, place: FuzzedPlace) -> Tried:
     """Give the rest of a division the sign of what it was divided by, as Python does."""
 
     def rest(left: NDArray[np.int64], right: NDArray[np.int64]) -> Reckoned:
@@ -40,7 +40,7 @@ def floored(kind: str, place: Place) -> Tried:
     return working(kind, place)
 
 
-def raising(kind: str, place: Place) -> Tried:
+def raising(kind: str, place: FuzzedPlace) -> Tried:
     """Raise what Python raises where a type cannot be read."""
 
     def read(text: str) -> TypeName:
@@ -53,7 +53,7 @@ def raising(kind: str, place: Place) -> Tried:
     return working(kind, place)
 
 
-def endless(kind: str, place: Place) -> Tried:
+def endless(kind: str, place: FuzzedPlace) -> Tried:
     """Read no flow to its end."""
     while kind == "flows":
         pass

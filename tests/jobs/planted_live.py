@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.shelves import Shelves
     from pipelines.engine.sources.folder.feed import Arrivals
-    from pipelines.engine.sources.socket.spool import Part
+    from pipelines.engine.sources.socket.spool import SpoolPart
     from pipelines.jobs.drill.listening import Pace
     from pipelines.jobs.drill.loops import Here
     from pipelines.jobs.drill.witness import CutAt
@@ -33,7 +33,7 @@ def early(pipe: Connection, here: Here, pace: Pace, at: CutAt | None, over: Path
     def all_files(feed: FolderFeed, *facts: Any, **named: Any) -> Arrivals:  # noqa: ANN401 - what it takes
         return arrivals(feed, *facts, **{**named, "before": MAX_TIME})
 
-    def all_bytes(spool: Spool, offset: int, number: int, before: int = MAX_TIME) -> Iterator[Part]:
+    def all_bytes(spool: Spool, offset: int, number: int, before: int = MAX_TIME) -> Iterator[SpoolPart]:
         return parts(spool, offset, number, max(before, MAX_TIME))
 
     FolderFeed.arrivals = all_files  # type: ignore[method-assign, assignment]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.settling import Tables
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.jobs.drill.neighbours import working
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def halved(pipe: Connection, kind: str, here: Here, at: CutAt | None) -> None:
     """Let tables follow a commit in two transactions: first what comes, then what goes."""
     commit = TableLog.commit
 
-    def twice(log: TableLog, change: Change, applications: Mapping[str, int]) -> int:
+    def twice(log: TableLog, change: TableChange, applications: Mapping[str, int]) -> int:
         if change.adds and change.removes:
             commit(log, replace(change, removes=()), applications)
             time.sleep(0.5)

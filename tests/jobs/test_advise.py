@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.engine.commits.readers import read_ledger
 from pipelines.flows.errors import FlowError
-from pipelines.jobs.commands.advise import Wanted, advise
+from pipelines.jobs.commands.advise import AdviseRequest, advise
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from tests.jobs.test_status_live import Stage, hours
@@ -27,7 +27,7 @@ LATE_DAYS = ("2013-01-01", "2013-01-04")
 
 
 def told(house: House, **wanted: Any) -> str:  # noqa: ANN401 - the options of the command
-    advise(Wanted(flow="tiny", **wanted), house.tell)
+    advise(AdviseRequest(flow="tiny", **wanted), house.tell)
     return house.text
 
 

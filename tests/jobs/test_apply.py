@@ -20,11 +20,11 @@ from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
 from pipelines.flows.model import Stream
-from pipelines.jobs.commands.apply import Wanted, apply_flow
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.finish import finish_flow
-from pipelines.jobs.commands.reset import Wanted as Reset
+from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
-from pipelines.jobs.commands.run import Wanted as Run
+from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
 from pipelines.jobs.commands.stream import is_backfilled
 from pipelines.jobs.environment.errors import WrongUse
@@ -80,9 +80,9 @@ def goes_on(house: House) -> None:
     require_in_use(state, state.tip.commit if state.tip else 0, flow_now(), "main")
 
 
-def apply(house: House, **asked: Any) -> str:  # noqa: ANN401 - as `Wanted` takes them
+def apply(house: House, **asked: Any) -> str:  # noqa: ANN401 - as `ApplyRequest` takes them
     """Take the flow into use and give what was said."""
-    apply_flow(Wanted(flow="tiny", **asked), house.tell)
+    apply_flow(ApplyRequest(flow="tiny", **asked), house.tell)
     return house.text
 
 

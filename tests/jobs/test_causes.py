@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.jobs.commands.ledger import Asked, show_ledger
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from tests.jobs.test_ledger import UTC_TIME, at
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def explained(
         )
         pq.write_table(table.append_column("who", pa.array([name] * len(rows))), flows / f"{name}.parquet")
     house.backfill("2013-01-01", "2013-01-02")
-    asked = Asked(reason="late")
+    asked = LedgerQuery(reason="late")
     show_ledger("tiny", asked, 0, "jsonl", "main", house.tell, explain=True)
     lines = [json.loads(line) for line in house.text.splitlines()]
     show_ledger("tiny", asked, 0, "table", "main", house.tell, explain=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from expectations.judge import Outcome
+    from expectations.judge import Judgement
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House
 
@@ -74,7 +74,7 @@ def here(parcels_run: Trial, tmp_path: Path) -> Trial:
     return replace(parcels_run, base=tmp_path / "copy")
 
 
-def broken(found: tuple[Outcome, ...]) -> dict[tuple[str, str], Outcome]:
+def broken(found: tuple[Judgement, ...]) -> dict[tuple[str, str], Judgement]:
     return {(each.table, each.expectation): each for each in found if not each.held}
 
 

@@ -13,9 +13,8 @@ from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.landing.column_errors import LandedColumnError
 from pipelines.engine.sources import live_feeds
 from pipelines.engine.sources.folder.inbox import Inbox
-from pipelines.jobs.commands.apply import Wanted as Apply
-from pipelines.jobs.commands.apply import apply_flow
-from pipelines.jobs.commands.replay import Wanted, replay_flow
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.in_use import require_in_use
@@ -80,8 +79,8 @@ def test_a_column_that_streams_show_is_played_into_a_run_of_its_own(doors: House
     with pytest.raises(WrongUse, match="pulseline apply doors takes it into use"):
         require_in_use(known.state, known.state.tip.commit, load_flow(read_settings(), "doors"), "main")
     with pytest.raises(SchemaChangedError, match="pulseline replay FLOW --run RUN --into NAME"):
-        apply_flow(Apply(flow="doors"), doors.tell)
-    assert replay_flow(Wanted(flow="doors", into="wider"), doors.tell) == 1
+        apply_flow(ApplyRequest(flow="doors"), doors.tell)
+    assert replay_flow(ReplayRequest(flow="doors", into="wider"), doors.tell) == 1
     assert "beating differs first in row 1: 2 with another w" in doors.text.replace("0 missing, 0 extra, ", "")
     assert values(doors, "beating", "wider") == [None, 1.0]
     declare(doors, FOLDER)
@@ -94,7 +93,7 @@ def test_a_replay_that_begins_behind_held_rows_reads_them_without_the_column(doo
     merged = FOLDER + "  held: {merge: [beating, other]}\n  other: {metronome: 1h}\n"
     begun(doors, merged)
     declare(doors, merged, WIDER.format("int64"))
-    replay_flow(Wanted(flow="doors", into="wider", start="2"), doors.tell)
+    replay_flow(ReplayRequest(flow="doors", into="wider", start="2"), doors.tell)
     assert values(doors, "beating", "wider") == [1]
 
 
@@ -102,5 +101,5 @@ def test_a_type_that_what_landed_cannot_become_is_refused_before_anything_is_pla
     begun(doors, NARROW)
     declare(doors, NARROW, WIDER.format("timestamp"))
     with pytest.raises(LandedColumnError, match="in sequence 4 it landed as int64"):
-        replay_flow(Wanted(flow="doors", into="wider"), doors.tell)
+        replay_flow(ReplayRequest(flow="doors", into="wider"), doors.tell)
     assert not (doors.home / "doors" / "wider").exists()

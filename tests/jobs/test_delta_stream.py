@@ -13,7 +13,7 @@ from pipelines.engine.sources.delta.errors import TableMissingError
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.flows import show_flow, validate_flow
-from pipelines.jobs.commands.replay import Wanted, replay_flow
+from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.words.live import _state_text
@@ -75,7 +75,7 @@ def test_commits_are_published_once_through_kills_and_their_recording_gives_the_
     assert published(root) == list(range(200))
     assert read_ledger(root).num_rows == 0
     assert_nothing_twice(root)
-    assert replay_flow(Wanted(flow="runs", into="again"), house.tell) == 0, house.text
+    assert replay_flow(ReplayRequest(flow="runs", into="again"), house.tell) == 0, house.text
 
 
 def test_two_backfills_of_a_table_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from pipelines.engine.commits.paths import CommitsLostError, ForeignWriteError, 
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import Exit
 from pipelines.jobs.commands.doctor import examine
-from pipelines.jobs.commands.tables import Asked, tell_tables
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
@@ -197,7 +197,7 @@ def test_rows_that_would_be_others_are_not_put_in_place(here: Trial, monkeypatch
 def tables(commit: int | None = None, stream: str | None = None) -> list[dict[str, object]]:
     """Call the command and give what it says of each table."""
     said: list[str] = []
-    tell_tables(Asked(flow="runs", run="days", stream=stream, commit=commit, as_json=True), said.append)
+    tell_tables(TablesQuery(flow="runs", run="days", stream=stream, commit=commit, as_json=True), said.append)
     return [json.loads(line) for line in said]
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.drill import fuzzed_files
 from pipelines.jobs.drill import input as drill
-from pipelines.jobs.drill.fuzzed import Place, Tried
+from pipelines.jobs.drill.fuzzed import FuzzedPlace, Tried
 from pipelines.jobs.drill.fuzzed_flows import TEXTS
 from pipelines.jobs.drill.input import KINDS, drill_input, fuzzed
 from pipelines.jobs.drill.processes import answer
@@ -41,7 +41,7 @@ def test_ten_seeds_are_right_or_one_sentence(tmp_path: Path) -> None:
         pytest.param(raising, id="an error is no sentence"),
     ],
 )
-def test_a_planted_bug_is_found(tmp_path: Path, work: Callable[[str, Place], Tried]) -> None:
+def test_a_planted_bug_is_found(tmp_path: Path, work: Callable[[str, FuzzedPlace], Tried]) -> None:
     rounds = (range(first, first + AT_ONCE) for first in range(1, PLANTED_SEEDS + 1, AT_ONCE))
 
     assert any(
@@ -51,7 +51,7 @@ def test_a_planted_bug_is_found(tmp_path: Path, work: Callable[[str, Place], Tri
 
 def test_a_parquet_file_whose_footer_is_damaged_ends_a_backfill(tmp_path: Path) -> None:
     """The very bits of a seed: Arrow's scan of a dataset waited for ever where a column's description was damaged."""
-    tried = answer(tmp_path / "log", drill.PATIENCE, fuzzed_files.tried, Place(tmp_path, 5, 900))
+    tried = answer(tmp_path / "log", drill.PATIENCE, fuzzed_files.tried, FuzzedPlace(tmp_path, 5, 900))
 
     assert tried.wrong == []
 

@@ -20,11 +20,9 @@ from pipelines.engine.files.packed import segment_folder, segments_in
 from pipelines.engine.landing import retention as keeping
 from pipelines.engine.landing.manifest import alone_in, numbers_in
 from pipelines.engine.live.upkeep import Upkeep
-from pipelines.jobs.commands.advise import Wanted as Advised
-from pipelines.jobs.commands.advise import advise
-from pipelines.jobs.commands.replay import Wanted as Replayed
-from pipelines.jobs.commands.replay import replay_flow
-from pipelines.jobs.commands.reset import Wanted, reset_run
+from pipelines.jobs.commands.advise import AdviseRequest, advise
+from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import history as kept
@@ -55,7 +53,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 def keep_house(root: Path, rows: int | None = None) -> None:
     """Keep history until nothing is left to do."""
     landed, tip, before = landed_path(root), log_state(root).tip, None
-    keeper = keeping.Keeper(landed, lambda: None)
+    keeper = keeping.Retention(landed, lambda: None)
     while before != (before := sorted(landed.rglob("*"))):
         for _ in range(3):
             keeper.keep(tip.upto if tip else 0, dt.timedelta(0), rows)
@@ -144,7 +142,7 @@ def aged(stage: Stage, house: House) -> Stage:
 
 
 def reset(house: House, to: str) -> dict[str, Any]:
-    reset_run(Wanted(flow="tiny", to=to, as_json=True), house.tell)
+    reset_run(ResetRequest(flow="tiny", to=to, as_json=True), house.tell)
     found: dict[str, Any] = json.loads(house.text)
     return found
 
@@ -163,19 +161,19 @@ def test_a_state_behind_which_rows_were_removed_is_refused(aged: Stage, house: H
 @pytest.mark.usefixtures("aged")
 def test_a_replay_from_before_is_refused(house: House) -> None:
     with pytest.raises(WrongUse, match=r"rows of sequences 1–4 were removed .* commit 4 or later \(--from 4\)"):
-        replay_flow(Replayed(flow="tiny"), house.tell)
-    assert replay_flow(Replayed(flow="tiny", start="4"), house.tell) == 0
+        replay_flow(ReplayRequest(flow="tiny"), house.tell)
+    assert replay_flow(ReplayRequest(flow="tiny", start="4"), house.tell) == 0
 
 
 def test_a_replay_reads_segments_and_leaves_them(house: House) -> None:
     landed = landed_path(house.root)
     before = {path: path.stat().st_mtime_ns for path in landed.rglob("*")}
-    assert replay_flow(Replayed(flow="tiny"), house.tell) == 0
+    assert replay_flow(ReplayRequest(flow="tiny"), house.tell) == 0
     assert {path: path.stat().st_mtime_ns for path in landed.rglob("*")} == before
 
 
-def advised(house: House, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as `Wanted` takes them
-    advise(Advised(flow="tiny", as_json=True, **asked), house.tell)
+def advised(house: House, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as `ResetRequest` takes them
+    advise(AdviseRequest(flow="tiny", as_json=True, **asked), house.tell)
     found: dict[str, Any] = json.loads(house.text)
     return found
 

@@ -16,7 +16,7 @@ import pytest
 from pipelines.engine.columnar.columns import times
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream
 from pipelines.engine.tasks.leading import led_back, too_far
-from pipelines.jobs.commands.apply import Wanted, apply_flow
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
 from tests.jobs.conftest import trips
@@ -69,7 +69,7 @@ def test_status_says_which_port_was_led_and_what_brings_it_back(led: House) -> N
 def test_a_narrower_bound_brings_it_back_and_lets_its_rows_go(led: House) -> None:
     file = led.config / "flows" / "tiny.yaml"
     file.write_text(file.read_text().replace("max_ahead: off", "max_ahead: 1d"))
-    apply_flow(Wanted(flow="tiny"), lambda _: None)
+    apply_flow(ApplyRequest(flow="tiny"), lambda _: None)
     left = day_two(led)
     assert {number for number in left if number % 2 == 0} >= set(range(12, 22, 2)), "north goes on"
     assert counted(log_state(led.root).published[-1], "ordered")["held"] <= 3
@@ -83,7 +83,7 @@ def test_a_narrower_bound_brings_it_back_and_lets_its_rows_go(led: House) -> Non
 def test_another_change_leaves_it_as_it_is(led: House) -> None:
     file = led.config / "flows" / "tiny.yaml"
     file.write_text(file.read_text().replace("slack: 90s", "slack: 91s"))
-    apply_flow(Wanted(flow="tiny"), lambda _: None)
+    apply_flow(ApplyRequest(flow="tiny"), lambda _: None)
     assert Stage(led).facts()["awaited"]["ordered"]["led"]["port"] == "north"
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.flows.errors import GridError
-from pipelines.jobs.commands.ledger import Asked, show_ledger
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.words.ledger import REASONS
 
@@ -36,7 +36,7 @@ streams:
 
 
 def told(house: House, limit: int = 0, shape: str = "table", *, explain: bool = False, **asked: Any) -> str:  # noqa: ANN401 - the options of the command
-    show_ledger("tiny", Asked(**asked), limit, shape, "main", house.tell, explain=explain)
+    show_ledger("tiny", LedgerQuery(**asked), limit, shape, "main", house.tell, explain=explain)
     return house.text
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.operators.rows import Records
-    from pipelines.operators.scan import Part
+    from pipelines.operators.scan import CarryPart
 
 WAYS = [
     Way(name="compiled core", engine="core", cut="one shot", buckets=1),
@@ -88,7 +88,7 @@ def test_a_carry_that_shifts_a_field_between_intervals(  # noqa: PLR0913 - the f
 ) -> None:
     kept = carrying.to_records
 
-    def loses(part: Part, table: pa.Table) -> Records:
+    def loses(part: CarryPart, table: pa.Table) -> Records:
         records = kept(part, table)
         if field in (part.record.names or ()):
             records[field] += by

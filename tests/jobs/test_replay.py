@@ -19,12 +19,11 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError, NoStateError
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.readers import log_state, read_stream
-from pipelines.jobs.commands.apply import Wanted as Apply
-from pipelines.jobs.commands.apply import apply_flow
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_span
-from pipelines.jobs.commands.replay import Wanted, replay_flow
+from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from pipelines.jobs.commands.report import report_flow
-from pipelines.jobs.commands.reset import Wanted as Reset
+from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
@@ -73,13 +72,13 @@ def copied(house: House, folder: Path, patch: pytest.MonkeyPatch) -> House:
     return copy
 
 
-def replay(house: House, **asked: Any) -> tuple[int, str]:  # noqa: ANN401 - as `Wanted` takes them
+def replay(house: House, **asked: Any) -> tuple[int, str]:  # noqa: ANN401 - as `ReplayRequest` takes them
     """Replay the tiny flow; give the exit code and what was said."""
-    code = replay_flow(Wanted(flow="tiny", **asked), house.tell)
+    code = replay_flow(ReplayRequest(flow="tiny", **asked), house.tell)
     return code, house.text
 
 
-def told(house: House, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as `Wanted` takes them
+def told(house: House, **asked: Any) -> dict[str, Any]:  # noqa: ANN401 - as `ReplayRequest` takes them
     """Replay and give the facts."""
     found: dict[str, Any] = json.loads(replay(house, as_json=True, **asked)[1])
     return found
@@ -207,7 +206,7 @@ def verdict(house: House) -> str:
 
 def test_a_change_within_the_recording_is_the_cause(live: House) -> None:
     edit(live, "delay: 1h", "delay: 3h")
-    apply_flow(Apply(flow="tiny"), live.tell)
+    apply_flow(ApplyRequest(flow="tiny"), live.tell)
     Stage(live).play(hours(28, 30))
     code, text = replay(live)
     assert code == 1

@@ -36,7 +36,7 @@ from pipelines.engine.live import epochs
 from pipelines.engine.live.checkpoints import CHECKPOINTS
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.jobs.commands.reset import Plan, Wanted, reset_run, reset_to
+from pipelines.jobs.commands.reset import ResetPlan, ResetRequest, reset_run, reset_to
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.buffer_settings import Buffering, consistent_state
 from pipelines.jobs.environment.errors import WrongUse
@@ -278,7 +278,7 @@ def test_a_checkpoint_of_before_a_reset_is_made_anew(here: Trial, spark: LentSpa
 
 def reset(house: House, to: str | None = None, *, dry_run: bool = False, as_json: bool = False) -> str:
     """Reset the run `main` of the tiny flow and give what was said."""
-    reset_run(Wanted(flow="tiny", to=to, dry_run=dry_run, as_json=as_json), house.tell)
+    reset_run(ResetRequest(flow="tiny", to=to, dry_run=dry_run, as_json=as_json), house.tell)
     return house.text
 
 
@@ -442,5 +442,5 @@ def reset_now(wanted: Backfill) -> None:
     """Do what `pulseline reset --to 1` does once it has the lease."""
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         state = driver.state()
-        plan = Plan(way=way_back(state, 1), pending=state.pending, waiting=range(1, 1), waiting_rows=0)
+        plan = ResetPlan(way=way_back(state, 1), pending=state.pending, waiting=range(1, 1), waiting_rows=0)
         reset_to(driver, plan)

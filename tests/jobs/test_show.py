@@ -21,8 +21,8 @@ from pipelines.engine.commits import readers
 from pipelines.engine.commits.delta_log import SETTLED, create
 from pipelines.engine.commits.history import CommitKind, Entry, LogState, State
 from pipelines.engine.commits.paths import NewFile, stream_path
-from pipelines.engine.commits.table_log import Change, TableLog
-from pipelines.jobs.commands.ledger import Asked, show_ledger
+from pipelines.engine.commits.table_log import TableChange, TableLog
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import pages as paging
@@ -41,7 +41,7 @@ def show(  # noqa: PLR0913 - the options of the command
 
 
 def ledger(house: House, reason: str | None = None, limit: int = 0, shape: str = "table") -> str:
-    show_ledger("tiny", Asked(reason=reason), limit, shape, "main", house.tell)
+    show_ledger("tiny", LedgerQuery(reason=reason), limit, shape, "main", house.tell)
     return house.text
 
 
@@ -210,7 +210,7 @@ def test_row_groups_that_lie_across_each_other_come_in_order(tmp_path: Path) -> 
     log, state = TableLog(path), LogState.of([entry])
     log.look()
     file = NewFile(name="f.parquet", rows=10, size=(path / "f.parquet").stat().st_size, first=1, last=1)
-    log.commit(Change(adds=[file]), {SETTLED: 1})
+    log.commit(TableChange(adds=[file]), {SETTLED: 1})
     for limit in (None, 1, 3, 4, 5, 9):
         pages = list(paging.stream_pages(tmp_path, "s", [1], state, ("arrival", "place"), None, limit))
         rows = pa.concat_tables(pages)

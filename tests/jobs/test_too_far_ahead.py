@@ -16,7 +16,7 @@ from pipelines.engine.commits.plan import definition_of, plan_text
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks.carry_over import Ground, adopt
-from pipelines.flows.changes import Fate, as_it_was, changes
+from pipelines.flows.changes import StreamFate, as_it_was, changes
 from pipelines.flows.model import Flow
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.runs.backfill import run_backfill
@@ -128,7 +128,7 @@ def test_a_run_of_before_goes_on_as_it_was_made_until_its_flow_changes(tmp_path:
     assert as_run(here.flow, state).fingerprint() == old.flow.fingerprint()
     slower = read_flow(_other(tmp_path, FLOW.replace("delay: 10m", "delay: 20m")), {})
     found = changes(old.flow, as_run(slower, state))
-    assert {each.stream: each.fate for each in found}["ordered"] is Fate.CHANGED
+    assert {each.stream: each.fate for each in found}["ordered"] is StreamFate.CHANGED
     off = read_flow(_other(tmp_path, FLOW.replace("[p, q]}}", "[p, q]}, max_ahead: off}")), {})
     assert not edited(state, state.tip.commit, as_run(off, state)).differs
     assert definition_of(state.tip) != off.definition(), "`off` that was said is told from nothing that was said"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits import plan as plans
 from pipelines.engine.commits.readers import log_state
 from pipelines.flows.zones import VERSION
-from pipelines.jobs.commands.run import Wanted, run_flow
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.in_use import require_in_use
 
@@ -32,7 +32,7 @@ def test_a_run_of_other_timezones_goes_on_and_says_so(house: House, monkeypatch:
     with monkeypatch.context() as earlier:
         earlier.setattr(plans, "VERSION", "2012a")
         house.backfill("2013-01-01", "2013-01-02")
-    run_flow(Wanted(flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", check=False), house.tell)
+    run_flow(RunRequest(flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", check=False), house.tell)
     said = f"run `main` was made with the timezones of tzdata 2012a and goes on with those of {VERSION}"
     assert said in house.text
     assert len(log_state(house.root).published) == 2

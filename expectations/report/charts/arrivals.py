@@ -15,9 +15,9 @@ import numpy as np
 from expectations.report.charts.drawing import (
     Chart,
     Drawing,
+    DrawnShape,
     Layer,
     Legend,
-    Shape,
     Width,
     dash,
     diamond,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from expectations.report.charts.drawing import Frame
     from expectations.report.charts.points import Points, Scene
     from expectations.report.facts import Picture
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
 MOST = {Width.WIDE: (3000, 1200), Width.NARROW: (1000, 400)}
@@ -48,13 +48,13 @@ class Canvas:
 
     seen: Scene
     picture: Picture
-    clock: Clock
+    clock: ReportClock
     frame: Frame
     x: Scale
     y: Scale
 
 
-def arrivals(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int]) -> Chart:
+def arrivals(seen: Scene, picture: Picture, clock: ReportClock, span: tuple[int, int]) -> Chart:
     """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside."""
     drawn = [_draw(_canvas(seen, picture, clock, span, width)) for width in Width]
     return Chart(
@@ -103,7 +103,7 @@ def _notes(seen: Scene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, 
     return tuple(notes)
 
 
-def _canvas(seen: Scene, picture: Picture, clock: Clock, span: tuple[int, int], width: Width) -> Canvas:
+def _canvas(seen: Scene, picture: Picture, clock: ReportClock, span: tuple[int, int], width: Width) -> Canvas:
     box = frame(width, 440 if width is Width.WIDE else 380)
     x = Scale(low=span[0], high=span[1], start=box.left, end=box.right)
     return Canvas(seen=seen, picture=picture, clock=clock, frame=box, x=x, y=_lateness_scale(seen, picture, box))
@@ -146,8 +146,8 @@ def _promise(canvas: Canvas) -> tuple[Layer, ...]:
     line = "M" + "L".join(points)
     area = f"M{number(xs[0])} {number(y.end)}L{'L'.join(points)}L{number(xs[-1])} {number(y.end)}z"
     return (
-        Layer(style="area", tone="late", shapes=(Shape(d=area),)),
-        Layer(style="line", tone="cti", shapes=(Shape(d=line),)),
+        Layer(style="area", tone="late", shapes=(DrawnShape(d=area),)),
+        Layer(style="line", tone="cti", shapes=(DrawnShape(d=line),)),
     )
 
 
@@ -170,7 +170,7 @@ def _one_a_pixel(ctis: Points, x: Scale) -> tuple[Longs, Longs]:
 
 
 def _dashes(canvas: Canvas, timers: Points) -> Layer:
-    shapes = tuple(Shape(d=dash(a, b, 3), title=words) for a, b, words in _told(canvas, timers, "timer at"))
+    shapes = tuple(DrawnShape(d=dash(a, b, 3), title=words) for a, b, words in _told(canvas, timers, "timer at"))
     return Layer(style="dashes", tone="timer", shapes=shapes)
 
 
@@ -178,7 +178,7 @@ def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
     layers = []
     for place in range(COLOURS + 1):
         told = _told(canvas, data.where(data.key == place), "event time")
-        shapes = tuple(Shape(d=dot(a, b), title=words) for a, b, words in told)
+        shapes = tuple(DrawnShape(d=dot(a, b), title=words) for a, b, words in told)
         layers.append(Layer(style="dots", tone=f"key-{place}" if place < COLOURS else "key-other", shapes=shapes))
     return tuple(layer for layer in layers if layer.shapes)
 
@@ -186,7 +186,9 @@ def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
 def _diamonds(canvas: Canvas) -> Layer:
     size = (4.0 if canvas.frame.width is Width.WIDE else 3.0) * (1.0 if len(canvas.seen.side) < CROWD else 0.6)
     told = _told(canvas, canvas.seen.side, "set aside; event time")
-    return Layer(style="diamonds", tone="late", shapes=tuple(Shape(d=diamond(a, b, size), title=w) for a, b, w in told))
+    return Layer(
+        style="diamonds", tone="late", shapes=tuple(DrawnShape(d=diamond(a, b, size), title=w) for a, b, w in told)
+    )
 
 
 def _told(canvas: Canvas, points: Points, what: str) -> list[tuple[float, float, str]]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expectations.report.charts.drawing import Chart, Drawing, Layer, Legend, Shape, Tick, Width, bar, frame
+from expectations.report.charts.drawing import Chart, Drawing, DrawnShape, Layer, Legend, Tick, Width, bar, frame
 from expectations.report.charts.points import COLOURS
 from expectations.report.charts.scales import Scale, count_ticks, local_steps
 from expectations.report.words import DAY
 
 if TYPE_CHECKING:
     from expectations.report.charts.points import Points, Scene
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
 MOST_DAYS = 45
@@ -29,7 +29,7 @@ LONGER = (7, 28, 91, 364, 3640, 36400, 364000)
 class Tally:
     """Rows counted by day and key."""
 
-    clock: Clock
+    clock: ReportClock
     names: tuple[str, ...]
     starts: tuple[int, ...]
     """First instant of each day."""
@@ -43,7 +43,7 @@ class Tally:
         return f"{self.clock.day(self.starts[day])} · {self.names[key]}: {rows:,} data, {beats:,} timers"
 
 
-def days(seen: Scene, clock: Clock, span: tuple[int, int]) -> Chart:
+def days(seen: Scene, clock: ReportClock, span: tuple[int, int]) -> Chart:
     """Draw, for each local day of arrival and each key, the data rows and on top of them the timers."""
     starts, step = _starts(clock, span)
     names = (*(name or "rows" for name in seen.keys), *(["other keys"] if seen.others else []))
@@ -62,7 +62,7 @@ def days(seen: Scene, clock: Clock, span: tuple[int, int]) -> Chart:
     )
 
 
-def _starts(clock: Clock, span: tuple[int, int]) -> tuple[list[int], int]:
+def _starts(clock: ReportClock, span: tuple[int, int]) -> tuple[list[int], int]:
     step = next(n for n in (1, *LONGER) if (span[1] - span[0]) / DAY / n <= MOST_DAYS)
     steps = [at for at in local_steps(clock, span[0], span[1], days=step) if at < span[1]]
     return (steps if steps and steps[0] == span[0] else [span[0], *steps]), step
@@ -86,7 +86,7 @@ def _tone(place: int, name: str) -> str:
     return "key-other" if place >= COLOURS or name == "other keys" else f"key-{place}"
 
 
-def _row(clock: Clock, at: int, data: Longs, timers: Longs) -> tuple[str, ...]:
+def _row(clock: ReportClock, at: int, data: Longs, timers: Longs) -> tuple[str, ...]:
     pairs = zip(data.tolist(), timers.tolist(), strict=True)
     return (clock.day(at), *(f"{value:,}" for pair in pairs for value in pair))
 
@@ -120,9 +120,9 @@ def _layers(tally: Tally, key: int, middles: list[float], y: Scale) -> tuple[Lay
         rows, beats = int(tally.data[day, key]), int(tally.timers[day, key])
         ground, top = float(y(rows)), float(y(rows + beats))
         if rows:
-            low.append(Shape(d=bar(x, ground, wide - gap, y.start - ground), title=words))
+            low.append(DrawnShape(d=bar(x, ground, wide - gap, y.start - ground), title=words))
         if beats:
-            high.append(Shape(d=bar(x, top, wide - gap, max(ground - top - 1, 0.5)), title=words))
+            high.append(DrawnShape(d=bar(x, top, wide - gap, max(ground - top - 1, 0.5)), title=words))
     tone = _tone(key, tally.names[key])
     return (
         Layer(style="bars", tone=tone, shapes=tuple(low)),
@@ -130,7 +130,7 @@ def _layers(tally: Tally, key: int, middles: list[float], y: Scale) -> tuple[Lay
     )
 
 
-def _tick(clock: Clock, at: int, x: float, width: Width) -> Tick:
+def _tick(clock: ReportClock, at: int, x: float, width: Width) -> Tick:
     moment = clock.at(at)
     day = f"{moment.day} {moment:%b}"
     return Tick(at=x, label=f"{moment:%a} {day}" if width is Width.WIDE else day, style="none")

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from expectations.report.charts.drawing import Chart, Drawing, Layer, Legend, Mark, Shape, Tick, Width, frame, number
+from expectations.report.charts.drawing import (
+    Chart,
+    Drawing,
+    DrawnShape,
+    Layer,
+    Legend,
+    Mark,
+    Tick,
+    Width,
+    frame,
+    number,
+)
 from expectations.report.charts.scales import Curve, Scale, lateness_ticks
 from expectations.report.words import duration
 
@@ -72,7 +83,7 @@ def _late(facts: DelayFacts) -> Chart:
     box = frame(Width.WIDE, 300)
     x, percents = _axis(facts, box), {delay: 100 * late / facts.events for delay, late in facts.late.items()}
     y = _root(max(*percents.values(), 1.0), box)
-    shapes = Shape(d=_line(percents, x, y))
+    shapes = DrawnShape(d=_line(percents, x, y))
     drawing = Drawing(
         frame=box,
         label=f"Share of {facts.events:,} events that would be late, by delay",
@@ -101,7 +112,9 @@ def _waits(facts: DelayFacts) -> Chart:
         x_ticks=lateness_ticks(x, 62),
         y_ticks=lateness_ticks(y, 24),
         layers=tuple(
-            Layer(style="line", tone=tone, shapes=(Shape(d=_line(found, x, y)),)) for found, tone in curves if found
+            Layer(style="line", tone=tone, shapes=(DrawnShape(d=_line(found, x, y)),))
+            for found, tone in curves
+            if found
         ),
         marks=tuple(Mark(at=mark.at, lines=(), side=mark.side) for mark in _marks(facts, x)),
     )

@@ -48,7 +48,7 @@ class Tick:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class DrawnShape:
     """One path, and the words shown when it is pointed at."""
 
     d: str
@@ -63,7 +63,7 @@ class Layer:
     """CSS class: `dots`, `diamonds`, `dashes`, `line`, `area`, `bars`."""
     tone: str
     """CSS class of the colour: `key-0` to `key-7`, `key-other`, `timer`, `cti`, `late`, `kept`."""
-    shapes: tuple[Shape, ...]
+    shapes: tuple[DrawnShape, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expectations.report.charts.drawing import Chart, Drawing, Layer, Legend, Mark, Shape, Tick, Width, bar, frame
+from expectations.report.charts.drawing import Chart, Drawing, DrawnShape, Layer, Legend, Mark, Tick, Width, bar, frame
 from expectations.report.charts.scales import Curve, Scale, nice_above, root_ticks
 from expectations.report.words import counted, duration, share
 from pipelines.operators.rows import NULL
@@ -131,7 +131,7 @@ def _bars(bins: Bins, x: Scale, y: Scale, series: int) -> Layer:
             left, right = (middle, right) if series else (left, middle)
         words = f"{bins.told(place)} late: {rows:,} {'set aside' if series else 'stayed'}"
         top = float(y(rows))
-        shapes.append(Shape(d=bar(left + 1, top, max(right - left - 2, 0.6), y.start - top), title=words))
+        shapes.append(DrawnShape(d=bar(left + 1, top, max(right - left - 2, 0.6), y.start - top), title=words))
     return Layer(style="bars", tone="late" if series else "kept", shapes=tuple(shapes))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expectations.report.charts.drawing import Chart, Drawing, Layer, Legend, Shape, Tick, Width, bar, dot, frame
+from expectations.report.charts.drawing import Chart, Drawing, DrawnShape, Layer, Legend, Tick, Width, bar, dot, frame
 from expectations.report.charts.scales import Curve, Scale, count_ticks, lateness_ticks, nice_above
 from expectations.report.words import MINUTE, SECOND, counted, duration, seconds
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from expectations.report.charts.drawing import Frame
     from expectations.report.charts.scales import Floats
     from expectations.report.facts import EpochFacts
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
 
 MOST_SLOTS = 60
 MILLISECOND = 1_000
@@ -22,7 +22,7 @@ LAYERS = (("max_ms", "timer"), ("p50_ms", "kept"), ("p99_ms", "late"))
 """What a dot stands for, and its tone; where dots fall together the last one is seen."""
 
 
-def heartbeat_lateness(epochs: tuple[EpochFacts, ...], clock: Clock) -> Chart | None:
+def heartbeat_lateness(epochs: tuple[EpochFacts, ...], clock: ReportClock) -> Chart | None:
     """Draw, for each epoch that published timers, how late half, nearly all and all were; None without any."""
     told = [epoch for epoch in epochs if epoch.p99_ms is not None]
     if not told:
@@ -59,7 +59,7 @@ def _told(epoch: EpochFacts) -> tuple[str, ...]:
     return (f"commit {epoch.number}", f"{epoch.timers:,}", *late)
 
 
-def _draw_lateness(told: list[EpochFacts], clock: Clock, width: Width) -> Drawing:
+def _draw_lateness(told: list[EpochFacts], clock: ReportClock, width: Width) -> Drawing:
     box = frame(width, 240 if width is Width.WIDE else 220)
     x = _wall_scale(told, box)
     most = max(_ticks(epoch.max_ms) for epoch in told)
@@ -80,11 +80,11 @@ def _dots(told: list[EpochFacts], x: Scale, y: Scale, what: str, tone: str) -> L
     for epoch in told:
         late = _ticks(getattr(epoch, what))
         words = f"commit {epoch.number}: {counted(epoch.timers, 'timer')}, {seconds(late / SECOND)}"
-        shapes.append(Shape(d=dot(float(x(epoch.at)), float(y(late))), title=words))
+        shapes.append(DrawnShape(d=dot(float(x(epoch.at)), float(y(late))), title=words))
     return Layer(style="dots", tone=tone, shapes=tuple(shapes))
 
 
-def commit_pace(epochs: tuple[EpochFacts, ...], clock: Clock) -> Chart:
+def commit_pace(epochs: tuple[EpochFacts, ...], clock: ReportClock) -> Chart:
     """Draw how many commits were published in each minute, or longer where there were many; idle ones pale on top."""
     first, last = min(epoch.at for epoch in epochs), max(epoch.at for epoch in epochs)
     slot = max(nice_above((last - first + 1) / MOST_SLOTS), 10 * SECOND)
@@ -107,7 +107,7 @@ def commit_pace(epochs: tuple[EpochFacts, ...], clock: Clock) -> Chart:
     )
 
 
-def _draw_pace(a_minute: Floats, first: int, slot: int, clock: Clock, width: Width) -> Drawing:
+def _draw_pace(a_minute: Floats, first: int, slot: int, clock: ReportClock, width: Width) -> Drawing:
     box = frame(width, 200)
     slots = a_minute.shape[1]
     x = Scale(low=first, high=first + slots * slot, start=box.left, end=box.right)
@@ -118,9 +118,11 @@ def _draw_pace(a_minute: Floats, first: int, slot: int, clock: Clock, width: Wid
         at, (busy, idle) = float(x(first + place * slot)), a_minute[:, place]
         ground, top = float(y(busy)), float(y(busy + idle))
         if busy:
-            low.append(Shape(d=bar(at, ground, wide - 1, y.start - ground), title=f"{busy:.0f} with rows or timers"))
+            low.append(
+                DrawnShape(d=bar(at, ground, wide - 1, y.start - ground), title=f"{busy:.0f} with rows or timers")
+            )
         if idle:
-            high.append(Shape(d=bar(at, top, wide - 1, max(ground - top - 1, 0.5)), title=f"{idle:.0f} idle"))
+            high.append(DrawnShape(d=bar(at, top, wide - 1, max(ground - top - 1, 0.5)), title=f"{idle:.0f} idle"))
     layers = (
         Layer(style="bars", tone="kept", shapes=tuple(low)),
         Layer(style="bars pale", tone="kept", shapes=tuple(high)),
@@ -139,7 +141,7 @@ def _wall_scale(told: list[EpochFacts], box: Frame) -> Scale:
     return Scale(low=min(ats), high=max(*ats, min(ats) + SECOND), start=box.left + 4, end=box.right - 4)
 
 
-def _wall_ticks(clock: Clock, x: Scale, room: float) -> tuple[Tick, ...]:
+def _wall_ticks(clock: ReportClock, x: Scale, room: float) -> tuple[Tick, ...]:
     """Name wall times, a round span apart, `room` pixels or more from one to the next."""
     step = max(nice_above(room * (x.high - x.low) / max(x.end - x.start, 1)), SECOND)
     first = -(-int(x.low) // step) * step

@@ -14,7 +14,7 @@ from expectations.report.charts.drawing import Tick
 from expectations.report.words import DAY, HOUR, MINUTE, SECOND, duration
 
 if TYPE_CHECKING:
-    from expectations.report.words import Clock
+    from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
 Floats = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ def root_ticks(scale: Scale, room: float) -> tuple[Tick, ...]:
     return tuple(Tick(at=at, label=f"{value:,}") for value, at in sorted(chosen.items()))
 
 
-def local_steps(clock: Clock, start: int, end: int, *, hours: int = 0, days: int = 0) -> list[int]:
+def local_steps(clock: ReportClock, start: int, end: int, *, hours: int = 0, days: int = 0) -> list[int]:
     """Give the instants, a whole number of local hours or days apart from a local midnight on, from start to end.
 
     Days are the zone's: 23 or 25 hours long where its clocks change.
@@ -118,12 +118,12 @@ def local_steps(clock: Clock, start: int, end: int, *, hours: int = 0, days: int
     return steps
 
 
-def _tick(clock: Clock, local: dt.datetime) -> int:
+def _tick(clock: ReportClock, local: dt.datetime) -> int:
     since = local.replace(tzinfo=clock.zone) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     return since // dt.timedelta(microseconds=1)
 
 
-def time_ticks(clock: Clock, scale: Scale, room: float) -> tuple[Tick, ...]:
+def time_ticks(clock: ReportClock, scale: Scale, room: float) -> tuple[Tick, ...]:
     """Name days, or hours where the span is short, in the flow's zone, `room` pixels or more apart."""
     start, end = int(scale.low), int(scale.high)
     per_pixel = (end - start) / max(scale.end - scale.start, 1)
@@ -135,14 +135,14 @@ def time_ticks(clock: Clock, scale: Scale, room: float) -> tuple[Tick, ...]:
     return tuple(_day_tick(clock, scale, at, days) for at in steps if at < end)
 
 
-def _hour_tick(clock: Clock, scale: Scale, at: int) -> Tick:
+def _hour_tick(clock: ReportClock, scale: Scale, at: int) -> Tick:
     moment = clock.at(at)
     midnight = moment.hour == 0
     label = f"{moment.day} {moment:%b}" if midnight else f"{moment:%H:%M}"
     return Tick(at=float(scale(at)), label=label, style="grid" if midnight else "faint")
 
 
-def _day_tick(clock: Clock, scale: Scale, at: int, days: int) -> Tick:
+def _day_tick(clock: ReportClock, scale: Scale, at: int, days: int) -> Tick:
     moment = clock.at(at)
     line = float(scale(at))
     middle = float(scale(at + DAY * days / 2)) if days == 1 else line

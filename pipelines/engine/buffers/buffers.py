@@ -24,7 +24,7 @@ from pipelines.engine.buffers.copies import close_copy
 from pipelines.engine.buffers.depth import size_of
 from pipelines.engine.buffers.owners import FOREIGN, GONE, claim, mark, owner_of, problem_of
 from pipelines.engine.buffers.places import (
-    Drained,
+    BufferDrain,
     Health,
     Record,
     last_noted,
@@ -87,7 +87,7 @@ class Buffers:
         self,
         landed: Path,
         places: Mapping[str, Path],
-        consistent: Callable[[], Drained],
+        consistent: Callable[[], BufferDrain],
         tell: Callable[[str], None] = lambda _: None,
         held: Callable[[], object] = lambda: None,
         margin: int = MARGIN,

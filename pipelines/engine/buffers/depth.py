@@ -12,7 +12,7 @@ from pipelines.engine.landing.manifest import MANIFEST, numbers_held
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.buffers.places import Drained, Health
+    from pipelines.engine.buffers.places import BufferDrain, Health
     from pipelines.engine.landing.sequence import LandedSequence
 
 
@@ -36,7 +36,7 @@ class Measured:
     newest: int | None
 
 
-def measure(name: str, place: Path, health: Health, state: Drained, owner: str) -> Measured:
+def measure(name: str, place: Path, health: Health, state: BufferDrain, owner: str) -> Measured:
     """Look at one buffer; anybody may.
 
     Args:

@@ -79,7 +79,7 @@ class Health:
         return self.rebuilt and counts(self.restarted, consistent)
 
 
-class Drained(NamedTuple):
+class BufferDrain(NamedTuple):
     """Where a region stands."""
 
     drain: int

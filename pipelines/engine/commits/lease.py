@@ -53,7 +53,7 @@ class Claim(Enum):
     """Take it whoever holds it; the holder cannot publish from then on."""
 
 
-class Standing(Enum):
+class HolderStanding(Enum):
     """What can be seen of a lease at a glance; only watching it can tell more."""
 
     FREE = "free"
@@ -195,20 +195,20 @@ class Sight:
             return False
         return 0 <= monotonic_ticks() - self.renewal.monotonic <= LAPSES_AFTER
 
-    def standing(self, now: int) -> Standing:
+    def standing(self, now: int) -> HolderStanding:
         """Judge it at a glance, for people to read: what depends on the clocks of two machines locks nobody out.
 
         Args:
             now: wall time, in ticks.
         """
         if self.ended:
-            return Standing.RELEASED if self.released else Standing.GONE
+            return HolderStanding.RELEASED if self.released else HolderStanding.GONE
         if self.renews:
-            return Standing.HELD
+            return HolderStanding.HELD
         age = now - self.renewed
         if age < -LAPSES_AFTER:
-            return Standing.AHEAD
-        return Standing.LAPSED if age > LAPSES_AFTER else Standing.HELD
+            return HolderStanding.AHEAD
+        return HolderStanding.LAPSED if age > LAPSES_AFTER else HolderStanding.HELD
 
 
 def look(root: Path, lease: Entry, seen_from: Holder) -> Sight:

@@ -31,7 +31,7 @@ from pipelines.engine.commits.paths import (
     TableMissingError,
     commits_path,
 )
-from pipelines.engine.commits.table_log import NO_VERSION, Change, TableLog
+from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.small import read_whole
 
@@ -215,11 +215,11 @@ class CommitLog:
             raise ConcurrentAddError(str(self.path), self._version + 1, "rows came that were not read yet")
         table = to_table(row)
         file = self._write(f"e{row.entry:08d}", table)
-        self._commit(Change(adds=[file]))
+        self._commit(TableChange(adds=[file]))
         self._own = (from_table(table)[0], file.name)
         return row
 
-    def _commit(self, change: Change) -> None:
+    def _commit(self, change: TableChange) -> None:
         try:
             self._table.commit(change, {})
         except ConcurrentAddError:
@@ -247,7 +247,7 @@ class CommitLog:
             return
         rows = ds.dataset(sorted(str(file.path) for file in small), schema=SCHEMA).to_table().sort_by("entry")
         file = self._write(f"k{rows['entry'][0].as_py():08d}", rows)
-        self._commit(Change(adds=[file], removes=small, moves_rows=False, says="OPTIMIZE"))
+        self._commit(TableChange(adds=[file], removes=small, moves_rows=False, says="OPTIMIZE"))
         self.state()
 
     def keep_young(self, age: dt.timedelta) -> None:

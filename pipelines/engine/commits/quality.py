@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import checkpoint, checkpoint_version, create, mend, snapshot
 from pipelines.engine.commits.paths import ConcurrentAddError, NewFile
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _replace(path: Path, file: NewFile) -> None:
     log, stem = TableLog(path), file.name.partition("--")[0] + "--"
     log.look()
     old = [each for each in log.files.values() if each.path.name.startswith(stem)]
-    log.commit(Change(adds=[file], removes=old), {})
+    log.commit(TableChange(adds=[file], removes=old), {})
     if log.version - checkpoint_version(path) >= CHECKPOINT_EVERY:
         checkpoint(path)
     for each in path.glob(f"*{SUFFIX}"):

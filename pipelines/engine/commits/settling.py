@@ -33,7 +33,7 @@ from pipelines.engine.commits.paths import (
     table_name,
     version_path,
 )
-from pipelines.engine.commits.table_log import NO_VERSION, Change, TableLog
+from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.folders import UNNAMED
 
@@ -189,11 +189,11 @@ class Tables:
                 return
             for file in files:
                 require_file(path, file)
-            change = Change(adds=[*files, *(each.file for each in instead)], removes=gone)
+            change = TableChange(adds=[*files, *(each.file for each in instead)], removes=gone)
             if self._done(log, change, entry.commit, instead):
                 return
 
-    def _done(self, log: TableLog, change: Change, number: int, instead: Sequence[Rewritten]) -> bool:
+    def _done(self, log: TableLog, change: TableChange, number: int, instead: Sequence[Rewritten]) -> bool:
         """Commit a change unless another transaction came in between; keep what it removes for readers."""
         _touch(file.path for file in change.removes)
         self.state()
@@ -292,7 +292,7 @@ class Tables:
 
     def _swap(self, log: TableLog, made: Rewritten, files: Sequence[ActiveFile]) -> None:
         _touch(file.path for file in files)
-        log.commit(Change(adds=[made.file], removes=files, moves_rows=False, says="OPTIMIZE"), {HOUSE: made.entry})
+        log.commit(TableChange(adds=[made.file], removes=files, moves_rows=False, says="OPTIMIZE"), {HOUSE: made.entry})
 
     def finish_compactions(self) -> None:
         """Carry out what an earlier driver noted and did not come to do, where the table is as it was then."""
@@ -342,7 +342,7 @@ class Tables:
         log = self.log(path)
         adds = [file for file in held.values() if file.name not in log.files]
         removes = [file for known, file in log.files.items() if known not in held]
-        if not self._done(log, Change(adds=adds, removes=removes, says="RESTORE"), number, instead):
+        if not self._done(log, TableChange(adds=adds, removes=removes, says="RESTORE"), number, instead):
             raise ConcurrentAddError(str(path), log.version + 1, "somebody wrote while it was restored")
         log.foreign.clear()
 

@@ -38,7 +38,7 @@ WORDS = {"add": "added rows", "remove": "took rows away"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class TableChange:
     """What one transaction does to a table."""
 
     adds: Sequence[NewFile] = ()
@@ -137,7 +137,7 @@ class TableLog:
             if each.harm:
                 raise ForeignWriteError(str(self.path), each.version, each.operation, each.harm)
 
-    def commit(self, change: Change, applications: Mapping[str, int]) -> int:
+    def commit(self, change: TableChange, applications: Mapping[str, int]) -> int:
         """Append a transaction to what the last look showed; on disk when this returns.
 
         Args:
@@ -232,7 +232,7 @@ def _harm(actions: Sequence[Mapping[str, Any]]) -> str:
     return "changed columns or properties" if any("metaData" in action for action in actions) else ""
 
 
-def _head(change: Change, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
+def _head(change: TableChange, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
     now = wall_ticks() // 1_000
     told = {"timestamp": now, "operation": change.says, "operationParameters": {}, "engineInfo": "pulseline"}
     return [
@@ -241,7 +241,7 @@ def _head(change: Change, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
     ]
 
 
-def _body(path: Path, change: Change) -> list[dict[str, Any]]:
+def _body(path: Path, change: TableChange) -> list[dict[str, Any]]:
     now = wall_ticks() // 1_000
     removed = [
         {

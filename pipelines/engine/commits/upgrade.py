@@ -27,7 +27,7 @@ from pipelines.engine.commits.paths import (
     table_name,
 )
 from pipelines.engine.commits.settling import commits_in, held_in, write_together
-from pipelines.engine.commits.table_log import Change, TableLog
+from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _carry_out(root: Path, plan: TablePlan, number: int) -> list[NewFile]:
     log = TableLog(plan.path)
     if log.look() and (log.settled() != number or plan.drops or made):
         gone = [*plan.drops, *(file for file, _ in plan.splits)]
-        log.commit(Change(adds=made, removes=gone, says="UPGRADE"), {SETTLED: number})
+        log.commit(TableChange(adds=made, removes=gone, says="UPGRADE"), {SETTLED: number})
     return [*kept, *made]
 
 

@@ -22,7 +22,7 @@ from pipelines.engine.landing.manifest import (
     sequence_folder,
     sequences,
 )
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading, SourceFeed
 from pipelines.engine.landing.write import Spans, columns_of, ledger_of, whole_content, write_sequence
 from pipelines.flows.model import Placing
@@ -74,7 +74,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds, standing):
         return check_files(newest)
-    span, nothing = Reading(start, end, flow.buckets, standing), Known()
+    span, nothing = Reading(start, end, flow.buckets, standing), SourceProgress()
     arrived = {name: feeds[name].arrive(span, nothing) for name in flow.sources}
     ledger = ledger_of(arrived)
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
@@ -187,7 +187,7 @@ class Landing:
         """Read the manifests."""
         self.path, self.buffers = path, buffers
         self._sequences: list[LandedSequence] = []
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, SourceProgress] = {}
         self._blind: dict[str, dict[int, Spans]] = {}
         self._tail: dict[int, int] = {}
         self._newest: dict[str, LandedSequence] = {}
@@ -229,9 +229,9 @@ class Landing:
         newest = self.last(kind)
         return None if newest is None else newest.end
 
-    def known(self, source: str) -> Known:
+    def known(self, source: str) -> SourceProgress:
         """Give what sequences have dealt with of a live source: files of a folder, positions of what is read along."""
-        return self._known.setdefault(source, Known())
+        return self._known.setdefault(source, SourceProgress())
 
     def payload(self, source: str) -> pa.Schema | None:
         """Give the payload with which a source landed last; None where it never did."""

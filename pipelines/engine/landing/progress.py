@@ -21,7 +21,7 @@ class Position(NamedTuple):
 
 
 @dataclass
-class Known:
+class SourceProgress:
     """What the sequences of a landing have dealt with of one source."""
 
     files: KnownFiles = field(default_factory=KnownFiles)

@@ -34,7 +34,7 @@ NANOS_PER_TICK = 1_000
 TICK = dt.timedelta(microseconds=1)
 
 
-class Keeper:
+class Retention:
     """What a driver does to its history between commits.
 
     Safe to be killed anywhere, and beside whoever reads. History of another run, to which a replay has a link, is

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.arrived import Arrived
     from pipelines.engine.landing.file_rows import Line
-    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.progress import SourceProgress
     from pipelines.flows.model import Source
 
 
@@ -47,10 +47,10 @@ class SourceFeed(Protocol):
             most: how many rows are read.
         """
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Begin to hear what comes in between readings; a source that waits to be asked does nothing."""
 
-    def look(self, known: Known) -> int:
+    def look(self, known: SourceProgress) -> int:
         """See what is there now; give an instant, in ticks, at which all of that had come.
 
         A reading behind that instant may land it. Whoever only calls `arrive` has it looked there, and what is seen
@@ -64,7 +64,7 @@ class SourceFeed(Protocol):
             LandingError: the source cannot be read.
         """
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Give what lands in the sequence that closes at a reading.
 
         Rows of a recorded feed arrive when they say. All others arrive one tick before the reading, and are nothing of

@@ -16,7 +16,7 @@ from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.index import INTERVAL
 from pipelines.engine.landing.manifest import load_manifest
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.write import write_sequence
 from pipelines.engine.live.remaking import worked_the_same
@@ -88,7 +88,7 @@ def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) 
         draft,
         number,
         flow,
-        {name: feeds[name].arrive(reading, Known()) for name in flow.sources},
+        {name: feeds[name].arrive(reading, SourceProgress()) for name in flow.sources},
         kind=INTERVAL,
         start=reading.start,
         end=reading.end,

@@ -1,4 +1,4 @@
-"""Keep a run's tables and its history small between commits, in one go: what `Driver.keep_house` and `Keeper` do."""
+"""Keep a run's tables and its history small between commits, in one go: what `Driver.keep_house` and `Retention` do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, KEEP_CARRY
 from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.landing.retention import Keeper
+from pipelines.engine.landing.retention import Retention
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -25,7 +25,7 @@ class Upkeep:
 
     def __init__(self, driver: Driver) -> None:
         """Do nothing yet."""
-        self._driver, self._keeper = driver, Keeper(landed_path(driver.root), driver.state)
+        self._driver, self._keeper = driver, Retention(landed_path(driver.root), driver.state)
 
     def keep(self, *, every: int = EVERY, keep: dt.timedelta = KEEP, rows: int | None = None) -> bool:
         """Put tables and history in order, where that is due.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.landing.file_rows import Line
-    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.references import ReferencedRows
     from pipelines.engine.landing.source_feed import Reading
     from pipelines.engine.sources.recorded_feeds import Feed
@@ -47,17 +47,17 @@ class RecordedFeed:
         """Give what the ledger will be told of the first rows, with the file of each; see `Recording.told`."""
         return self._recording.told(most)
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Do nothing: rows are there already."""
 
-    def look(self, known: Known) -> int:  # noqa: ARG002 - part of the protocol
+    def look(self, known: SourceProgress) -> int:  # noqa: ARG002 - part of the protocol
         """Give the beginning of time: no reading has to wait for rows that say when they arrived."""
         return MIN_TIME
 
     def close(self) -> None:
         """Do nothing: nothing is open between two readings."""
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:  # noqa: ARG002 - what landed before does not matter
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:  # noqa: ARG002 - what landed before does not matter
         """Give what arrived in a span by the feed's own account; where its files can stand for it, nothing is read.
 
         Raises:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import longs, ticks, times
-from pipelines.operators.scan import Part, Per, nothing
+from pipelines.operators.scan import CarryPart, Per, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ NOT_HASHED = frozenset({"commit", "change", "position"})
 """Held rows have their order in their arrival, key and place; `position` only names them within one run."""
 
 
-class Change(StrEnum):
+class CarryChange(StrEnum):
     """What a row of a carry table says of the record it names."""
 
     BASE = "base"
@@ -48,13 +48,13 @@ class Writes(Enum):
     """Both, so that whoever comes later need not look further back."""
 
 
-def _extra(part: Part, event: pa.Field | None) -> list[pa.Field]:
+def _extra(part: CarryPart, event: pa.Field | None) -> list[pa.Field]:
     if part.per is Per.PORT:
         return [pa.field("port", pa.int64())]
     return [pa.field("event", event.type)] if part.per is Per.EVENT and event is not None else []
 
 
-def part_schema(part: Part, key: Sequence[pa.Field], event: pa.Field | None) -> pa.Schema:
+def part_schema(part: CarryPart, key: Sequence[pa.Field], event: pa.Field | None) -> pa.Schema:
     """Give the schema of one carry part.
 
     Args:
@@ -67,7 +67,7 @@ def part_schema(part: Part, key: Sequence[pa.Field], event: pa.Field | None) -> 
     return pa.schema([COMMIT, CHANGE, *key, *_extra(part, event), *fields])
 
 
-def ticks_type(part: Part, field: str) -> pa.DataType:
+def ticks_type(part: CarryPart, field: str) -> pa.DataType:
     """Give the table's type of one field: an instant or a number."""
     return pa.timestamp("us", tz="UTC") if field in part.instants else pa.int64()
 
@@ -77,7 +77,7 @@ def held_schema(rows: pa.Schema) -> pa.Schema:
     return pa.schema([COMMIT, CHANGE, POSITION, *(field for field in rows if field.name != "commit")])
 
 
-def kept(part: Part, records: Records) -> NDArray[np.bool_]:
+def kept(part: CarryPart, records: Records) -> NDArray[np.bool_]:
     """Say of each record of a part whether the carry keeps it: of a part that stands for a few, not the others."""
     if part.per is Per.EVENT:
         return np.asarray(records["status"] != 0)
@@ -86,7 +86,7 @@ def kept(part: Part, records: Records) -> NDArray[np.bool_]:
     return np.ones(len(records), dtype=np.bool_)
 
 
-def from_records(part: Part, records: Records) -> list[pa.Array]:
+def from_records(part: CarryPart, records: Records) -> list[pa.Array]:
     """Turn records into columns, instants into timestamps."""
     columns = []
     for name in part.record.names or ():
@@ -95,7 +95,7 @@ def from_records(part: Part, records: Records) -> list[pa.Array]:
     return columns
 
 
-def to_records(part: Part, table: pa.Table) -> Records:
+def to_records(part: CarryPart, table: pa.Table) -> Records:
     """Turn columns back into records."""
     records = np.zeros(table.num_rows, dtype=part.record)
     for name in part.record.names or ():
@@ -104,7 +104,7 @@ def to_records(part: Part, table: pa.Table) -> Records:
 
 
 def part_table(  # noqa: PLR0913 - one table, column by column
-    part: Part, records: Records, schema: pa.Schema, commit: int, change: Change, names: Sequence[pa.Array]
+    part: CarryPart, records: Records, schema: pa.Schema, commit: int, change: CarryChange, names: Sequence[pa.Array]
 ) -> pa.Table:
     """Give rows of one carry part.
 
@@ -121,17 +121,17 @@ def part_table(  # noqa: PLR0913 - one table, column by column
     )
 
 
-def _stamps(rows: int, commit: int, change: Change) -> list[pa.Array]:
+def _stamps(rows: int, commit: int, change: CarryChange) -> list[pa.Array]:
     return [pa.array(np.full(rows, commit)), pa.repeat(change.value, rows)]
 
 
-def stamped(rows: pa.Table, commit: int, change: Change) -> pa.Table:
+def stamped(rows: pa.Table, commit: int, change: CarryChange) -> pa.Table:
     """Give rows the columns that every carry table begins with."""
     stamps = _stamps(rows.num_rows, commit, change)
     return pa.Table.from_arrays([*stamps, *rows.columns], schema=pa.schema([COMMIT, CHANGE, *rows.schema]))
 
 
-def held_table(rows: pa.Table, positions: Longs, schema: pa.Schema, commit: int, change: Change) -> pa.Table:
+def held_table(rows: pa.Table, positions: Longs, schema: pa.Schema, commit: int, change: CarryChange) -> pa.Table:
     """Give held rows as a carry table, each named by its position."""
     table = rows.drop_columns(["commit"]).add_column(0, POSITION, pa.array(positions))
     return stamped(table, commit, change).cast(schema)

@@ -19,7 +19,7 @@ from pipelines.engine.commits.paths import NewFile, carry_path, table_name
 from pipelines.engine.commits.plan import carry_format, plan_of
 from pipelines.engine.commits.readers import read_carry
 from pipelines.engine.files.writing import NO_ROWS
-from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, Change, stamped
+from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, CarryChange, stamped
 from pipelines.engine.tasks.leading import PORTS, led_back
 from pipelines.engine.tasks.stages import carry_schemas, create_tables
 from pipelines.engine.tasks.task import carry_key, carry_parts, payloads
@@ -116,7 +116,7 @@ def _carried(  # noqa: PLR0913 - what is taken over, from where to where
                 if part == PORTS and name in ground.latest:
                     now = led_back(now, flow.streams[name].by, ground.latest[name])
                 path, schema = carry_path(root, name, part), wanted[name][part]
-                rows = _with_new(stamped(now, number, Change.BASE), schema, known[name])
+                rows = _with_new(stamped(now, number, CarryChange.BASE), schema, known[name])
                 yield path, rows.select(schema.names).cast(schema)
 
 

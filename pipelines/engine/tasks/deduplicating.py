@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import TIME, json_rows, kinds, longs, ticks, times
-from pipelines.engine.tasks.carry import CHANGE, COMMIT, Change, stamped
+from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.link import Delta, Link
-from pipelines.engine.tasks.numbered import Known, Values, changes
+from pipelines.engine.tasks.numbered import KnownNumbers, Values, changes
 from pipelines.operators.deduplicate import CARRIED, STANDING, STANDING_INSTANTS, Named
 from pipelines.operators.rows import NULL, Kind
 
@@ -114,7 +114,7 @@ class DeduplicateLink(Link):
 
     def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
-        return super().base() | {"standing": stamped(self._standing(), self._commit, Change.BASE)}
+        return super().base() | {"standing": stamped(self._standing(), self._commit, CarryChange.BASE)}
 
     def delta(self) -> Delta:
         """Give what of the carry changed since the commit began."""
@@ -152,11 +152,11 @@ class DeduplicateLink(Link):
         named = pa.array(known["event"] - 1, mask=known["named"] == 0)
         return _whole(self._ids.rows[self._id.name].take(named))
 
-    def _known(self) -> Known:
+    def _known(self) -> KnownNumbers:
         """Give what is known of remembered rows, rows as those of `_standing`."""
         known = self.operator.remembered()
         bits = np.stack([known[name] for name in CARRIED], axis=1)
-        return Known(np.ascontiguousarray(known["key"]), np.ascontiguousarray(known["age"]), bits)
+        return KnownNumbers(np.ascontiguousarray(known["key"]), np.ascontiguousarray(known["age"]), bits)
 
 
 def _beside(keys: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:

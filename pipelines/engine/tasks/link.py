@@ -30,7 +30,7 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
 from pipelines.engine.files.ordered import key_ranks, order_of
 from pipelines.engine.tasks import carry as carrying
-from pipelines.engine.tasks.carry import Change
+from pipelines.engine.tasks.carry import CarryChange
 from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, output_payload
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS, parts_of
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
     from pipelines.operators.rows import Longs, Records
-    from pipelines.operators.scan import Blind, Part
+    from pipelines.operators.scan import Blind, CarryPart
 
 NO_CONTENT = ContentHash(0, 0, 0)
 ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
@@ -241,10 +241,10 @@ class Link:
     def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
         tables = {
-            part.name: self._part_rows(part, self.operator.records[part.name], None, Change.BASE)
+            part.name: self._part_rows(part, self.operator.records[part.name], None, CarryChange.BASE)
             for part in self.operator.parts
         }
-        return tables | {"held": self._held_rows(self._held, self._positions, Change.BASE)}
+        return tables | {"held": self._held_rows(self._held, self._positions, CarryChange.BASE)}
 
     def delta(self) -> Delta:
         """Give what of the carry changed since the commit began."""
@@ -258,13 +258,18 @@ class Link:
             stays = carrying.kept(part, now[alive])
             ended, alive = alive[~stays], alive[stays]
             ended = ended[ended < len(before)]
-            rows = [self._part_rows(part, now, alive, Change.SET), self._part_rows(part, now, ended, Change.GONE)]
+            rows = [
+                self._part_rows(part, now, alive, CarryChange.SET),
+                self._part_rows(part, now, ended, CarryChange.GONE),
+            ]
             content += content_hash(rows[0], leave_out=carrying.NOT_HASHED)
-            content -= content_hash(self._part_rows(part, before, changed, Change.SET), leave_out=carrying.NOT_HASHED)
+            content -= content_hash(
+                self._part_rows(part, before, changed, CarryChange.SET), leave_out=carrying.NOT_HASHED
+            )
             tables[part.name] = rows
         came = ~np.isin(self._positions, self._held_before[1])
         left = ~np.isin(self._held_before[1], self._positions)
-        held = (self._held, self._positions, came, Change.SET), (*self._held_before, left, Change.GONE)
+        held = (self._held, self._positions, came, CarryChange.SET), (*self._held_before, left, CarryChange.GONE)
         tables["held"] = [
             self._held_rows(rows.filter(pa.array(mask)), positions[mask], change)
             for rows, positions, mask, change in held
@@ -272,12 +277,12 @@ class Link:
         hashes = [content_hash(rows, leave_out=carrying.NOT_HASHED) for rows in tables["held"]]
         return Delta({name: pa.concat_tables(rows) for name, rows in tables.items()}, content + hashes[0] - hashes[1])
 
-    def _part_rows(self, part: Part, records: Records, which: Longs | None, change: Change) -> pa.Table:
+    def _part_rows(self, part: CarryPart, records: Records, which: Longs | None, change: CarryChange) -> pa.Table:
         """Give rows of one carry part for the records `which`, or all that are kept."""
         key = self.keys.table()
         width = len(self.stream.ports or ()) if part.per is Per.PORT else 1
         which = np.arange(len(records)) if which is None else which
-        which = which if change is Change.GONE else which[carrying.kept(part, records[which])]
+        which = which if change is CarryChange.GONE else which[carrying.kept(part, records[which])]
         if part.per is Per.EVENT:
             which = which[which > 0]
             columns = (
@@ -292,7 +297,7 @@ class Link:
         whole = [name.combine_chunks() if isinstance(name, pa.ChunkedArray) else name for name in names]
         return carrying.part_table(part, records[which], self.part_schemas()[part.name], self._commit, change, whole)
 
-    def _held_rows(self, rows: pa.Table, positions: Longs, change: Change) -> pa.Table:
+    def _held_rows(self, rows: pa.Table, positions: Longs, change: CarryChange) -> pa.Table:
         schema = carrying.held_schema(self.inner)
         return carrying.held_table(rows, positions, schema, self._commit, change)
 

@@ -13,7 +13,7 @@ from pipelines.engine.columnar.columns import canonical_json
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
 from pipelines.engine.tasks import carry as carrying
-from pipelines.engine.tasks.carry import Change, stamped
+from pipelines.engine.tasks.carry import CarryChange, stamped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ def _plain(kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(0, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
 
 
-class Known(NamedTuple):
+class KnownNumbers(NamedTuple):
     """Some rows of a carry: the scope and the age that tell each apart, and the bits of all else."""
 
     scope: Longs
@@ -100,7 +100,7 @@ class Known(NamedTuple):
 
 
 def changes(
-    now: tuple[pa.Table, Known], before: tuple[pa.Table, Known], commit: int
+    now: tuple[pa.Table, KnownNumbers], before: tuple[pa.Table, KnownNumbers], commit: int
 ) -> tuple[list[pa.Table], ContentHash, ContentHash]:
     """Tell two states of a carry's rows apart.
 
@@ -112,15 +112,15 @@ def changes(
     kept, same = _kept(known_before, known)
     _, unchanged = _kept(known, known_before)
     tables = [
-        stamped(rows.filter(pa.array(~unchanged)), commit, Change.SET),
-        stamped(rows_before.filter(pa.array(~kept)), commit, Change.GONE),
+        stamped(rows.filter(pa.array(~unchanged)), commit, CarryChange.SET),
+        stamped(rows_before.filter(pa.array(~kept)), commit, CarryChange.GONE),
     ]
-    went = stamped(rows_before.filter(pa.array(~same)), commit, Change.SET)
+    went = stamped(rows_before.filter(pa.array(~same)), commit, CarryChange.SET)
     came, gone = (content_hash(each, leave_out=carrying.NOT_HASHED) for each in (tables[0], went))
     return tables, came, gone
 
 
-def _kept(rows: Known, others: Known) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _kept(rows: KnownNumbers, others: KnownNumbers) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Say which rows are among others, by scope and age, and which of these are there with the same bits."""
     ages = np.unique(np.concatenate([rows.age, others.age]))
     mine, theirs = (each.scope * len(ages) + np.searchsorted(ages, each.age) for each in (rows, others))

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import RESERVED, TIME, kinds, longs, ticks, times
 from pipelines.engine.columnar.keys import canonical_keys
-from pipelines.engine.tasks.carry import CHANGE, COMMIT, Change, stamped
+from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.deduplicating import DeduplicateLink
 from pipelines.engine.tasks.link import Delta, Link
-from pipelines.engine.tasks.numbered import Known, Values, changes
+from pipelines.engine.tasks.numbered import KnownNumbers, Values, changes
 from pipelines.engine.tasks.payload import SIDE, readable
 from pipelines.operators.passing import REFUSED
 from pipelines.operators.rows import NULL, Kind
@@ -262,7 +262,7 @@ class WindowLink(ResultLink):
 
     def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
-        return super().base() | {"windows": stamped(self._windows(), self._commit, Change.BASE)}
+        return super().base() | {"windows": stamped(self._windows(), self._commit, CarryChange.BASE)}
 
     def delta(self) -> Delta:
         """Give what of the carry changed since the commit began."""
@@ -296,12 +296,12 @@ class WindowLink(ResultLink):
             columns += [pa.array(known.counted[which, m]), pa.array(value[which, m])]
         return pa.table(columns, schema=self._windows_schema())
 
-    def _known(self) -> Known:
+    def _known(self) -> KnownNumbers:
         """Give what is known of open windows, rows as those of `_windows`."""
         which, known = self.operator.open_windows(), self.operator.sums
         of = known.of[which]
         parts = known.counted[which], known.whole[which], known.real[which].view(np.int64)
-        return Known(of["scope"], of["age"], np.concatenate(parts, axis=1))
+        return KnownNumbers(of["scope"], of["age"], np.concatenate(parts, axis=1))
 
 
 def _codes(table: pa.Table, names: Sequence[str]) -> Longs:

@@ -57,7 +57,7 @@ MOST_PASSED, LEAST_WAITS = 10_000_000, 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class AdviseRequest:
     """What was asked for, as it was typed."""
 
     flow: str
@@ -99,7 +99,7 @@ class Advice:
         return self.delays.ladder(self.policy.delay, *(() if self.advised is None else (self.advised,)))
 
 
-def advise(wanted: Wanted, tell: Callable[[str], object]) -> None:
+def advise(wanted: AdviseRequest, tell: Callable[[str], object]) -> None:
     """Print what each delay of an advance_time stream would have done, and the smallest that gets a share on time.
 
     Args:
@@ -183,7 +183,7 @@ def _picture_file(svg: str | None) -> Path | None:
     return file
 
 
-def _span(known: KnownRun, flow: Flow, wanted: Wanted, kept: int) -> tuple[int, int]:
+def _span(known: KnownRun, flow: Flow, wanted: AdviseRequest, kept: int) -> tuple[int, int]:
     """Give the span that is judged; rows that landed before `kept` are no longer there."""
     rows = known.state.published
     start = rows[0].span.start if wanted.start is None else cut_at(flow, wanted.start, "start")

@@ -21,7 +21,7 @@ from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry_over import Ground, adopt
 from pipelines.engine.tasks.stages import check_tables
-from pipelines.flows.changes import Fate
+from pipelines.flows.changes import StreamFate
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
@@ -45,27 +45,27 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.in_use import Edited
     from pipelines.jobs.runs.known import KnownRun
 
-WORDS: Mapping[Fate, str] = {
-    Fate.KEPT: "kept",
-    Fate.FOLLOWS: "goes on",
-    Fate.CHANGED: "goes on",
-    Fate.RESET: "reset",
-    Fate.NEW: "new",
-    Fate.GONE: "gone",
+WORDS: Mapping[StreamFate, str] = {
+    StreamFate.KEPT: "kept",
+    StreamFate.FOLLOWS: "goes on",
+    StreamFate.CHANGED: "goes on",
+    StreamFate.RESET: "reset",
+    StreamFate.NEW: "new",
+    StreamFate.GONE: "gone",
 }
-TOLD: Mapping[Fate, str] = {
-    Fate.KEPT: "its rows are those of before",
-    Fate.FOLLOWS: "from what it remembers, with other rows",
-    Fate.CHANGED: "from what it remembers, under its new settings",
-    Fate.RESET: "what it remembers cannot stand, so it begins anew",
-    Fate.NEW: "it begins with nothing",
-    Fate.GONE: "its rows stay readable, and none comes behind them",
+TOLD: Mapping[StreamFate, str] = {
+    StreamFate.KEPT: "its rows are those of before",
+    StreamFate.FOLLOWS: "from what it remembers, with other rows",
+    StreamFate.CHANGED: "from what it remembers, under its new settings",
+    StreamFate.RESET: "what it remembers cannot stand, so it begins anew",
+    StreamFate.NEW: "it begins with nothing",
+    StreamFate.GONE: "its rows stay readable, and none comes behind them",
 }
-STALE = frozenset({Fate.FOLLOWS, Fate.CHANGED, Fate.RESET})
+STALE = frozenset({StreamFate.FOLLOWS, StreamFate.CHANGED, StreamFate.RESET})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ApplyRequest:
     """What `pulseline apply` was asked for."""
 
     flow: str
@@ -76,7 +76,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ApplyPlan:
     """What taking a flow into use does."""
 
     ground: Entry
@@ -95,7 +95,7 @@ class Plan:
         return tuple(each.stream for each in self.found.changes if each.fate in STALE)
 
 
-def apply_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
+def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
     """Take a flow into use as it is now, and say what that means for each stream.
 
     Raises:
@@ -121,7 +121,7 @@ def apply_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
         echo(line)
 
 
-def plan_of(known: KnownRun, state: LogState, flow: Flow) -> Plan:
+def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
     """Find what taking a flow into use would do.
 
     Raises:
@@ -143,10 +143,10 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> Plan:
         )
     if not UPGRADES.oldest <= written <= UPGRADES.current:
         raise UnknownCarryError(tip.commit, written, UPGRADES.oldest, UPGRADES.current)
-    return Plan(ground=tip, found=edited(state, tip.commit, flow), written=written)
+    return ApplyPlan(ground=tip, found=edited(state, tip.commit, flow), written=written)
 
 
-def take_into_use(driver: Driver, flow: Flow, plan: Plan, base: Path) -> Entry:
+def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> Entry:
     """Publish the commit from which a run goes on with a changed flow.
 
     Args:
@@ -173,9 +173,9 @@ def take_into_use(driver: Driver, flow: Flow, plan: Plan, base: Path) -> Entry:
     return adopt(driver, flow, ground, streams, _payloads(driver.root, flow, tip, base), detail)
 
 
-def _latest(flow: Flow, plan: Plan) -> dict[str, int]:
+def _latest(flow: Flow, plan: ApplyPlan) -> dict[str, int]:
     """Give, of each merge whose settings have changed, the instant past which no row may have led one of its ports."""
-    changed = [flow.streams[each.stream] for each in plan.found.changes if each.fate is Fate.CHANGED]
+    changed = [flow.streams[each.stream] for each in plan.found.changes if each.fate is StreamFate.CHANGED]
     bounds = {stream.name: stream.policy.max_ahead for stream in changed if isinstance(stream.policy, MergePolicy)}
     return {name: plan.ground.span.end + bound for name, bound in bounds.items() if bound is not None}
 
@@ -204,7 +204,7 @@ def _payloads(root: Path, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Sc
     return found
 
 
-def lines_of(known: KnownRun, plan: Plan, done: Entry | None) -> list[str]:
+def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None) -> list[str]:
     """Say in words what taking a flow into use does, or did."""
     text = known.moments.text(plan.ground.span.end)
     if not plan.needed:
@@ -229,7 +229,7 @@ def _line(change: Change) -> str:
     return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}"
 
 
-def _next(known: KnownRun, plan: Plan) -> str:
+def _next(known: KnownRun, plan: ApplyPlan) -> str:
     streamed = any(row.kind is CommitKind.EPOCH for row in known.state.published)
     if streamed or plan.ground.kind is CommitKind.EPOCH:
         return known.command("stream")
@@ -239,7 +239,7 @@ def _next(known: KnownRun, plan: Plan) -> str:
     return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
 
 
-def facts_of(known: KnownRun, plan: Plan, done: Entry | None) -> dict[str, Any]:
+def facts_of(known: KnownRun, plan: ApplyPlan, done: Entry | None) -> dict[str, Any]:
     """Give what taking a flow into use does, or did, as plain values."""
     return {
         "flow": known.name,

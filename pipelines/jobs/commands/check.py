@@ -9,7 +9,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from expectations.judge import Outcome, judge
+from expectations.judge import Judgement, judge
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
@@ -20,7 +20,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.views import Judged, views_of
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.words.verdicts import Verdict, json_lines, text_lines
+from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.runs.known import KnownRun
 
-__all__ = ["Outcome", "check_commit", "check_flow", "check_span"]
+__all__ = ["Judgement", "check_commit", "check_flow", "check_span"]
 
 JUDGEABLE = frozenset({State.WRITTEN, State.PUBLISHED, State.REJECTED})
 DOCS = "quality_docs"
@@ -42,7 +42,7 @@ DOCS = "quality_docs"
 
 def check_commit(
     spark: SparkSession, flow: Flow, root: Path, number: int, state: LogState | None = None
-) -> tuple[Outcome, ...]:
+) -> tuple[Judgement, ...]:
     """Judge a commit as if it stood in place of what it would supersede, and keep what was found.
 
     Args:
@@ -61,7 +61,7 @@ def check_commit(
 
 def check_span(  # noqa: PLR0913 - which rows, of which run
     spark: SparkSession, flow: Flow, root: Path, start: int | None, end: int | None, state: LogState | None = None
-) -> tuple[Outcome, ...]:
+) -> tuple[Judgement, ...]:
     """Judge the published commits that lie in a span, together, and keep what was found.
 
     Args:
@@ -124,7 +124,7 @@ def _published(state: LogState, start: int | None, end: int | None) -> Judged:
 
 def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
     spark: SparkSession, flow: Flow, root: Path, judged: Judged, state: LogState, commit: int
-) -> tuple[Outcome, ...]:
+) -> tuple[Judgement, ...]:
     start, end = judged.span
     found = judge(
         spark,
@@ -190,7 +190,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     judged = _wanted(known, flow, start, end, commit)
     with opened_session(settings) as spark:
         found = _check(spark, flow, known.root, judged, known.state, commit or 0)
-    verdict = Verdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
+    verdict = SpokenVerdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
     for line in json_lines(verdict) if as_json else text_lines(verdict):
         echo(line)
     return Exit.FINE if verdict.held else Exit.CHECK_FAILED

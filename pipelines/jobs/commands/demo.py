@@ -10,7 +10,7 @@ from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.errors import Exit
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.report import write_page
-from pipelines.jobs.commands.run import Progress, checking
+from pipelines.jobs.commands.run import RunProgress, checking
 from pipelines.jobs.commands.stream import Live, run_live
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.proofs.certificates import keep_certificate
@@ -54,7 +54,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
         "it is published (the start takes some seconds)"
     )
     try:
-        progress = Progress(flow, len(spans), echo)
+        progress = RunProgress(flow, len(spans), echo)
         wanted = Backfill(
             flow=flow, root=root, base=settings.feeds_base(flow), engine=spark, gate=checking(spark, root, flow)
         )

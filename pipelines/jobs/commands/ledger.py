@@ -38,7 +38,7 @@ WORDS, CAUSE = pa.field("words", pa.string()), pa.field("cause", pa.string())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class LedgerQuery:
     """Which lines are wanted, as it was typed; None asks for nothing."""
 
     reason: str | None = None
@@ -60,7 +60,7 @@ class Asked:
 
 
 def show_ledger(  # noqa: PLR0913 - the options of the command
-    flow: str, asked: Asked, limit: int, shape: str, run: str, tell: Tell, *, explain: bool = False
+    flow: str, asked: LedgerQuery, limit: int, shape: str, run: str, tell: Tell, *, explain: bool = False
 ) -> None:
     """Count what the ledger holds, and say in words what happened to each row.
 
@@ -97,7 +97,7 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
         _print_lines(known, asked, counts.total(), pages, tell, explain=explain)
 
 
-def _check(known: KnownRun, asked: Asked, counts: Counts) -> None:
+def _check(known: KnownRun, asked: LedgerQuery, counts: Counts) -> None:
     """See that what is asked for could be there."""
     there = [sorted({words[place] for words in counts}) for place in range(len(COUNTED))]
     choices = (
@@ -111,7 +111,7 @@ def _check(known: KnownRun, asked: Asked, counts: Counts) -> None:
             raise WrongUse(f"no {name} `{value}`{offered(value, offer or sorted(allowed))}")
 
 
-def _condition(known: KnownRun, asked: Asked) -> ds.Expression | None:
+def _condition(known: KnownRun, asked: LedgerQuery) -> ds.Expression | None:
     """Say what can be asked of a line's columns; `_of_key` asks the rest."""
     wanted = [pc.field(name) == value for name in (*COUNTED, "source") if (value := getattr(asked, name)) is not None]
     if asked.start is not None or asked.end is not None:
@@ -124,7 +124,7 @@ def _condition(known: KnownRun, asked: Asked) -> ds.Expression | None:
     return condition
 
 
-def _within(known: KnownRun, asked: Asked) -> list[ds.Expression]:
+def _within(known: KnownRun, asked: LedgerQuery) -> list[ds.Expression]:
     from pipelines.flows.grid import cut_at
 
     when = pc.coalesce(pc.field("landed_at"), pc.field("arrival"))
@@ -142,7 +142,7 @@ def _mentions(part: str) -> ds.Expression:
 
 
 def _pages(
-    known: KnownRun, commits: list[int], where: ds.Expression | None, asked: Asked, limit: int
+    known: KnownRun, commits: list[int], where: ds.Expression | None, asked: LedgerQuery, limit: int
 ) -> Iterator[pa.Table]:
     if asked.key is None:
         yield from ledger_pages(known.root, commits, known.state, where, limit or None)
@@ -162,7 +162,7 @@ def _of_key(accounts: Accounts, rows: pa.Table, key: str) -> pa.Table:
     return rows.filter(pa.array([accounts.is_of(line, key) for line in lines], pa.bool_()))
 
 
-def _counts(known: KnownRun, asked: Asked, where: ds.Expression | None, every: Counts) -> Counts:
+def _counts(known: KnownRun, asked: LedgerQuery, where: ds.Expression | None, every: Counts) -> Counts:
     """Count the lines that are asked for; only what commits did not count is read."""
     if asked.source is None and asked.key is None and asked.start is None and asked.end is None:
         wanted = (asked.stream, asked.reason, asked.action)
@@ -218,7 +218,7 @@ def _meaning(known: KnownRun, stream: str, reason: str, action: str) -> str:
 
 
 def _print_lines(  # noqa: PLR0913 - what was asked for, and what is there
-    known: KnownRun, asked: Asked, total: int, pages: Iterator[pa.Table], tell: Tell, *, explain: bool
+    known: KnownRun, asked: LedgerQuery, total: int, pages: Iterator[pa.Table], tell: Tell, *, explain: bool
 ) -> None:
     rows = pa.concat_tables(pages)
     if not rows.num_rows:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
-    from pipelines.jobs.facts.recorded import Recording
+    from pipelines.jobs.facts.recorded import RecordedPart
 
 REPLAY_RUN = "replay"
 COMMAND = "replay"
@@ -52,7 +52,7 @@ NAP = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ReplayRequest:
     """What `pulseline replay` was asked for."""
 
     flow: str
@@ -72,14 +72,14 @@ class Wanted:
 class Prepared:
     """What a replay is made of."""
 
-    recording: Recording
+    recording: RecordedPart
     flow: Flow
     """The flow as it is now."""
     root: Path
     """Of the run to play into."""
 
 
-def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
+def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     """Play a recording through the flow as it is now, and compare.
 
     Returns:
@@ -112,7 +112,7 @@ def replay_flow(wanted: Wanted, echo: Callable[[str], None]) -> int:
     return Exit.FINE if compared.same else Exit.CHECK_FAILED
 
 
-def prepared(settings: Settings, wanted: Wanted) -> Prepared:
+def prepared(settings: Settings, wanted: ReplayRequest) -> Prepared:
     """Find what is played through what and into which run, or say why that cannot be; changes nothing.
 
     Raises:
@@ -128,7 +128,7 @@ def prepared(settings: Settings, wanted: Wanted) -> Prepared:
     return Prepared(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))
 
 
-def _own_root(settings: Settings, flow: Flow, wanted: Wanted) -> Path:
+def _own_root(settings: Settings, flow: Flow, wanted: ReplayRequest) -> Path:
     """Give the root of the run to play into.
 
     Raises:
@@ -143,7 +143,7 @@ def _own_root(settings: Settings, flow: Flow, wanted: Wanted) -> Path:
 
 
 def play(  # noqa: PLR0913 - what is played, into what, by whom
-    recording: Recording,
+    recording: RecordedPart,
     flow: Flow,
     root: Path,
     engine: Engine,
@@ -160,7 +160,7 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
         speed: recorded time per wall-clock time; None for as fast as it goes.
         tell: told a line now and then.
     """
-    core, shown = CoreEngine(), Progress(recording, tell)
+    core, shown = CoreEngine(), ReplayProgress(recording, tell)
     (root / "landed").symlink_to(recording.landing.absolute(), target_is_directory=True)
     with open_driver(root, flow=flow.name) as driver:
         if recording.ground is not None:
@@ -180,7 +180,7 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
             shown.played(parts)
 
 
-def epochs_of(recording: Recording, speed: float | None) -> Iterator[tuple[LandedSequence, ...]]:
+def epochs_of(recording: RecordedPart, speed: float | None) -> Iterator[tuple[LandedSequence, ...]]:
     """Cut the sequences of a recording into epochs, as they come due; where the cuts are changes no row.
 
     Args:
@@ -200,7 +200,7 @@ def epochs_of(recording: Recording, speed: float | None) -> Iterator[tuple[Lande
         yield tuple(parts)
 
 
-def _left(sequence: LandedSequence, recording: Recording, speed: float | None, begun: float) -> float:
+def _left(sequence: LandedSequence, recording: RecordedPart, speed: float | None, begun: float) -> float:
     """Give the seconds until a sequence is closed in a replay that began at a moment; 0 where there is no speed."""
     if speed is None:
         return 0.0
@@ -216,10 +216,10 @@ def _is_full(parts: Sequence[LandedSequence]) -> bool:
     return rows >= MOST_ROWS or len(parts) >= MOST_SEQUENCES
 
 
-class Progress:
+class ReplayProgress:
     """Says now and then how far a replay is."""
 
-    def __init__(self, recording: Recording, tell: Callable[[str], None]) -> None:
+    def __init__(self, recording: RecordedPart, tell: Callable[[str], None]) -> None:
         """Begin now."""
         self._recording, self._tell, self._total = recording, tell, len(recording.numbers)
         self._begun = self._said = time.monotonic()
@@ -239,7 +239,7 @@ class Progress:
         self._tell(f"{done}, about {rest:.0f} s left")
 
 
-def _begins(recording: Recording, wanted: Wanted) -> str:
+def _begins(recording: RecordedPart, wanted: ReplayRequest) -> str:
     known = recording.known
     pace = "as fast as it goes" if wanted.speed is None else f"at {wanted.speed:g} times its time"
     carry = f"from the carry of commit {recording.ground.commit}" if recording.ground else "from the beginning"

@@ -54,7 +54,7 @@ MOST_PAGES = 31
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RequestedRun:
     """What Airflow says of the run that it is about to begin."""
 
     called: str
@@ -87,7 +87,7 @@ class Asked:
         return ("--start", start, "--end", end)
 
 
-def backfill(asked: Asked) -> Request:
+def backfill(asked: RequestedRun) -> Request:
     """Say which intervals are run: those of the form, else of Airflow's data interval.
 
     What is published and not stale at their beginning is left alone, unless it is forced.
@@ -115,7 +115,7 @@ def backfill(asked: Asked) -> Request:
     return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
 
 
-def stream(asked: Asked) -> Request:
+def stream(asked: RequestedRun) -> Request:
     """Say how the flow is streamed.
 
     Raises:
@@ -140,7 +140,7 @@ def stream(asked: Asked) -> Request:
     return told | {"commands": {"stream": [words, status], "report": [page]}}
 
 
-def quality(asked: Asked) -> Request:
+def quality(asked: RequestedRun) -> Request:
     """Say which published spans are checked: of the form, else of the assets' events, else all that is published.
 
     Raises:
@@ -160,7 +160,7 @@ def quality(asked: Asked) -> Request:
     return {"flow": asked.flow.name, "runs": runs, "commands": {"check": checks, "report": pages}}
 
 
-def replay(asked: Asked) -> Request:
+def replay(asked: RequestedRun) -> Request:
     """Say which part of a recording is played again, and into which run; nothing is changed yet.
 
     Raises:
@@ -182,7 +182,7 @@ def replay(asked: Asked) -> Request:
     return told | {"commands": {"replay": [words, status], "report": [page]}}
 
 
-KINDS: dict[str, Callable[[Asked], Request]] = {
+KINDS: dict[str, Callable[[RequestedRun], Request]] = {
     "backfill": backfill,
     "stream": stream,
     "quality": quality,
@@ -197,12 +197,12 @@ def _run_name(form: Form, key: str, usual: str) -> str:
     return name
 
 
-def _part(asked: Asked, run: str, into: str, states: tuple[str | None, str | None]) -> Request:
+def _part(asked: RequestedRun, run: str, into: str, states: tuple[str | None, str | None]) -> Request:
     """Find the part of a recording between two states, as the command will."""
-    from pipelines.jobs.commands.replay import Wanted, prepared
+    from pipelines.jobs.commands.replay import ReplayRequest, prepared
 
     start, end = states
-    wanted = Wanted(flow=asked.called, run=run, into=into, start=start, end=end)
+    wanted = ReplayRequest(flow=asked.called, run=run, into=into, start=start, end=end)
     found = prepared(asked.settings, wanted).recording
     first, last = (asked.moments.argument(tick) for tick in (found.start, found.end))
     return {"start": first, "end": last, "sequences": len(found.numbers)}
@@ -212,7 +212,7 @@ def _of_form(event: dict[str, Any]) -> dict[str, Any]:
     return {key: event[key] for key in QUALITY_KEYS if key in event}
 
 
-def _days(asked: Asked, form: Form) -> list[Span]:
+def _days(asked: RequestedRun, form: Form) -> list[Span]:
     """Give the intervals that are asked for."""
     start, end = form.text("start"), form.text("end")
     if asked.by in OWN_DAYS:
@@ -227,13 +227,13 @@ def _days(asked: Asked, form: Form) -> list[Span]:
     return _of_airflow(asked)
 
 
-def _of_airflow(asked: Asked) -> list[Span]:
+def _of_airflow(asked: RequestedRun) -> list[Span]:
     if asked.interval is None:
         raise WrongUse("this run has no data interval, and no days were chosen: fill in `start` and `end`")
     return intervals(asked.flow, *asked.interval)
 
 
-def _held(asked: Asked, spans: list[Span]) -> list[Span]:
+def _held(asked: RequestedRun, spans: list[Span]) -> list[Span]:
     flow, moments = asked.flow, asked.moments
     if outside(flow, *_whole(spans)):
         first = moments.argument(flow.starts) if flow.starts is not None else "any day"
@@ -255,12 +255,12 @@ def _not_done(spans: list[Span], state: LogState) -> list[Span]:
     return spans[covered.index(False) :] if False in covered else []
 
 
-def _told(asked: Asked, spans: list[Span]) -> Request:
+def _told(asked: RequestedRun, spans: list[Span]) -> Request:
     start, end = (asked.moments.argument(tick) for tick in _whole(spans))
     return {"start": start, "end": end, "intervals": len(spans)}
 
 
-def _pages(asked: Asked, spans: list[Span]) -> list[list[str]]:
+def _pages(asked: RequestedRun, spans: list[Span]) -> list[list[str]]:
     """Give the commands that make the pages of the intervals and of the run; the one that is shown comes last."""
     whole = ["report", asked.called, "--json"]
     starts = [asked.moments.argument(start) for start, _ in spans[-MOST_PAGES:]]
@@ -268,7 +268,7 @@ def _pages(asked: Asked, spans: list[Span]) -> list[list[str]]:
     return [whole, *own] if len(own) == 1 else [*own, whole]
 
 
-def _both(asked: Asked, form: Form) -> Span | None:
+def _both(asked: RequestedRun, form: Form) -> Span | None:
     start, end = form.text("start"), form.text("end")
     if start and end:
         return _whole(intervals(asked.flow, start, end))
@@ -278,7 +278,7 @@ def _both(asked: Asked, form: Form) -> Span | None:
     return None
 
 
-def _range(asked: Asked, form: Form, run: str) -> Span | None:
+def _range(asked: RequestedRun, form: Form, run: str) -> Span | None:
     """Give the range of a recorded feed to play; None under the real clock, and where the run goes on."""
     root, span = asked.settings.root(asked.flow.name, run), _both(asked, form)
     if asked.flow.clock is Clock.WALL:
@@ -295,7 +295,7 @@ def main(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     try:
         settings = read_settings()
-        asked = Asked(
+        asked = RequestedRun(
             called=given.flow,
             flow=read_frame(flow_file(settings, given.flow)),
             settings=settings,

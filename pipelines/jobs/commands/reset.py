@@ -37,7 +37,7 @@ WHY = "pulseline reset"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ResetRequest:
     """What `pulseline reset` was asked for."""
 
     flow: str
@@ -51,7 +51,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ResetPlan:
     """What a reset does: what it gives up and takes back, and what is then played again."""
 
     way: WayBack
@@ -74,7 +74,7 @@ class Plan:
         return sum(sum(rows_in(row, "landed").values()) for row in self.way.superseded)
 
 
-def reset_run(wanted: Wanted, echo: Callable[[str], None]) -> None:
+def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
     """Take a run back to a state, say what that takes away and what will be played again, and what to type next.
 
     Safe at any time: killed before its row nothing has changed but an epoch given up, behind it all has.
@@ -98,7 +98,7 @@ def reset_run(wanted: Wanted, echo: Callable[[str], None]) -> None:
     _tell(known, wanted, plan, done, echo)
 
 
-def reset_to(driver: Driver, plan: Plan, asked: str | None = None) -> Entry:
+def reset_to(driver: Driver, plan: ResetPlan, asked: str | None = None) -> Entry:
     """Give up what was begun, and go back.
 
     Args:
@@ -114,7 +114,7 @@ def reset_to(driver: Driver, plan: Plan, asked: str | None = None) -> Entry:
     return driver.reset(driver.next_number(), plan.way.target, detail=detail)
 
 
-def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
+def plan_of(known: KnownRun, state: LogState, to: str | None) -> ResetPlan:
     """Find what a reset would do.
 
     Args:
@@ -158,15 +158,15 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> Plan:
     read = (load_manifest(landing, number) for number in waiting)
     rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
     beyond = (to or "") if asked.beyond else ""
-    return Plan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
+    return ResetPlan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
 
 
-def _announce(known: KnownRun, plan: Plan, echo: Callable[[str], None]) -> None:
+def _announce(known: KnownRun, plan: ResetPlan, echo: Callable[[str], None]) -> None:
     for line in _lines(known, plan):
         echo(line)
 
 
-def _lines(known: KnownRun, plan: Plan) -> list[str]:
+def _lines(known: KnownRun, plan: ResetPlan) -> list[str]:
     """Say what a reset takes away, and what is played again."""
     way, text = plan.way, known.moments.text
     where = f"commit {way.target}" if way.ground else "its beginning"
@@ -194,7 +194,9 @@ def _lines(known: KnownRun, plan: Plan) -> list[str]:
     return lines
 
 
-def _tell(known: KnownRun, wanted: Wanted, plan: Plan, done: Entry | None, echo: Callable[[str], None]) -> None:
+def _tell(
+    known: KnownRun, wanted: ResetRequest, plan: ResetPlan, done: Entry | None, echo: Callable[[str], None]
+) -> None:
     if wanted.as_json:
         echo(json.dumps(facts_of(known, plan, done), ensure_ascii=False))
         return
@@ -207,7 +209,7 @@ def _tell(known: KnownRun, wanted: Wanted, plan: Plan, done: Entry | None, echo:
     echo(f"next: {known.command('stream')}")
 
 
-def facts_of(known: KnownRun, plan: Plan, done: Entry | None) -> dict[str, Any]:
+def facts_of(known: KnownRun, plan: ResetPlan, done: Entry | None) -> dict[str, Any]:
     """Give what a reset did, or would do, as plain values; instants in UTC."""
     from pipelines.engine.columnar.columns import instant_text
 

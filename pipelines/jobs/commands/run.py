@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RunRequest:
     """What `pulseline run` was asked for."""
 
     flow: str
@@ -58,7 +58,7 @@ class Wanted:
     """`name=value`, for the parameters of the flow."""
 
 
-def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
+def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     """Backfill a flow over a span of its grid and say what came of each interval."""
     settings = read_settings()
     flow = load_flow(settings, wanted.flow, parameters_of(wanted.params))
@@ -76,7 +76,7 @@ def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
     judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
     gate = checking(judge, root, flow) if wanted.check else publish_at_once
-    progress = Progress(flow, len(spans), echo)
+    progress = RunProgress(flow, len(spans), echo)
     on_spark = [*(["tasks"] if runner is judge else []), *(["checks"] if wanted.check else [])]
     if on_spark:
         echo(f"{counted(len(spans), 'interval')} to run; Spark starts for {' and '.join(on_spark)}, some seconds")
@@ -89,7 +89,7 @@ def run_flow(wanted: Wanted, echo: Callable[[str], None]) -> None:
     _next(wanted, flow, ran, echo)
 
 
-def _allowed(wanted: Wanted, engine: str, root: Path, spans: Sequence[Interval]) -> None:
+def _allowed(wanted: RunRequest, engine: str, root: Path, spans: Sequence[Interval]) -> None:
     """Refuse what would be found out too late: a check without Java, a commit that would slip past its check.
 
     Raises:
@@ -107,7 +107,7 @@ def _allowed(wanted: Wanted, engine: str, root: Path, spans: Sequence[Interval])
         )
 
 
-def _backfill(wanted: Wanted, settings: Settings, flow: Flow, engine: Engine, gate: Gate) -> Backfill:
+def _backfill(wanted: RunRequest, settings: Settings, flow: Flow, engine: Engine, gate: Gate) -> Backfill:
     return Backfill(
         flow=flow,
         root=settings.root(flow.name, wanted.run),
@@ -138,7 +138,7 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
     return Checked(judge)
 
 
-def _next(wanted: Wanted, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
     here = "" if wanted.run == MAIN_RUN else f" --run {wanted.run}"
     held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
     step = (
@@ -166,7 +166,7 @@ def facts_of(entry: Entry) -> dict[str, object]:
     }
 
 
-class Progress:
+class RunProgress:
     """A line for each interval, with the time that the rest will take.
 
     Args:

@@ -12,7 +12,7 @@ spare_pandas()
 
 # ruff: noqa: E402 - pyarrow must not be asked for anything before
 from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
-from pipelines.engine.commits.lease import LAPSES_AFTER, Standing, wall_ticks
+from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
 from pipelines.engine.commits.machine import Life
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
@@ -88,7 +88,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     ]
     live = facts["live"]
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
-    heard = facts["lease"]["standing"] == Standing.HELD.value
+    heard = facts["lease"]["standing"] == HolderStanding.HELD.value
     labelled += live_lines(known, live, facts["now_at"], heard=heard) if live else []
     labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
     labelled += history_line(facts["history"], known.moments) if live else []
@@ -129,7 +129,7 @@ def _unsettled_text(known: KnownRun, facts: Facts) -> str:
     if facts["unsettled"] is None:
         return ""
     told = f"commit {facts['unsettled']} is published, on disk, and not every table has followed it yet"
-    if facts["lease"]["standing"] == Standing.HELD.value:
+    if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"{told}; its driver is at it"
     return f"{told}: whoever drives next settles it first; to do only that: {known.command('doctor', '--repair')}"
 
@@ -141,7 +141,7 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
     since = _ago(facts["now_at"], pending["since_at"])
     span = _span(known, facts["live"] is not None, pending)
     told = f"commit {pending['commit']} ({span}) at {pending['state']}"
-    if facts["lease"]["standing"] == Standing.HELD.value:
+    if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
     written = pending["state"] == "written"
     if written and pending["check"]:
@@ -154,7 +154,7 @@ def _pending_text(known: KnownRun, facts: Facts) -> str:
 
 def _stopped_text(facts: Facts) -> str:
     stopped = facts["stopped"]
-    if stopped is None or facts["lease"]["standing"] == Standing.HELD.value:
+    if stopped is None or facts["lease"]["standing"] == HolderStanding.HELD.value:
         return ""
     return f"the stream stopped by itself {_ago(facts['now_at'], stopped['since_at'])}: {stopped['why']}"
 
@@ -183,12 +183,13 @@ def lease_text(lease: Facts, now: int) -> str:
     renewed = f"last renewed {_ago(now, lease['renewed_at'])}" if lease["renewed_at"] else "never renewed"
     watches = f"the next run watches it for {LAPSES_AFTER // TICKS_PER_SECOND} s and takes it if it does not renew"
     lives = "is alive" if lease["process"] == Life.ALIVE.value else "cannot be looked up from here"
+    given_back = _ago(now, lease["renewed_at"] or lease["since_at"])
     told: dict[str, str] = {
-        Standing.HELD.value: f"held by {who}, which {lives}, since {since}; {renewed}",
-        Standing.RELEASED.value: f"free; {who} gave it back {_ago(now, lease['renewed_at'] or lease['since_at'])}",
-        Standing.GONE.value: f"free: {who} took it {since} and is gone; the next run takes it",
-        Standing.LAPSED.value: f"not renewed: {who}, which {lives}, took it {since} ({renewed}); {watches}",
-        Standing.AHEAD.value: f"taken by {who}, whose clock ran ahead of this one's ({renewed}); {watches}",
+        HolderStanding.HELD.value: f"held by {who}, which {lives}, since {since}; {renewed}",
+        HolderStanding.RELEASED.value: f"free; {who} gave it back {given_back}",
+        HolderStanding.GONE.value: f"free: {who} took it {since} and is gone; the next run takes it",
+        HolderStanding.LAPSED.value: f"not renewed: {who}, which {lives}, took it {since} ({renewed}); {watches}",
+        HolderStanding.AHEAD.value: f"taken by {who}, whose clock ran ahead of this one's ({renewed}); {watches}",
     }
     return told[lease["standing"]]
 
@@ -279,7 +280,7 @@ def _milliseconds(row: Facts, name: str) -> str:
 
 
 def _next_text(facts: Facts) -> str:
-    if facts["lease"]["standing"] == Standing.HELD.value:
+    if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"it is being worked on; to look again: {facts['next']}"
     if facts["pending"]:
         return f"next: {facts['next']}  (finishes commit {facts['pending']['commit']})"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class TablesQuery:
     """What is asked of the tables of a run."""
 
     flow: str
@@ -33,7 +33,7 @@ class Asked:
     """One JSON object a table instead of words."""
 
 
-def tell_tables(asked: Asked, tell: Callable[[str], None]) -> None:
+def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
     """Print path and version of a run's tables, and how to read each.
 
     Raises:

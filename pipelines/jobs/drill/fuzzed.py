@@ -104,7 +104,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Place:
+class FuzzedPlace:
     """Where inputs of one seed are tried."""
 
     folder: Path

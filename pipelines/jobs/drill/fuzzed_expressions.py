@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from pipelines.jobs.drill.fuzzed import Place
+    from pipelines.jobs.drill.fuzzed import FuzzedPlace
 
     Value = Callable[[dict[str, Any]], Any]
 
@@ -49,7 +49,7 @@ class Made(NamedTuple):
     value: Value
 
 
-def tried(place: Place) -> Tried:
+def tried(place: FuzzedPlace) -> Tried:
     """Evaluate right and mangled expressions."""
     done, drawn = Tried(), place.drawn()
     for _ in range(place.count):

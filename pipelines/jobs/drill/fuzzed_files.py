@@ -23,7 +23,7 @@ from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.drill.fed import BEGIN, SECONDS, SPAN
-from pipelines.jobs.drill.fuzzed import Place, Tried
+from pipelines.jobs.drill.fuzzed import FuzzedPlace, Tried
 from pipelines.jobs.drill.shapes import csv_line
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.feeds import open_feeds
@@ -85,7 +85,7 @@ class Drawn:
     """Whether a file is damaged as a whole, so that nobody knows how many rows it has."""
 
 
-def tried(place: Place) -> Tried:
+def tried(place: FuzzedPlace) -> Tried:
     """Land good, bad and broken files of each form, live and recorded."""
     done, drawn = Tried(), place.drawn()
     ways = [(form, is_recorded) for form in FORMS for is_recorded in (True, False)]
@@ -93,12 +93,15 @@ def tried(place: Place) -> Tried:
         folder = place.folder / f"{form}-{'recorded' if is_recorded else 'live'}"
         folder.mkdir()
         _try(
-            drawn, Place(folder, place.number, place.count // len(ways)), Drawn(form, is_recorded, _types(drawn)), done
+            drawn,
+            FuzzedPlace(folder, place.number, place.count // len(ways)),
+            Drawn(form, is_recorded, _types(drawn)),
+            done,
         )
     return done
 
 
-def _try(drawn: Random, place: Place, files: Drawn, done: Tried) -> None:
+def _try(drawn: Random, place: FuzzedPlace, files: Drawn, done: Tried) -> None:
     """Land the files of one flow, and hold the rows against those that were written."""
     names = _write(drawn, place, files)
     done.inputs += files.rows
@@ -119,7 +122,7 @@ def _types(drawn: Random) -> dict[str, str]:
     return {name: TYPES[name] for name in names}
 
 
-def _write(drawn: Random, place: Place, files: Drawn) -> list[str]:
+def _write(drawn: Random, place: FuzzedPlace, files: Drawn) -> list[str]:
     """Write the files; the first is whole, for a recorded feed has its columns."""
     folder, names = place.folder / "inbox", []
     folder.mkdir()

@@ -13,7 +13,7 @@ from pipelines.jobs.drill.fuzzed import Tried, mangled
 if TYPE_CHECKING:
     from random import Random
 
-    from pipelines.jobs.drill.fuzzed import Place
+    from pipelines.jobs.drill.fuzzed import FuzzedPlace
 
 RICH = """\
 flow: rich
@@ -73,7 +73,7 @@ streams:
 TEXTS = (RICH, LIVE, WIDE.format(every="10m", buffers=3), SMALL.format(every="1d", buffers=1))
 
 
-def tried(place: Place) -> Tried:
+def tried(place: FuzzedPlace) -> Tried:
     """Read mangled flows."""
     done, drawn = Tried(), place.drawn()
     file = place.folder / "flow.yaml"

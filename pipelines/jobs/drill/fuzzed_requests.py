@@ -18,7 +18,7 @@ from pipelines.jobs.environment.exits import DEBUG
 if TYPE_CHECKING:
     from random import Random
 
-    from pipelines.jobs.drill.fuzzed import Place
+    from pipelines.jobs.drill.fuzzed import FuzzedPlace
 
 SETTINGS = "home: elsewhere\nengine: core\nmaster: local[1]\n"
 KEYS = (
@@ -40,7 +40,7 @@ GOOD = 0.3
 """Of the requests, those that are right and must become the command that was asked for."""
 
 
-def tried(place: Place) -> Tried:
+def tried(place: FuzzedPlace) -> Tried:
     """Ask for mangled things, and for right ones."""
     done, drawn = Tried(), place.drawn()
     flows = place.folder / "config" / "flows"

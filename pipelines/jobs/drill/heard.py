@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.columnar.content import ContentHash
     from pipelines.jobs.drill.loops import Here
-    from pipelines.jobs.drill.shapes import Row, Shape
+    from pipelines.jobs.drill.shapes import FeedShape, Row
 
 MINUTE = 60 * TICKS_PER_SECOND
 FEW = 5
@@ -49,7 +49,7 @@ PLACES = frozenset({"place", "landed_place"})
 class Heard:
     """What is known of what was sent to a run."""
 
-    shape: Shape
+    shape: FeedShape
     sent: Sequence[Row]
     """All that was sent, in order, each with its instant."""
     needed: frozenset[int]
@@ -198,7 +198,7 @@ def _content(root: Path, name: str) -> ContentHash:
     return content_hash(rows.drop_columns([*extra]), leave_out=NOT_HASHED | PLACES)
 
 
-def spooled(root: Path, shape: Shape) -> set[int]:
+def spooled(root: Path, shape: FeedShape) -> set[int]:
     """Give the numbers of whole lines that the spool of a run holds."""
     folder = root / "spool" / "rows"
     if not folder.is_dir():
@@ -211,7 +211,7 @@ def spooled(root: Path, shape: Shape) -> set[int]:
     return found
 
 
-def _number(line: bytes, shape: Shape) -> int | None:
+def _number(line: bytes, shape: FeedShape) -> int | None:
     """Give the number in a line; None where it is no whole one."""
     try:
         fields: dict[str, Any] | list[str] = (

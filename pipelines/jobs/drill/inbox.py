@@ -53,7 +53,7 @@ streams:
 
 
 @dataclass
-class Inbox:
+class FilledInbox:
     """The folder, and who puts files there."""
 
     base: Path

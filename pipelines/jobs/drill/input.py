@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.jobs.drill import fuzzed_expressions, fuzzed_files, fuzzed_flows, fuzzed_requests
-from pipelines.jobs.drill.fuzzed import Place, Tried
+from pipelines.jobs.drill.fuzzed import FuzzedPlace, Tried
 from pipelines.jobs.drill.processes import answer
 from pipelines.jobs.drill.telling import Drilled, Telling, drilling
 
@@ -27,10 +27,10 @@ LONG = 1_000_000
 """Inputs of `--long`."""
 
 
-class Kind(NamedTuple):
+class InputKind(NamedTuple):
     """A kind of inputs."""
 
-    tried: Callable[[Place], Tried]
+    tried: Callable[[FuzzedPlace], Tried]
     inputs: int
     """About how many inputs a seed tries."""
     most: int
@@ -38,10 +38,10 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "rows and files": Kind(fuzzed_files.tried, 900, 9_000),
-    "expressions": Kind(fuzzed_expressions.tried, 200, 2_000),
-    "flows": Kind(fuzzed_flows.tried, 60, 300),
-    "requests": Kind(fuzzed_requests.tried, 40, 200),
+    "rows and files": InputKind(fuzzed_files.tried, 900, 9_000),
+    "expressions": InputKind(fuzzed_expressions.tried, 200, 2_000),
+    "flows": InputKind(fuzzed_flows.tried, 60, 300),
+    "requests": InputKind(fuzzed_requests.tried, 40, 200),
 }
 
 
@@ -51,7 +51,7 @@ class Seed:
 
     number: int
     base: Path
-    work: Callable[[str, Place], Tried] | None = None
+    work: Callable[[str, FuzzedPlace], Tried] | None = None
     """What the process does; `working` unless given."""
     is_long: bool = False
 
@@ -66,7 +66,7 @@ class Seed:
         folder, log = self.base / f"seed-{self.number}", self.base / f"seed-{self.number}.log"
         folder.mkdir(parents=True)
         kind = KINDS[self.kind]
-        place = Place(folder, self.number, kind.most if self.is_long else kind.inputs)
+        place = FuzzedPlace(folder, self.number, kind.most if self.is_long else kind.inputs)
         try:
             tried = answer(log, PATIENCE, self.work or working, self.kind, place)
             done.faults[self.kind] += tried.inputs
@@ -79,7 +79,7 @@ class Seed:
         return done
 
 
-def working(kind: str, place: Place) -> Tried:
+def working(kind: str, place: FuzzedPlace) -> Tried:
     """Try inputs of a kind, in a process that was forked for it."""
     return KINDS[kind].tried(place)
 
@@ -114,7 +114,7 @@ def drill_input(  # noqa: PLR0913 - the command's options
 
 
 def fuzzed(
-    seeds: Sequence[int], base: Path, at_once: int, work: Callable[[str, Place], Tried] | None = None
+    seeds: Sequence[int], base: Path, at_once: int, work: Callable[[str, FuzzedPlace], Tried] | None = None
 ) -> Iterator[Drilled]:
     """Run seeds.
 

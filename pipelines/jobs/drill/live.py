@@ -19,7 +19,7 @@ from pipelines.jobs.drill.loops import Here
 from pipelines.jobs.drill.processes import answer, end_of, killed, signalled, started
 from pipelines.jobs.drill.seeds import one
 from pipelines.jobs.drill.senders import FolderSender, KafkaSender, Sender, SocketSender
-from pipelines.jobs.drill.shapes import Shape
+from pipelines.jobs.drill.shapes import FeedShape
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import CutAt
 
@@ -74,7 +74,7 @@ class Seed:
         """Draw the shape of the feed; kinds of feeds take turns, so that few seeds see all."""
         self.done, self.drawn = Drilled(self.number), random.Random(self.number)  # noqa: S311 - to be drawn again
         kinds = (*KINDS, KAFKA) if self.brokers else KINDS
-        self.shape = Shape(self.drawn, kinds[self.number % len(kinds)])
+        self.shape = FeedShape(self.drawn, kinds[self.number % len(kinds)])
         self.home = self.base / f"seed-{self.number}"
         self.here = Here(self.home / "flow.yaml", self.home)
         self.over = self.home / "over"

@@ -20,7 +20,7 @@ from pipelines.engine.live import epochs
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.commands.reset import Wanted, reset_run
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.upgrade import upgrade_flow
 from pipelines.jobs.drill.drilled import live, tell
 from pipelines.jobs.drill.fed import SMALL, SPAN, feed, readings
@@ -117,7 +117,9 @@ def reset(here: Here, witness: Witness) -> None:
     live(here.wanted(), AT[: BACK_FROM + 1], pause=here.pause, published=witness.tell)
     if not any(row.kind is CommitKind.RESET for row in log_state(here.root).commits.values()):
         os.environ["PULSELINE_HOME"] = str(here.home)
-        reset_run(Wanted(flow=str(here.file), to=f"sequence:{BACK_TO}", take_over=here.claim is Claim.TAKE_OVER), tell)
+        reset_run(
+            ResetRequest(flow=str(here.file), to=f"sequence:{BACK_TO}", take_over=here.claim is Claim.TAKE_OVER), tell
+        )
         witness.tell(max(log_state(here.root).commits.values(), key=lambda row: row.commit))
     live(here.wanted(), AT, pause=here.pause, published=witness.tell)
 
@@ -145,7 +147,7 @@ def upgraded(here: Here) -> dict[str, ContentHash]:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LoopKind:
     """A loop, and the flow that it runs."""
 
     loop: Loop
@@ -159,24 +161,24 @@ class Kind:
 
 
 KINDS = {
-    "backfill": Kind(backfill, 4, every="150s"),
-    "stream": Kind(stream, READINGS),
-    "housekeeping": Kind(house, READINGS),
-    "landing by three buffers": Kind(landing, READINGS, buffers=3),
-    "reset": Kind(reset, READINGS + BACK_FROM - BACK_TO + 1),
-    "folding": Kind(fold, READINGS),
-    "rerun and sweep": Kind(rerun, 6, every="150s"),
-    "upgrade": Kind(upgrade, 0, every=OLDER_FLOW, span=(SPAN[0], SPAN[0] + 2 * 3_600 * TICKS_PER_SECOND)),
+    "backfill": LoopKind(backfill, 4, every="150s"),
+    "stream": LoopKind(stream, READINGS),
+    "housekeeping": LoopKind(house, READINGS),
+    "landing by three buffers": LoopKind(landing, READINGS, buffers=3),
+    "reset": LoopKind(reset, READINGS + BACK_FROM - BACK_TO + 1),
+    "folding": LoopKind(fold, READINGS),
+    "rerun and sweep": LoopKind(rerun, 6, every="150s"),
+    "upgrade": LoopKind(upgrade, 0, every=OLDER_FLOW, span=(SPAN[0], SPAN[0] + 2 * 3_600 * TICKS_PER_SECOND)),
 }
 """Whatever writes."""
 
 
-def folder_of(base: Path, kind: Kind) -> Path:
+def folder_of(base: Path, kind: LoopKind) -> Path:
     """Give the folder of a kind's flow and feed."""
     return base / f"{kind.every}-{kind.buffers}"
 
 
-def prepare(base: Path, kinds: Iterable[Kind]) -> None:
+def prepare(base: Path, kinds: Iterable[LoopKind]) -> None:
     """Write the flow of each kind, and its feed where it has one."""
     for kind in kinds:
         if kind.every == OLDER_FLOW:

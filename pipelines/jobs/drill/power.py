@@ -15,7 +15,7 @@ from pipelines.jobs.drill.loops import KINDS, OLDER_FLOW, Here, folder_of, prepa
 from pipelines.jobs.drill.older_home import unpack
 from pipelines.jobs.drill.processes import answer, end_of, killed, started
 from pipelines.jobs.drill.seeds import small_calm, to_their_ends
-from pipelines.jobs.drill.strict import Loss, Remembering, Strict
+from pipelines.jobs.drill.strict import DiskLoss, Remembering, Strict
 from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import CutAt, Witness
 
@@ -65,7 +65,7 @@ class Seed:
 
     def _disk(self, folder: Path) -> Disk | Strict:
         if self.on is DiskKind.STRICT:
-            return Strict(folder, self.number, self.drawn.choice(tuple(Loss)))
+            return Strict(folder, self.number, self.drawn.choice(tuple(DiskLoss)))
         return Disk(folder, self.drawn.choice((SELDOM, OFTEN)), self.mounted)
 
     @property

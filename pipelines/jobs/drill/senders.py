@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipelines.jobs.drill.shapes import Row, Shape
+    from pipelines.jobs.drill.shapes import FeedShape, Row
 
 LOOKS = 0.02
 """Seconds after which a sender without a listener looks again."""
@@ -31,7 +31,7 @@ class Sender:
         number: the seed.
     """
 
-    def __init__(self, shape: Shape, number: int) -> None:
+    def __init__(self, shape: FeedShape, number: int) -> None:
         """Send nothing yet."""
         self.shape, self._drawn = shape, random.Random(number)  # noqa: S311 - to be drawn again
         self.sent: list[Row] = []
@@ -82,7 +82,7 @@ class Sender:
 class FolderSender(Sender):
     """Puts a file into a folder for each burst, whole at once."""
 
-    def __init__(self, shape: Shape, number: int, base: Path) -> None:
+    def __init__(self, shape: FeedShape, number: int, base: Path) -> None:
         """Make the folder."""
         super().__init__(shape, number)
         self.folder = base / "inbox"
@@ -101,7 +101,7 @@ class FolderSender(Sender):
 class SocketSender(Sender):
     """Listens on a port and sends lines to whoever connects; what nobody took is not sent again."""
 
-    def __init__(self, shape: Shape, number: int) -> None:
+    def __init__(self, shape: FeedShape, number: int) -> None:
         """Listen."""
         super().__init__(shape, number)
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -163,7 +163,7 @@ class SocketSender(Sender):
 class KafkaSender(Sender):
     """Sends values to a topic of its own; each is acknowledged."""
 
-    def __init__(self, shape: Shape, number: int, brokers: str) -> None:
+    def __init__(self, shape: FeedShape, number: int, brokers: str) -> None:
         """Make the topic."""
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient

@@ -60,7 +60,7 @@ class Column:
     """key, time, number, sent, or extra."""
 
 
-class Shape:
+class FeedShape:
     """The shape of one feed, as a seed draws it.
 
     Args:

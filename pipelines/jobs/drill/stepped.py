@@ -22,7 +22,7 @@ from pipelines.errors import Exit
 from pipelines.jobs.drill.acts import asked_second
 from pipelines.jobs.drill.commanded import Commanded, as_command
 from pipelines.jobs.drill.fed import ROWS
-from pipelines.jobs.drill.inbox import FILES, INBOX, Inbox, listen, unlike
+from pipelines.jobs.drill.inbox import FILES, INBOX, FilledInbox, listen, unlike
 from pipelines.jobs.drill.judging import hashed, lost
 from pipelines.jobs.drill.loops import FED, Here, folder_of, prepare
 from pipelines.jobs.drill.preloaded import drill_preloaded, is_preloaded, library
@@ -60,7 +60,7 @@ LEAPT = "the clock must move with"
 
 
 @dataclass(frozen=True)
-class Clock:
+class SteppedClock:
     """The wall clock of one process: how far it stands beside the machine's, in nanoseconds."""
 
     start: int = 0
@@ -89,11 +89,11 @@ def leap(drawn: random.Random) -> int:
     return drawn.choice((-1, 1)) * int(least * (most / least) ** drawn.random())
 
 
-def clock(drawn: random.Random, starts: Sequence[int]) -> Clock:
+def clock(drawn: random.Random, starts: Sequence[int]) -> SteppedClock:
     """Draw the clock of a process that starts with one of some."""
     start = drawn.choice(starts)
     looks = sorted(drawn.sample(range(1, LOOKS), drawn.randint(1, STEPS)))
-    return Clock(start, tuple((looked, start + drawn.choice((small, leap))(drawn)) for looked in looks))
+    return SteppedClock(start, tuple((looked, start + drawn.choice((small, leap))(drawn)) for looked in looks))
 
 
 @dataclass
@@ -137,7 +137,7 @@ class Seed(Commanded):
 
     def _run_recorded(self, wanted: Mapping[str, ContentHash]) -> None:
         """Run a loop over a recorded feed, then type it again under the right clock."""
-        for each in (clock(self.drawn, (0, small(self.drawn), leap(self.drawn))), Clock()):
+        for each in (clock(self.drawn, (0, small(self.drawn), leap(self.drawn))), SteppedClock()):
             code = self._start(each)
             if code:
                 raise Undone(f"{self.kind} ended with {code}: {end_of(self.log)}")
@@ -146,13 +146,13 @@ class Seed(Commanded):
 
     def _run_live(self) -> None:
         """Listen to a folder until all is published, setting the clock right when it was refused."""
-        inbox = Inbox(self.here.file.parent, self.drawn.random())
+        inbox = FilledInbox(self.here.file.parent, self.drawn.random())
         sender = Thread(target=inbox.send)
         sender.start()
         back = -abs(leap(self.drawn))
         believed: list[int] = []
         clocks = [clock(self.drawn, (0, small(self.drawn), back)), clock(self.drawn, (0, small(self.drawn), back))]
-        for each in (*clocks, *[Clock()] * STARTS):
+        for each in (*clocks, *[SteppedClock()] * STARTS):
             code = self._start(each)
             believed += each.believed
             if not code:
@@ -175,12 +175,12 @@ class Seed(Commanded):
             raise Undone(f"{self.kind} ended with {code}: {end_of(self.log)}")
         self.done.faults["refused by name"] += 1
 
-    def _start(self, of: Clock) -> int:
+    def _start(self, of: SteppedClock) -> int:
         self.naps, self.awake = self.drawn.randint(0, NAPS), time.monotonic() + self.drawn.uniform(*WAKES)
         self._count(of)
         return self.typed(self.kind, self.work or (listening if self.live else working), self.kind, self.here, of)
 
-    def _count(self, of: Clock) -> None:
+    def _count(self, of: SteppedClock) -> None:
         for at, before in ((of.start, 0), *((to, of.start) for _, to in of.steps)):
             if at != before:
                 self.done.faults["step" if abs(at - before) < HOUR else "leap"] += 1
@@ -208,19 +208,19 @@ class Seed(Commanded):
             self.done.differences.append(said)
 
 
-def asking(ask: Callable[[Path, str], str], root: Path, of: Clock) -> str:
+def asking(ask: Callable[[Path, str], str], root: Path, of: SteppedClock) -> str:
     """Ask for the lease of a run under a clock; give nothing where that is refused."""
     of.set()
     return ask(root, "drilled")
 
 
-def working(pipe: Connection, kind: str, here: Here, of: Clock) -> None:
+def working(pipe: Connection, kind: str, here: Here, of: SteppedClock) -> None:
     """Do the work of a loop under a clock, in a process that was forked for it."""
     of.set()
     as_command(lambda: FED[kind].loop(here, Witness(here.home, pipe, None)), here)
 
 
-def listening(pipe: Connection, _: str, here: Here, of: Clock) -> None:
+def listening(pipe: Connection, _: str, here: Here, of: SteppedClock) -> None:
     """Listen to a folder under a clock until all is published, in a process that was forked for it."""
     of.set()
     as_command(lambda: listen(here, Witness(here.home, pipe, None)), here)

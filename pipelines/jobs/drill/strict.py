@@ -32,7 +32,7 @@ ENDS = ("unlink", "rmdir", "rename", "replace")
 """Calls after which the number of a file may stand for another one."""
 
 
-class Loss(Enum):
+class DiskLoss(Enum):
     """What is lost of that which was not synced."""
 
     ALL = "all"
@@ -50,7 +50,7 @@ class Strict:
     folder: Path
     number: int
     """Draws what is lost, where a coin does."""
-    loss: Loss
+    loss: DiskLoss
 
     @property
     def place(self) -> Path:
@@ -144,7 +144,7 @@ class Journal:
                 found[each.name] = self._id(each.lstat())
         return found
 
-    def leave(self, into: Path, loss: Loss, drawn: random.Random) -> None:
+    def leave(self, into: Path, loss: DiskLoss, drawn: random.Random) -> None:
         """Put what a cut leaves into a folder.
 
         Args:
@@ -172,21 +172,21 @@ class Journal:
 class Leaving:
     """One cut."""
 
-    loss: Loss
+    loss: DiskLoss
     drawn: random.Random
     now: Mapping[int, Path]
     """Where each file and folder lies at the cut."""
 
     def names(self, kept: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
         """Choose the names in a folder: those that were synced last, those of now, or each by a coin."""
-        if self.loss is not Loss.SOME:
-            return dict(kept if self.loss is Loss.ALL else now)
+        if self.loss is not DiskLoss.SOME:
+            return dict(kept if self.loss is DiskLoss.ALL else now)
         chosen = {name: self.drawn.choice((kept, now)).get(name) for name in sorted({*kept, *now})}
         return {name: number for name, number in chosen.items() if number is not None}
 
     def content(self, kept: bytes, path: Path | None) -> bytes:
         """Choose a file's bytes: those that were synced last, or those of now by a coin."""
-        if self.loss is Loss.SOME and path is not None and self.drawn.choice((True, False)):
+        if self.loss is DiskLoss.SOME and path is not None and self.drawn.choice((True, False)):
             with suppress(FileNotFoundError):
                 return path.read_bytes()
         return kept

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.buffers.buffers import Buffers, buffers_of
-from pipelines.engine.buffers.places import Drained, require_apart
+from pipelines.engine.buffers.places import BufferDrain, require_apart
 from pipelines.engine.commits.driver import CommitLog
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import newest_drain
@@ -80,10 +80,10 @@ def open_buffers(
     )
 
 
-def consistent_state(state: LogState) -> Drained:
+def consistent_state(state: LogState) -> BufferDrain:
     """Say where a run's region stands.
 
     A reset, and a carry that is taken over, cover nothing: no buffer counts again because of one.
     """
     tip = state.tip
-    return Drained(newest_drain(state, tip.commit), tip.upto, tip.commit) if tip else Drained(0, 0, 0)
+    return BufferDrain(newest_drain(state, tip.commit), tip.upto, tip.commit) if tip else BufferDrain(0, 0, 0)

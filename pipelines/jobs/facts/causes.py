@@ -26,7 +26,7 @@ HIDDEN = frozenset({"due_at", "commit", "place", "landed_at", "landed_place", "a
 """Columns of a row that say nothing of what happened."""
 
 
-class Place(NamedTuple):
+class PromisePlace(NamedTuple):
     """Where a CTI stands."""
 
     stream: str
@@ -38,14 +38,14 @@ class Place(NamedTuple):
     cti: int
 
 
-def place_of(line: Line) -> Place | None:
+def place_of(line: Line) -> PromisePlace | None:
     """Give where the CTI stands that governed a line; None where none did, or where it has no row of its own."""
     if line["cti"] is None or line["cti_arrival"] is None or line["cti_place"] is None:
         return None
-    return Place(line["stream"], line["key"], line["cti_arrival"], line["cti_place"], line["cti"])
+    return PromisePlace(line["stream"], line["key"], line["cti_arrival"], line["cti_place"], line["cti"])
 
 
-def causes(known: KnownRun, lines: Iterable[Line]) -> dict[Place, Line | None]:
+def causes(known: KnownRun, lines: Iterable[Line]) -> dict[PromisePlace, Line | None]:
     """Find the rows that caused the CTIs which governed lines of the ledger.
 
     A CTI stands right behind the row that caused it; one that landed itself is its own cause.
@@ -59,14 +59,14 @@ def causes(known: KnownRun, lines: Iterable[Line]) -> dict[Place, Line | None]:
         itself dropped or set aside.
     """
     asked = {place for line in lines if (place := place_of(line)) is not None}
-    found: dict[Place, Line | None] = {}
+    found: dict[PromisePlace, Line | None] = {}
     for stream in dict.fromkeys(place.stream for place in sorted(asked)):
         mine = [place for place in asked if place.stream == stream]
         found |= zip(mine, _of_stream(known, known.streams[stream], mine), strict=True)
     return found
 
 
-def _of_stream(known: KnownRun, stream: Definition, promises: Sequence[Place]) -> Iterator[Line | None]:
+def _of_stream(known: KnownRun, stream: Definition, promises: Sequence[PromisePlace]) -> Iterator[Line | None]:
     """Find the causes of CTIs that one stream was held to: where they came from, or else in the stream itself."""
     # Lines of an operator that awaits promises name the CTI of an input, as it came in.
     relates, policy = SPECS[stream["operator"]].awaits_promises, stream["policy"]
@@ -82,7 +82,7 @@ def _of_stream(known: KnownRun, stream: Definition, promises: Sequence[Place]) -
         yield _landed(promise) if row is None and made is None and lands else row
 
 
-def _made(sent: Sequence[Rows], promise: Place) -> tuple[Rows, Place] | None:
+def _made(sent: Sequence[Rows], promise: PromisePlace) -> tuple[Rows, PromisePlace] | None:
     """Give the stream that a CTI came from, and where it stands there."""
     instant = _instant(promise.cti)
     for rows in sent:
@@ -93,14 +93,14 @@ def _made(sent: Sequence[Rows], promise: Place) -> tuple[Rows, Place] | None:
     return None
 
 
-def _before(rows: Rows, promise: Place) -> Line | None:
+def _before(rows: Rows, promise: PromisePlace) -> Line | None:
     there = rows.get((promise.key, promise.arrival, promise.place))
     if there is not None and there["landed_at"] is not None:
         return there
     return rows.get((promise.key, promise.arrival, promise.place - 1))
 
 
-def _landed(promise: Place) -> Line:
+def _landed(promise: PromisePlace) -> Line:
     """Give a CTI that came with the rows of a source."""
     arrival, time = _instant(promise.arrival), _instant(promise.cti)
     return {"kind": "cti", "arrival": arrival, "place": promise.place, "event_time": time, "landed_at": arrival}

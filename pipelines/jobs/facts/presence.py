@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipelines.engine.columnar.columns import canonical_json, ticks
-from pipelines.engine.commits.lease import Standing
+from pipelines.engine.commits.lease import HolderStanding
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import carry_files, taken_up
 from pipelines.jobs.facts.live import clock_of, closed_at, is_played, source_folders
@@ -123,7 +123,7 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
         return _told(Presence.ENDED, live["final_at"], "the final punctuation landed")
     closed = live["readings"]["closed_at"]
     last = closed if live["clock"] == "wall" else live["readings"]["last_at"]
-    if lease["standing"] != Standing.HELD.value:
+    if lease["standing"] != HolderStanding.HELD.value:
         if live["clock"] != "wall":
             return _unplayed(known, live, start)
         return _unanswered(known, name, last) or _told(
@@ -144,7 +144,7 @@ def _stalled(known: KnownRun, lease: Facts, live: Facts, last: int, now: int) ->
 
 
 def _never_heard(lease: Facts, start: str) -> Facts:
-    if lease["standing"] == Standing.HELD.value:
+    if lease["standing"] == HolderStanding.HELD.value:
         return _told(Presence.DISCONNECTED, None, "a stream is starting, and has not listened yet")
     return _told(Presence.DISCONNECTED, None, "nobody has listened to it yet", start)
 

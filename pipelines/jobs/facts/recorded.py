@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordedPart:
     """A part of what a run took in, and what it had made of all before it."""
 
     known: KnownRun
@@ -110,7 +110,7 @@ class Recording:
         return None if row is None else Flow.from_definition(definition_of(row))
 
 
-def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
+def recorded(known: KnownRun, start: str | None, end: str | None) -> RecordedPart:
     """Find what a run recorded between two of its states.
 
     Args:
@@ -138,7 +138,7 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> Recording:
     ground = rows[first] if first >= 0 else None
     if ground is None and rows[0].kind is CommitKind.ADOPT:
         ground = rows[0]
-    found = Recording(known=known, ground=ground, entries=entries)
+    found = RecordedPart(known=known, ground=ground, entries=entries)
     require_kept(found.landing, state, found.numbers, "--from")
     return found
 

@@ -10,7 +10,7 @@ from expectations.report import (
     EpochFacts,
     KeyPresence,
     KeysPresence,
-    Presence,
+    PresenceTable,
     RegionFacts,
     SourcePresence,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 
-def read_presence(known: KnownRun, now: int) -> Presence | None:
+def read_presence(known: KnownRun, now: int) -> PresenceTable | None:
     """Say what holds of the sources of a live run; None where nothing ever ran live.
 
     Args:
@@ -39,7 +39,7 @@ def read_presence(known: KnownRun, now: int) -> Presence | None:
         return None
     recorded = live["clock"] != "wall"
     found = presence_of(known, lease_of(known, now), live, now, most_bytes=math.inf)
-    return Presence(
+    return PresenceTable(
         at=live["readings"]["last_at"] if recorded else now,
         recorded=recorded,
         sources=tuple(_source(name, facts) for name, facts in found.items()),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SEQUENCE = re.compile(r"(?:sequence:|s)(\d+)", re.IGNORECASE)
 
 
-class Asked(NamedTuple):
+class AskedState(NamedTuple):
     """The state that somebody means."""
 
     commit: int
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     """Whether what was asked for lies behind all that is published; the newest state stands for it then."""
 
 
-def asked_state(known: KnownRun, state: LogState, to: str | None) -> Asked:
+def asked_state(known: KnownRun, state: LogState, to: str | None) -> AskedState:
     """Find the state that somebody means.
 
     Args:
@@ -38,17 +38,17 @@ def asked_state(known: KnownRun, state: LogState, to: str | None) -> Asked:
         CommitError: no state covers so little.
     """
     if to is None:
-        return Asked(newest_state(state))
+        return AskedState(newest_state(state))
     text, tip = to.strip(), state.tip
     sequence = SEQUENCE.fullmatch(text)
     if sequence:
         number = int(sequence[1])
-        return Asked(state_at_sequence(state, number), tip is not None and number > tip.upto)
+        return AskedState(state_at_sequence(state, number), tip is not None and number > tip.upto)
     if text.isdecimal():
-        return Asked(int(text))
+        return AskedState(int(text))
     try:
         tick = instant_of(known.grid, text, "to")
-        return Asked(state_at(state, tick), tip is not None and tick > tip.span.end)
+        return AskedState(state_at(state, tick), tip is not None and tick > tip.span.end)
     except GridError as error:
         raise WrongUse(
             f"a state must be the number of a commit, such as 41 (0 is the beginning), `sequence:40`, or a date or "

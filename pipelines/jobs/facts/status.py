@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from pipelines.engine.commits.history import CommitKind, State
-from pipelines.engine.commits.lease import Holder, Standing, look, this_process
+from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.settling import is_settled
@@ -138,7 +138,7 @@ def lease_of(known: KnownRun, now: int) -> Facts:
     lease = known.state.lease
     if lease is None:
         nobody = {"holder": None, "token": 0, "since_at": None, "renewed_at": None, "process": None}
-        return {"standing": Standing.FREE.value, **nobody}
+        return {"standing": HolderStanding.FREE.value, **nobody}
     seen = look(known.root, lease, this_process())
     return {
         "standing": seen.standing(now).value,
@@ -267,7 +267,7 @@ def _rows(row: Entry, name: str) -> int:
 
 def _next(known: KnownRun, facts: Facts) -> str:
     """Spell the command to type next."""
-    working = facts["lease"]["standing"] == Standing.HELD.value
+    working = facts["lease"]["standing"] == HolderStanding.HELD.value
     if working:
         return known.command("status")
     if is_replayed(known.root):

@@ -9,7 +9,7 @@ from pipelines.engine.columnar.columns import NOT_HASHED, instant_text
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
-from pipelines.flows.changes import Fate, changes
+from pipelines.flows.changes import StreamFate, changes
 from pipelines.jobs.proofs.certificates import CARRY, Certificate, Way
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
 from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipelines.engine.columnar.content import ContentHash
     from pipelines.flows.changes import Change
     from pipelines.flows.model import Flow
-    from pipelines.jobs.facts.recorded import Recording
+    from pipelines.jobs.facts.recorded import RecordedPart
     from pipelines.jobs.proofs.certificates import Difference
 
 PLACING = ("arrival", "place", "kind", "event_time", "reason")
@@ -55,16 +55,16 @@ class Compared:
         fates = {each.stream: each for each in self.changed}
         found = fates.get(table.partition(".")[0])
         if found is not None and found.why:
-            anew = "; what it remembered could not stand, so it began anew" if found.fate is Fate.RESET else ""
+            anew = "; what it remembered could not stand, so it began anew" if found.fate is StreamFate.RESET else ""
             return f"the flow has changed ({', '.join(found.why)}){anew}"
-        if table in {LEDGER, CARRY} and any(each.fate is not Fate.KEPT for each in self.changed):
+        if table in {LEDGER, CARRY} and any(each.fate is not StreamFate.KEPT for each in self.changed):
             return "streams that differ write other lines"
         if self.newer_code:
             return "an operator has another version than when this was recorded"
         return "nothing in the flow or in the operators' versions explains it: please report it with both rows"
 
 
-def compare(recording: Recording, flow: Flow, root: Path) -> Compared:
+def compare(recording: RecordedPart, flow: Flow, root: Path) -> Compared:
     """Compare what two runs have of a span, stream by stream.
 
     Args:
@@ -75,7 +75,7 @@ def compare(recording: Recording, flow: Flow, root: Path) -> Compared:
     flows_then = recording.flows()
     older = flows_then[-1] if flows_then else flow
     changed = _changed(flows_then, flow)
-    unchanged = all(each.fate is Fate.KEPT for each in changed)
+    unchanged = all(each.fate is StreamFate.KEPT for each in changed)
     tables = (*(name for name in flow.tables() if name in older.tables()), LEDGER, *([CARRY] if unchanged else []))
     start, end = recording.start, recording.end
     roots = (recording.known.root, root)
@@ -104,7 +104,7 @@ def _changed(then: Sequence[Flow], flow: Flow) -> tuple[Change, ...]:
     found: dict[str, Change] = {}
     for older in reversed(then):
         # A change between two flows of the recording counts, also where it was taken back later.
-        found |= {each.stream: each for each in changes(older, flow) if each.fate is not Fate.KEPT}
+        found |= {each.stream: each for each in changes(older, flow) if each.fate is not StreamFate.KEPT}
     newest = changes(then[-1], flow) if then else ()
     return tuple(found.get(each.stream, each) for each in newest)
 
@@ -147,7 +147,7 @@ def lines_of(compared: Compared, show: str) -> list[str]:
 
 
 def _alone(compared: Compared) -> list[Change]:
-    return [each for each in compared.changed if each.fate in {Fate.NEW, Fate.GONE}]
+    return [each for each in compared.changed if each.fate in {StreamFate.NEW, StreamFate.GONE}]
 
 
 def _difference_lines(compared: Compared, found: Difference) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
-from pipelines.flows.changes import Change, Fate, as_it_was, changes
+from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
 from pipelines.flows.model import Flow
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
@@ -28,7 +28,7 @@ class Edited:
     @property
     def differs(self) -> bool:
         """Say whether the run would go on with other rows."""
-        return self.newer_code or any(each.fate is not Fate.KEPT for each in self.changes)
+        return self.newer_code or any(each.fate is not StreamFate.KEPT for each in self.changes)
 
     def __str__(self) -> str:
         """Say in a few words what has changed."""
@@ -37,7 +37,7 @@ class Edited:
 
 
 def _is_own(change: Change) -> bool:
-    return change.fate not in {Fate.KEPT, Fate.FOLLOWS}
+    return change.fate not in {StreamFate.KEPT, StreamFate.FOLLOWS}
 
 
 def as_run(flow: Flow, state: LogState) -> Flow:

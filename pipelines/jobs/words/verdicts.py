@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from expectations.judge import Outcome
+    from expectations.judge import Judgement
     from pipelines.jobs.facts.views import Judged
     from pipelines.jobs.runs.known import KnownRun
 
@@ -26,18 +26,18 @@ LAST_COLUMNS = ("place", "commit", "event_end", "due_at", "landed_at", "landed_p
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SpokenVerdict:
     """What was judged of a run, and what was found."""
 
     known: KnownRun
     judged: Judged
     commit: int
     """0 where published commits of a span were judged."""
-    found: Sequence[Outcome]
+    found: Sequence[Judgement]
     docs: Path
 
     @property
-    def blocking_failed(self) -> tuple[Outcome, ...]:
+    def blocking_failed(self) -> tuple[Judgement, ...]:
         """Name what keeps the rows from being published."""
         return tuple(blocking(self.found))
 
@@ -59,7 +59,7 @@ class Verdict:
         return f"commit {self.commit} ({span})" if self.commit else f"{span} ({commits})"
 
 
-def json_lines(verdict: Verdict) -> Iterator[str]:
+def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
     """Give a JSON object an expectation, and one last that sums up."""
     for each in verdict.found:
         yield json.dumps(asdict(each), ensure_ascii=False)
@@ -79,7 +79,7 @@ def json_lines(verdict: Verdict) -> Iterator[str]:
     yield json.dumps(summary, ensure_ascii=False)
 
 
-def text_lines(verdict: Verdict) -> Iterator[str]:
+def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     """Give lines for people: one an expectation, what broke it, and what to do next."""
     yield f"{verdict.known.name}, run {verdict.known.run}: {verdict.what}"
     wide = max((len(each.table) for each in verdict.found), default=0)
@@ -93,7 +93,7 @@ def text_lines(verdict: Verdict) -> Iterator[str]:
     yield f"next: {next_step(verdict)}"
 
 
-def _broken(outcome: Outcome) -> Iterator[str]:
+def _broken(outcome: Judgement) -> Iterator[str]:
     yield f"    {counted(outcome.unexpected, 'row breaks it', 'rows break it')}; times are UTC"
     for row in outcome.rows[:SHOWN]:
         around = row.get("around") or {"before": [], "after": []}
@@ -116,7 +116,7 @@ def _told(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in (first | last).items() if value is not None)
 
 
-def next_step(verdict: Verdict) -> str:
+def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
     known, entries = verdict.known, verdict.judged.entries
     if not verdict.held:

@@ -13,11 +13,11 @@ from pipelines.engine.sources.delta.errors import DeclaredTypeError
 from pipelines.flows.errors import nearest
 
 if TYPE_CHECKING:
-    from pipelines.engine.sources.delta.log import Shape
+    from pipelines.engine.sources.delta.log import TableShape
     from pipelines.flows.model import Source
 
 
-def declared(source: Source, shape: Shape) -> pa.Schema:
+def declared(source: Source, shape: TableShape) -> pa.Schema:
     """Give the columns of a table that a source has land, by the table's own names and of its types.
 
     Raises:

@@ -13,7 +13,7 @@ from pipelines.engine.commits.paths import LOG
 from pipelines.engine.landing.column_errors import ColumnBrokenError, OtherColumnsError
 from pipelines.engine.landing.errors import ColumnTypeError, FeedUnreadableError
 from pipelines.engine.landing.file_rows import DROPPED, NOTED, Terms, read_rows
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources.delta.columns import declared, with_committed
 from pipelines.engine.sources.delta.errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.arrived import Arrived
     from pipelines.engine.landing.source_feed import Reading
-    from pipelines.engine.sources.delta.log import Commit, DataFile, Shape
+    from pipelines.engine.sources.delta.log import Commit, DataFile, TableShape
     from pipelines.flows.model import Source
 
 GONE = "versions_lost"
@@ -80,14 +80,14 @@ class CommitsFeed(ComesOnce):
         shape = self._log.shape(self._log.opened())
         self._id = shape.id
         self.schema, self._columns = self._landing(shape, payload)
-        self._shapes: dict[int, Shape] = {}
+        self._shapes: dict[int, TableShape] = {}
         """By the version that comes next: the columns of the one before."""
         self._looks: list[_Look] = []
         self._is_fresh = False
         """Whether nothing was made of the last look yet."""
         self._heard, self._state, self._since = MIN_TIME, "silent", 0
 
-    def _landing(self, shape: Shape, payload: pa.Schema | None) -> tuple[pa.Schema, pa.Schema]:
+    def _landing(self, shape: TableShape, payload: pa.Schema | None) -> tuple[pa.Schema, pa.Schema]:
         """Give the payload as it lands, and the same by the table's own names."""
         back = {to: came for came, to in self.source.rename.items()}
         if payload is None:
@@ -97,13 +97,13 @@ class CommitsFeed(ComesOnce):
             payload = landed_payload(self.source)
         return payload, pa.schema([field.with_name(back.get(field.name, field.name)) for field in payload])
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Do nothing: commits wait in the table."""
 
     def close(self) -> None:
         """Do nothing: nothing is open between two looks."""
 
-    def look(self, known: Known) -> int:  # noqa: ARG002 - part of the protocol
+    def look(self, known: SourceProgress) -> int:  # noqa: ARG002 - part of the protocol
         """See which version is the newest; give when that was, in ticks of this machine's clock."""
         versions, away = list[int](), ""
         try:
@@ -117,7 +117,7 @@ class CommitsFeed(ComesOnce):
         self._is_fresh = True
         return at
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Give what was committed beyond what has landed; see `SourceFeed.arrive`.
 
         Places are by commit, file and row. While the table is not there readings go on, and are blind: so is the one
@@ -166,12 +166,12 @@ class CommitsFeed(ComesOnce):
     def _seen_before(self, end: int) -> tuple[_Look, bool]:
         """Give the newest look that was before a reading; where none was, the newest, and that it was not."""
         if not self._is_fresh:
-            self.look(Known())
+            self.look(SourceProgress())
         self._is_fresh = False
         looks = [each for each in self._looks if each.at < end]
         return (looks or self._looks)[-1], not looks
 
-    def _start(self, look: _Look, known: Known, gathered: Gathered) -> int:
+    def _start(self, look: _Look, known: SourceProgress, gathered: Gathered) -> int:
         """Say which version comes next; a run that has landed nothing takes what the table holds."""
         table = str(self._log.path)
         if not known.ends:
@@ -217,17 +217,17 @@ class CommitsFeed(ComesOnce):
         self._shapes = {version + 1: shape}
         return version + 1
 
-    def _take_files(self, commit: Commit, shape: Shape, gathered: Gathered) -> None:
+    def _take_files(self, commit: Commit, shape: TableShape, gathered: Gathered) -> None:
         for file in commit.adds:
             self._read(file, shape, commit.version, commit.at, gathered)
 
-    def _shape_before(self, version: int) -> Shape:
+    def _shape_before(self, version: int) -> TableShape:
         """Give the columns before a version; those of now, where nobody can say it any more."""
         if version not in self._shapes:
             self._shapes = {version: self._opened_shape(version - 1)}
         return self._shapes[version]
 
-    def _opened_shape(self, version: int) -> Shape:
+    def _opened_shape(self, version: int) -> TableShape:
         try:
             return self._log.shape(self._log.opened(version))
         except TableMissingError:
@@ -243,7 +243,7 @@ class CommitsFeed(ComesOnce):
         gathered.tell(GONE, NOTED, json.dumps(facts).encode(), problem)
         return following
 
-    def _read(self, file: DataFile, shape: Shape, version: int, at: int, gathered: Gathered) -> None:
+    def _read(self, file: DataFile, shape: TableShape, version: int, at: int, gathered: Gathered) -> None:
         """Take the rows of a file; one that does not fit the declared columns stands in the ledger."""
         name = self._spec.committed
         # Bookkeeping of a flow's table that nobody asked for is left there.

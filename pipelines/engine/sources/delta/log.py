@@ -33,7 +33,7 @@ OURS = "pulseline.writer"
 MAPPING = "delta.columnMapping.mode"
 
 
-class Shape(NamedTuple):
+class TableShape(NamedTuple):
     """What the rows of a version look like."""
 
     id: str
@@ -75,7 +75,7 @@ class Commit:
     """Of new rows, in the log's order."""
     removed: int
     """How many files it took away with their rows."""
-    shape: Shape | None
+    shape: TableShape | None
     """None where the columns stay."""
 
 
@@ -116,11 +116,11 @@ class Log:
         self._check(set(protocol.reader_features or ()), table.metadata().configuration)
         return table
 
-    def shape(self, table: DeltaTable) -> Shape:
+    def shape(self, table: DeltaTable) -> TableShape:
         """Give the columns of an opened version."""
         said = table.metadata()
         schema = pa.schema(table.schema().to_arrow())
-        return Shape(str(said.id), schema, tuple(said.partition_columns), OURS in said.configuration)
+        return TableShape(str(said.id), schema, tuple(said.partition_columns), OURS in said.configuration)
 
     def files(self, table: DeltaTable) -> list[DataFile]:
         """Give the files of an opened version, in the order in which they were written."""
@@ -207,9 +207,9 @@ class Log:
         return TableFeatureError(self._source, str(self.path), feature, remedy)
 
 
-def _shape(said: Mapping[str, Any]) -> Shape:
+def _shape(said: Mapping[str, Any]) -> TableShape:
     schema = pa.schema(Schema.from_json(said["schemaString"]).to_arrow())
-    return Shape(said["id"], schema, tuple(said["partitionColumns"]), OURS in (said.get("configuration") or {}))
+    return TableShape(said["id"], schema, tuple(said["partitionColumns"]), OURS in (said.get("configuration") or {}))
 
 
 def partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:

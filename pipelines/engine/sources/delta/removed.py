@@ -11,10 +11,10 @@ from pipelines.engine.sources.delta.errors import RowsTakenAwayError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipelines.engine.sources.delta.log import Commit, Shape
+    from pipelines.engine.sources.delta.log import Commit, TableShape
 
 
-def taken_away(source: str, path: Path, commit: Commit, shape: Shape) -> RowsTakenAwayError:
+def taken_away(source: str, path: Path, commit: Commit, shape: TableShape) -> RowsTakenAwayError:
     """Give the refusal of a commit that takes rows away."""
     return RowsTakenAwayError(source, str(path), commit.version, commit.operation, commit.removed, shape.is_ours)
 

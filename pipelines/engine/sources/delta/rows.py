@@ -17,7 +17,7 @@ from pipelines.engine.sources.footers import footer_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipelines.engine.sources.delta.log import DataFile, Shape
+    from pipelines.engine.sources.delta.log import DataFile, TableShape
 
 BATCH = 131_072
 PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
@@ -26,7 +26,7 @@ PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_t
 
 def rows_of(
     file: DataFile,
-    shape: Shape,
+    shape: TableShape,
     columns: pa.Schema,
     committed: tuple[str, int] | None,
     where: pc.Expression | None = None,
@@ -61,7 +61,7 @@ def rows_of(
         raise FeedUnreadableError(str(file.path), "Parquet with the table's columns", str(error)) from error
 
 
-def _constants(file: DataFile, shape: Shape, committed: tuple[str, int] | None) -> pc.Expression:
+def _constants(file: DataFile, shape: TableShape, committed: tuple[str, int] | None) -> pc.Expression:
     """Give what is the same in all rows of a file, as Arrow fills columns with."""
     found = ds.scalar(True)  # noqa: FBT003 - an expression
     values = {

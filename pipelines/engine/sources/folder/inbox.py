@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.landing.arrived import Arrived
-    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.source_feed import Reading
     from pipelines.flows.model import Source
 
@@ -60,7 +60,7 @@ class Inbox(ComesOnce):
         self.schema = landed_schema(source, self._feed.schema)
         """The payload as it lands."""
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Look at the folder and give what lands in the sequence that closes at a reading.
 
         All of it arrives one tick before that, and was seen before that as it is; places are by file name and row. A
@@ -94,7 +94,7 @@ class Inbox(ComesOnce):
             unsettled=came.unsettled,
         )
 
-    def look(self, known: Known) -> int:  # noqa: ARG002 - part of the protocol
+    def look(self, known: SourceProgress) -> int:  # noqa: ARG002 - part of the protocol
         """See which files are there, and how they stand; see `SourceFeed.look`."""
         return self._feed.look()
 
@@ -107,7 +107,7 @@ class Inbox(ComesOnce):
         gone_now = (self.source.feed.paths[0],)
         return arrived_rows(self.source, self.schema, nothing, end, blind=((self._heard, end),), unsettled=gone_now)
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Do nothing: files wait in their folder."""
 
     def close(self) -> None:

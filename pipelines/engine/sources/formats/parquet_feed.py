@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BATCH = 131_072
 
 
-class Shape(NamedTuple):
+class FileShape(NamedTuple):
     """A file, and how its columns are those of the feed."""
 
     path: Path
@@ -84,7 +84,7 @@ class ParquetFeed:
         """Give the rows of the files that have not exactly the feed's columns."""
         yield from self._read([shape for shape in self._shapes if shape.path not in self.files], where)
 
-    def _read(self, shapes: Sequence[Shape], where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _read(self, shapes: Sequence[FileShape], where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
         for shape in shapes:
             try:
                 if shape.columns is not None:
@@ -94,12 +94,12 @@ class ParquetFeed:
             except (pa.ArrowException, UnicodeError, OSError) as error:
                 raise FeedUnreadableError(str(shape.path), "Parquet whose pages can be read", str(error)) from error
 
-    def _plain(self, shape: Shape, where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _plain(self, shape: FileShape, where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
         recorded = ds.dataset([str(shape.path)], schema=self.schema, format="parquet")
         for fragment in recorded.get_fragments():
             yield from fragment.to_batches(schema=self.schema, filter=where, batch_size=BATCH)
 
-    def _odd(self, shape: Shape, where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
+    def _odd(self, shape: FileShape, where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
         if shape.columns is None:
             yield alone(with_unreadable(self.schema), spoilt(shape.where, _head(shape.path), shape.problem))
             return
@@ -113,15 +113,15 @@ class ParquetFeed:
                     yield _OddRows(self, shape, batch, at).laid()
                     at += batch.num_rows
 
-    def _shape(self, file: Path, where: str, columns: pa.Schema | None, problem: str) -> Shape:
+    def _shape(self, file: Path, where: str, columns: pa.Schema | None, problem: str) -> FileShape:
         if columns is None:
-            return Shape(file, where, None, problem)
+            return FileShape(file, where, None, problem)
         fitting = fit(self.schema, columns.names, self._terms)
         if fitting.wrong is None:
             fitting = self._landable(where, columns, fitting)
         retyped = [name for name in self.schema.names if columns.get_all_field_indices(name)]
         other = tuple(name for name in retyped if columns.field(name).type != self.schema.field(name).type)
-        return Shape(file, where, columns, "", fitting, other)
+        return FileShape(file, where, columns, "", fitting, other)
 
     def _landable(self, where: str, columns: pa.Schema, fitting: Fit) -> Fit:
         """Refuse the rows of a file with a column that nobody declared and whose type does not land."""
@@ -139,7 +139,7 @@ class ParquetFeed:
         if self._spec.timezone is None and pa.types.is_timestamp(field.type) and field.type.tz is None:
             raise ValueError("its times have no timezone, and the feed names none")
 
-    def read_as(self, shape: Shape, name: str, column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    def read_as(self, shape: FileShape, name: str, column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
         """Give a column as it lands, null where a value is not of its type, and what its unreadable times were."""
         wanted = landed_type(shape.where, name, self.schema.field(name).type)
         if pa.types.is_null(column.type):
@@ -170,7 +170,7 @@ class ParquetFeed:
 class _OddRows:
     """Some rows of a file whose columns are not exactly the feed's."""
 
-    def __init__(self, feed: ParquetFeed, shape: Shape, came: pa.RecordBatch, at: int) -> None:
+    def __init__(self, feed: ParquetFeed, shape: FileShape, came: pa.RecordBatch, at: int) -> None:
         self._feed, self._shape, self._came, self._at = feed, shape, came, at
         self._problems: dict[int, Line] = {}
         self._lost: dict[str, pa.Array] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.landing.file_rows import DROPPED, NOTED
-from pipelines.engine.landing.progress import Known
+from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.sources.formats.text_rows import read_texts
 from pipelines.engine.sources.kafka.errors import OffsetsLostError, TopicReplacedError
 from pipelines.engine.sources.kafka.properties import client_properties
@@ -80,14 +80,14 @@ class KafkaFeed(ComesOnce):
         self._is_fresh = False
         """Whether nothing was made of the last look yet."""
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Do nothing: rows wait in the topic."""
 
     def close(self) -> None:
         """Hang up."""
         self._topic.close()
 
-    def look(self, known: Known) -> int:  # noqa: ARG002 - part of the protocol
+    def look(self, known: SourceProgress) -> int:  # noqa: ARG002 - part of the protocol
         """Ask what the topic holds; give when it had that, in ticks.
 
         The instants are those of this machine's clock, when the brokers had answered: those that they or producers
@@ -106,7 +106,7 @@ class KafkaFeed(ComesOnce):
         self._is_fresh = True
         return at
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Give what the topic holds beyond what has landed; see `SourceFeed.arrive`.
 
         Places are by partition and offset. While brokers are away readings go on, and are blind: so is the one in
@@ -151,12 +151,12 @@ class KafkaFeed(ComesOnce):
     def _seen_before(self, end: int) -> tuple[_Look, bool]:
         """Give the newest look that was before a reading; where none was, the newest, and that it was not."""
         if not self._is_fresh:
-            self.look(Known())
+            self.look(SourceProgress())
         self._is_fresh = False
         looks = [each for each in self._looks if each.at < end]
         return (looks or self._looks)[-1], not looks
 
-    def _starts(self, bounds: dict[int, Bounds], known: Known, gathered: Gathered) -> dict[int, int]:
+    def _starts(self, bounds: dict[int, Bounds], known: SourceProgress, gathered: Gathered) -> dict[int, int]:
         """Say where to go on in each partition: where sequences ended, or where a run or a new partition begins."""
         gone = [int(number) for number in known.ends if int(number) not in bounds]
         if gone:

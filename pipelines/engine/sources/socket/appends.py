@@ -19,7 +19,7 @@ SUM, PLACE = Struct("<I"), Struct("<qq")
 HEAD_BYTES = HEAD.size + SUM.size
 
 
-class State(Enum):
+class AppendState(Enum):
     """How an append is found."""
 
     WHOLE = "whole"
@@ -34,7 +34,7 @@ class State(Enum):
 class Found(NamedTuple):
     """An append as it stands in a file."""
 
-    state: State
+    state: AppendState
     at: int = 0
     """When it was received, in ticks."""
     data: bytes = b""
@@ -70,14 +70,14 @@ def found_at(data: bytes, start: int, place: tuple[int, int]) -> Found:
     rest = data[start + HEAD.size : start + HEAD_BYTES]
     if len(rest) < SUM.size or not any(memoryview(data)[start:]):
         # A power cut may leave room that was never written.
-        return Found(State.UNFINISHED)
+        return Found(AppendState.UNFINISHED)
     if rest != _sum(place, head):
-        return Found(State.HEAD_DAMAGED)
+        return Found(AppendState.HEAD_DAMAGED)
     _, length, at, checksum = HEAD.unpack(head)
     body = data[start + HEAD_BYTES : start + HEAD_BYTES + length]
     if len(body) < length:
-        return Found(State.UNFINISHED)
-    return Found(State.WHOLE if crc32(body) == checksum else State.DAMAGED, at, body)
+        return Found(AppendState.UNFINISHED)
+    return Found(AppendState.WHOLE if crc32(body) == checksum else AppendState.DAMAGED, at, body)
 
 
 def _sum(place: tuple[int, int], head: bytes) -> bytes:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.landing.arrived import Arrived
-    from pipelines.engine.landing.progress import Known
+    from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.source_feed import Reading
-    from pipelines.engine.sources.socket.spool import Part
+    from pipelines.engine.sources.socket.spool import SpoolPart
     from pipelines.flows.model import Source
 
 SPOOLS = "spool"
@@ -88,7 +88,7 @@ class SocketFeed(ComesOnce):
     def _address(self) -> str:
         return self.source.feed.paths[0]
 
-    def listen(self, known: Known) -> None:
+    def listen(self, known: SourceProgress) -> None:
         """Connect, and spool what comes from now on; where there is nobody yet, try again and again.
 
         Raises:
@@ -107,7 +107,7 @@ class SocketFeed(ComesOnce):
             self._spool.close()
             self._spool = None
 
-    def _opened(self, known: Known) -> Spool:
+    def _opened(self, known: SourceProgress) -> Spool:
         if self._spool is None:
             folder = self._root / SPOOLS / self.source.name
             bound = self.source.feed.max_bytes
@@ -135,11 +135,11 @@ class SocketFeed(ComesOnce):
         sizes = {"waiting_bytes": spool.waiting if spool else 0, "max_bytes": self.source.feed.max_bytes}
         write_state(self._root, self.source.name, **facts, **sizes)
 
-    def look(self, known: Known) -> int:
+    def look(self, known: SourceProgress) -> int:
         """Give when the newest thing came that the spool has; see `SourceFeed.look`."""
         return self._opened(known).newest
 
-    def arrive(self, reading: Reading, known: Known) -> Arrived:
+    def arrive(self, reading: Reading, known: SourceProgress) -> Arrived:
         """Give the whole lines that the spool holds beyond what has landed; see `SourceFeed.arrive`.
 
         A line came when the last of its bytes did. What came at the reading or behind it waits for a later one.
@@ -178,7 +178,9 @@ class SocketFeed(ComesOnce):
 class _Taken:
     """What one reading takes out of a spool."""
 
-    def __init__(self, source: Source, columns: pa.Schema, known: Known, longest: int, limit_rows: int | None) -> None:
+    def __init__(
+        self, source: Source, columns: pa.Schema, known: SourceProgress, longest: int, limit_rows: int | None
+    ) -> None:
         self.offset, self.number = known.ends.get(BYTES, 0), known.ends.get(SEGMENTS, 0)
         self.gathered = Gathered(columns, terms_of(source))
         self.is_full = False
@@ -191,7 +193,7 @@ class _Taken:
         """Say how far it came: a line that has no end yet is not read."""
         return {BYTES: self.offset, SEGMENTS: self.number, INSIDE: self._inside}
 
-    def take(self, part: Part) -> bool:
+    def take(self, part: SpoolPart) -> bool:
         """Take what a part holds; say whether there is room for more."""
         if self._limit is not None and self.gathered.count >= self._limit:
             self.is_full = True
@@ -210,7 +212,7 @@ class _Taken:
         # What follows may begin in the middle of a line: unless a connection begins there, it is no row of its own.
         self.offset, self._tail, self._inside = start, b"", 1
 
-    def _begin(self, part: Part) -> None:
+    def _begin(self, part: SpoolPart) -> None:
         segment = part.segment
         if segment.event is not Event.GOES_ON:
             self._cut()
@@ -229,7 +231,7 @@ class _Taken:
         self.offset += len(self._tail)
         self._tail, self._inside = b"", 0
 
-    def _lines(self, part: Part) -> bool:
+    def _lines(self, part: SpoolPart) -> bool:
         text = self._tail + part.data
         *whole, self._tail = text.split(NEWLINE)
         while whole:

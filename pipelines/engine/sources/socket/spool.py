@@ -25,7 +25,7 @@ from pipelines.engine.sources.socket.spool_files import (
     Append,
     Event,
     Mark,
-    Segment,
+    SpoolFile,
     read_segments,
     write_all,
     write_segment,
@@ -43,10 +43,10 @@ UNREADABLE = "what the spool took last cannot be read, and was given up"
 
 
 @dataclass(frozen=True)
-class Part:
+class SpoolPart:
     """What lies in one segment behind what has landed."""
 
-    segment: Segment
+    segment: SpoolFile
     is_new: bool
     """Whether what happened at its beginning is not told yet."""
     start: int
@@ -115,7 +115,7 @@ class Spool:
         for problem in given_up:
             _put_aside(Path(problem.file))
 
-    def _readable(self, number: int) -> tuple[list[Segment], list[SpoolDamagedError]]:
+    def _readable(self, number: int) -> tuple[list[SpoolFile], list[SpoolDamagedError]]:
         """Give the segments that can be read, and those that are given up because their header cannot.
 
         Raises:
@@ -137,14 +137,14 @@ class Spool:
         if self._loss is Loss.STOP:
             raise problem
 
-    def _last(self, segment: Segment, upto: int | None = None) -> tuple[int, int]:
+    def _last(self, segment: SpoolFile, upto: int | None = None) -> tuple[int, int]:
         """Give the offset behind what a segment holds, and when the last of it came, in ticks."""
         end, at = segment.offset, segment.at
         for append in self._appends(segment, upto):
             end, at = append.mark.offset + len(append.data), append.at
         return end, at
 
-    def _appends(self, segment: Segment, upto: int | None, begin: Mark | None = None) -> Iterator[Append]:
+    def _appends(self, segment: SpoolFile, upto: int | None, begin: Mark | None = None) -> Iterator[Append]:
         """Give the appends of a segment; one without bytes stands behind some that cannot be read.
 
         Raises:
@@ -176,13 +176,13 @@ class Spool:
         for segment in self._segments:
             segment.path(self.folder).unlink(missing_ok=True)
         self._segments, self.end = [], offset
-        self._open(Segment(number=highest + 1, offset=offset, event=Event.BROKEN, at=self._instant(), why=GONE))
+        self._open(SpoolFile(number=highest + 1, offset=offset, event=Event.BROKEN, at=self._instant(), why=GONE))
 
     def _go_on_without(self, broken: SpoolDamagedError, number: int) -> None:
         """Go on behind a newest segment that cannot be read; it held no more than the size of its file."""
         self.end = max(self.end, self._landed) + Path(broken.file).stat().st_size
         at = self._instant()
-        self._open(Segment(number=number + 1, offset=self.end, event=Event.BROKEN, at=at, why=UNREADABLE))
+        self._open(SpoolFile(number=number + 1, offset=self.end, event=Event.BROKEN, at=at, why=UNREADABLE))
 
     def _instant(self) -> int:
         """Give the instant that it is now: never one before those that the spool has."""
@@ -274,9 +274,9 @@ class Spool:
     def _add(self, event: Event, why: str = "", since: int | None = None, at: int | None = None) -> None:
         number = self._segments[-1].number + 1 if self._segments else 1
         at = self._instant() if at is None else at
-        self._open(Segment(number=number, offset=self.end, event=event, at=at, since=since, why=why))
+        self._open(SpoolFile(number=number, offset=self.end, event=event, at=at, since=since, why=why))
 
-    def _open(self, segment: Segment) -> None:
+    def _open(self, segment: SpoolFile) -> None:
         self.close()
         try:
             begun, file = write_segment(self.folder, segment)
@@ -297,7 +297,7 @@ class Spool:
             self._file.close()
             self._file = None
 
-    def parts(self, offset: int, number: int, before: int = MAX_TIME) -> Iterator[Part]:
+    def parts(self, offset: int, number: int, before: int = MAX_TIME) -> Iterator[SpoolPart]:
         """Give what lies behind what has landed, segment by segment, up to what is announced now.
 
         Args:
@@ -321,11 +321,11 @@ class Spool:
             came = self._came(segment, start, upto, before)
             for at, (begin, data) in enumerate(came.runs):
                 if data or at or is_new:
-                    yield Part(segment, is_new and at == 0, begin, data)
+                    yield SpoolPart(segment, is_new and at == 0, begin, data)
             if came.held:
                 return
 
-    def _came(self, segment: Segment, start: int, upto: int, before: int) -> _Came:
+    def _came(self, segment: SpoolFile, start: int, upto: int, before: int) -> _Came:
         """Read a segment from an offset on; where bytes in between cannot be read, it goes on in a run of its own."""
         runs: list[tuple[int, list[bytes]]] = [(start, [])]
         end = start
@@ -357,14 +357,14 @@ class Spool:
             self._landed = max(self._landed, offset)
             self._changed.notify_all()
 
-    def _remove(self, segment: Segment) -> None:
+    def _remove(self, segment: SpoolFile) -> None:
         path = segment.path(self.folder)
         if segment.number in self._damaged:
             _put_aside(path)
         path.unlink(missing_ok=True)
 
 
-def _gap(segment: Segment) -> tuple[int, int]:
+def _gap(segment: SpoolFile) -> tuple[int, int]:
     """Give the span before a connection in which there was none."""
     return (MIN_TIME if segment.since is None else segment.since, segment.at)
 

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files.durable import sync_folder
-from pipelines.engine.sources.socket.appends import MAGIC, Found, State, found_at, packed
+from pipelines.engine.sources.socket.appends import MAGIC, AppendState, Found, found_at, packed
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolTakenError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Append(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Segment:
+class SpoolFile:
     """A segment, without its bytes."""
 
     number: int
@@ -129,9 +129,9 @@ class Segment:
         mark, start = begin, 0
         while start < len(data) and (upto is None or mark.offset < upto):
             found = found_at(data, start, (mark.number, mark.offset))
-            if found.state is State.UNFINISHED:
+            if found.state is AppendState.UNFINISHED:
                 return
-            if found.state is not State.WHOLE:
+            if found.state is not AppendState.WHOLE:
                 raise self._damage(folder, found, mark, len(data) - start)
             yield Append(mark, found.at, found.data)
             start += found.length
@@ -139,13 +139,13 @@ class Segment:
 
     def _damage(self, folder: Path, found: Found, mark: Mark, rest: int) -> SpoolDamagedError:
         file = str(self.path(folder))
-        if found.state is State.HEAD_DAMAGED:
+        if found.state is AppendState.HEAD_DAMAGED:
             return SpoolDamagedError(file, mark.offset, mark.offset + rest)
         behind = Mark(mark.number, mark.offset + len(found.data), mark.position + found.length)
         return SpoolDamagedError(file, mark.offset, behind.offset, behind.position)
 
 
-def write_segment(folder: Path, segment: Segment) -> tuple[Segment, BinaryIO]:
+def write_segment(folder: Path, segment: SpoolFile) -> tuple[SpoolFile, BinaryIO]:
     """Begin a segment: its header is on disk when this returns; give it, and its file to append to.
 
     Raises:
@@ -170,7 +170,7 @@ def write_all(file: BinaryIO, data: bytes) -> None:
         left = left[file.write(left) :]
 
 
-def read_segments(folder: Path) -> tuple[list[Segment], list[SpoolDamagedError]]:
+def read_segments(folder: Path) -> tuple[list[SpoolFile], list[SpoolDamagedError]]:
     """Read the headers of a spool's segments; give those that can be read, and what is wrong with the others.
 
     The newest one is removed where its header was never finished: nobody was told of anything in it.
@@ -200,7 +200,7 @@ class _UnfinishedError(Exception):
     """A header whose writer died before all of it was in the file."""
 
 
-def _read(path: Path) -> Segment:
+def _read(path: Path) -> SpoolFile:
     data = path.read_bytes()
     number = int(path.stem)
     if data.startswith(b"{"):
@@ -208,15 +208,15 @@ def _read(path: Path) -> Segment:
     if MAGIC.startswith(data) or not any(data):
         raise _UnfinishedError
     found = found_at(data, 0, (number, HEADER))
-    if found.state is State.UNFINISHED and data.startswith(MAGIC):
+    if found.state is AppendState.UNFINISHED and data.startswith(MAGIC):
         raise _UnfinishedError
-    if found.state is not State.WHOLE:
+    if found.state is not AppendState.WHOLE:
         raise _unreadable(path)
     said = json.loads(found.data)
     return _segment(number, said, found.length, bare=False)
 
 
-def _read_bare(path: Path, number: int, data: bytes) -> Segment:
+def _read_bare(path: Path, number: int, data: bytes) -> SpoolFile:
     """Read a header of before: a line of JSON, of exactly these names, since nothing else guards it."""
     line, newline, _ = data.partition(b"\n")
     try:
@@ -232,9 +232,9 @@ def _read_bare(path: Path, number: int, data: bytes) -> Segment:
     raise _UnfinishedError
 
 
-def _segment(number: int, said: dict[str, object], head: int, *, bare: bool) -> Segment:
+def _segment(number: int, said: dict[str, object], head: int, *, bare: bool) -> SpoolFile:
     known: dict[str, object] = {name: said[name] for name in TOLD}
-    return Segment(number=number, head=head, bare=bare, **known | {"event": Event(said["event"])})  # type: ignore[arg-type]
+    return SpoolFile(number=number, head=head, bare=bare, **known | {"event": Event(said["event"])})  # type: ignore[arg-type]
 
 
 def _unreadable(path: Path) -> SpoolDamagedError:
