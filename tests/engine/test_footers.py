@@ -138,3 +138,23 @@ def test_a_file_whose_columns_have_names_that_are_no_text_is_told_of_alone(tmp_p
     assert [batch.num_rows for batch in feed.read()] == [40, 1]
     with pytest.raises(FeedUnreadableError, match="utf-8"):
         read_parquet("2.parquet", bent, pq.read_schema(tmp_path / "1.parquet"), None, Terms())
+
+
+def test_a_file_whose_columns_cannot_be_told_is_told_of_alone_and_storage_that_fails_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "1.parquet")
+    data = written(tmp_path / "2.parquet")
+    # A footer that ends too early: Arrow says so as it says that a disk fails, without the number of an error.
+    length = int.from_bytes(data[-8:-4], "little")
+    (tmp_path / "2.parquet").write_bytes(data[:-TAIL] + (length - 20).to_bytes(4, "little") + data[-4:])
+    with pytest.raises(OSError, match="thrift") as came:
+        pq.read_schema(tmp_path / "2.parquet")
+    assert came.value.errno is None
+    files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    spec = FeedSpec(kind="parquet", paths=("*.parquet",))
+    assert ParquetFeed(files, spec, Terms(), tmp_path).files == (files[0],)
+
+    monkeypatch.setattr(pq, "read_schema", failing)
+    with pytest.raises(OSError, match="the disk fails"):
+        ParquetFeed(files, spec, Terms(), tmp_path)

@@ -272,7 +272,10 @@ def _groups(path: Path, where: pa.compute.Expression | None) -> list[int]:
 def _columns(file: Path) -> tuple[pa.Schema | None, str]:
     try:
         return pq.read_schema(file).remove_metadata(), ""
-    except (pa.ArrowException, UnicodeError) as error:
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        # Of bits that make no sense Arrow says the same as of a disk that fails, but for the number of the error.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         return None, str(error)
 
 
