@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine.columnar.clock import ClockJumpError, WallClock
+from pipelines.engine.columnar.clock import ClockJumpError, SteadyClock, WallClock, wall_now
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing.index import Landing, land_interval
 from pipelines.engine.landing.manifest import close_sequence, read_sequence
@@ -229,3 +229,12 @@ def test_what_came_before_the_clock_was_set_back_holds_the_reading_up(tmp_path: 
     lander = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 10, clock=behind)
     with pytest.raises(ClockJumpError, match="set the machine's clock right"):
         lander.land(0, 9_500)
+
+
+def test_a_clock_that_leaps_while_a_command_starts_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the begin of its process, and before anything guards it: a guard that began there believed it for good."""
+    now = wall_now()
+    monkeypatch.setattr("pipelines.engine.columnar.clock.time.time_ns", lambda: (now + 7_200_000_000) * 1_000)
+    with pytest.raises(ClockJumpError, match="set the machine's clock right"):
+        WallClock().read(0)
+    assert abs(SteadyClock()() - now) < 60_000_000

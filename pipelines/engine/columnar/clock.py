@@ -58,6 +58,10 @@ def monotonic_now() -> int:
     return time.monotonic_ns() // NANOS_PER_TICK
 
 
+BEGAN_APART = wall_now() - monotonic_now()
+"""How the two clocks stood to each other when this process began, in ticks."""
+
+
 @dataclass
 class GuardedClock:
     """The machine's clock, held against one that nobody can set.
@@ -73,8 +77,13 @@ class GuardedClock:
     monotonic: Callable[[], int] = monotonic_now
 
     def __post_init__(self) -> None:
-        """Note how the two clocks stand to each other."""
-        self._apart = self.wall() - self.monotonic()
+        """Note how the two clocks stand to each other.
+
+        The machine's were looked at when the process began: a leap while a command starts is one, too, and all of its
+        guards see the same.
+        """
+        machines = self.wall is wall_now and self.monotonic is monotonic_now
+        self._apart = BEGAN_APART if machines else self.wall() - self.monotonic()
 
     def _look(self) -> tuple[int, int]:
         """Give the wall's time, and what it would be had nobody set it."""
