@@ -38,6 +38,20 @@ def test_without_a_word_on_buffers_they_are_folders_of_the_run(folder: Path) -> 
     assert (found.places, found.apart, found.max_bytes, found.margin) == ((), Apart.FOLDER, MAX_BYTES, MARGIN)
 
 
+@pytest.mark.parametrize(("home", "stands"), [("50% done", True), ("a%zz", True), ("a%20b", False), ("a%4Ab", False)])
+def test_a_home_whose_path_readers_would_take_for_another_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, home: str, *, stands: bool
+) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(folder / home))
+    if stands:
+        assert settings(folder, PLAIN).home == folder / home
+    else:
+        with pytest.raises(
+            WrongUse, match=f"may look like a character of a URL .*{home}: give the folder another name"
+        ):
+            settings(folder, PLAIN)
+
+
 def test_buffers_are_read(folder: Path) -> None:
     found = settings(folder, PLAIN + "buffers: {places: [/a, /b, /c], apart: device, max_bytes: 1000, margin: 2}\n")
 

@@ -24,6 +24,8 @@ RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
 KNOWN = frozenset({"access", "home", "engine", "master", "buffers", "landed"})
 FOREVER = "forever"
+ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+"""What delta-rs, and whoever reads tables by it, takes for one character of a path."""
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
@@ -126,6 +128,11 @@ def read_settings() -> Settings:
     if missing:
         raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
     home = Path(os.environ.get("PULSELINE_HOME") or str(found["home"])).absolute()
+    if ENCODED.search(str(home)):
+        raise WrongUse(
+            f"no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
+            f"look elsewhere; it is {home}: give the folder another name, or set PULSELINE_HOME"
+        )
     more = _buffers(file, found) | {"keep_landed": _keep_landed(file, found), "access": _access(file, found)}
     return Settings(config=file.parent, home=home, engine=found["engine"], master=found["master"], **more)
 
