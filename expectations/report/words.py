@@ -193,7 +193,8 @@ class ReportClock:
 def instant_or_text(value: object, clock: ReportClock) -> str:
     """Write a value of a row: an instant in local time, to the second or finer, all else as it stands.
 
-    >>> instant_or_text("2013-01-01T13:31:00Z", ReportClock("UTC")), instant_or_text("EWR", ReportClock("UTC"))
+    >>> new_york = ReportClock("America/New_York")
+    >>> instant_or_text("2013-01-01T13:31:00Z", new_york), instant_or_text("EWR", new_york)
     ('2013-01-01 08:31:00', 'EWR')
     """
     if value is None:

@@ -266,11 +266,11 @@ def test_a_page_that_spans_a_change_of_clocks_says_both_offsets() -> None:
 def test_looking_needs_neither_jvm_nor_compiler_nor_pandas() -> None:
     program = (
         "import sys\n"
-        "from pipelines.jobs.commands.ledger import Asked, show_ledger\n"
+        "from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger\n"
         "from pipelines.jobs.commands.show import show_stream\n"
         "from pipelines.jobs.commands.status import show_status\n"
         "show_stream('tiny', 'punctual', None, None, 3, 'table', 'main', print)\n"
-        "show_ledger('tiny', Asked(), 3, 'table', 'main', print, explain=True)\n"
+        "show_ledger('tiny', LedgerQuery(), 3, 'table', 'main', print, explain=True)\n"
         "show_status('tiny', 'main', False, print)\n"
         "heavy = {'pyspark', 'numba', 'pandas', 'great_expectations', 'airflow'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
