@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import json
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import duckdb
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from pipelines.engine.commits import delta_log
 from pipelines.engine.commits.delta_log import HINT, SETTLED, Found, checkpoint, clean_log, mend, open_table
@@ -222,3 +225,23 @@ def test_a_driver_mends_what_a_power_cut_left_and_goes_on(tmp_path: Path, table:
         publish(driver, 4)
     assert rows(stream_path(tmp_path, "s")) == plain(stream_path(tmp_path, "s")) == [1, 2, 3, 4]
     assert CommitLog(tmp_path).rows()[: len(before)] == before
+
+
+def test_a_disk_that_fails_while_a_log_is_read_again_is_not_told_as_a_torn_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under a power cut: delta-rs says no more than that its file system failed, and then our own copy says why."""
+
+    def fails(*_: object) -> NoReturn:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def kernel(*_: object) -> NoReturn:
+        raise DeltaError("Kernel error -> Generic LocalFileSystem error")
+
+    monkeypatch.setattr(delta_log, "DeltaTable", kernel)
+    with pytest.raises(TornLogError):
+        delta_log.open_table(folder)
+    monkeypatch.setattr(delta_log, "_link", fails)
+    with pytest.raises(OSError, match="Input/output error") as told:
+        delta_log.open_table(folder)
+    assert told.value.errno == errno.EIO

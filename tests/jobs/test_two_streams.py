@@ -99,7 +99,7 @@ def assert_overtaken(here: Trial, run: str, first: Stopped) -> None:
     assert code == 3, said
     assert "flow parcels must be written under its newest lease, number 2; this driver has number 1" in said
     assert f"was overtaken by process {os.getpid()} on " in said
-    assert said.strip().endswith("nothing was published, end this process")
+    assert said.strip().endswith("nothing more was published, end this process")
     assert log_state(here.root(run)).entries == before
     assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
     assert_nothing_twice(here.root(run))

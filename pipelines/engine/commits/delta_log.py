@@ -7,6 +7,7 @@ a file counts as absent; who holds the run's lease removes it.
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import json
 import os
 import shutil
@@ -97,8 +98,11 @@ def _open_readable(path: Path, problem: str) -> DeltaTable:
     try:
         with _only_readable(path, Path(folder)) as copy:
             table = DeltaTable(str(copy))
-    except Exception:  # noqa: BLE001 - see above
+    except Exception as failed:
         shutil.rmtree(folder, ignore_errors=True)
+        # A disk that fails is no torn log, and says so itself; a file that is gone has been cleaned away meanwhile.
+        if isinstance(failed, OSError) and failed.errno not in (None, errno.ENOENT):
+            raise
         raise TornLogError(str(path), LOG, problem) from None
     weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
     return table

@@ -49,7 +49,7 @@ class LeaseLostError(CommitError):
         return (
             f"flow {self.flow} must be written under its newest lease, number {self.newest}; this driver has "
             f"number {self.token} and was overtaken by {self.holder} at {instant_text(self.since)}: "
-            "nothing was published, end this process"
+            "nothing more was published, end this process"
         )
 
 
