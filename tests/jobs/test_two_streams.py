@@ -134,7 +134,7 @@ def test_a_stream_that_was_overtaken_lands_nothing_more(here: Trial, spark: Lent
         session = Session(live, driver, lambda _: None)
         session.lander.land(BEGIN, READINGS[0])
         overtake(here, "landing", Claim.TAKE_OVER)
-        with pytest.raises(LeaseLostError, match="nothing was published"):
+        with pytest.raises(LeaseLostError, match="nothing more was published"):
             session.lander.land(READINGS[0], READINGS[-1] + 1)
     assert Landing(wanted.landing).last_reading() == READINGS[-1]
     assert here.hashes("landing", WHOLE) == here.hashes("whole", WHOLE)
