@@ -11,10 +11,10 @@ import pytest
 
 from pipelines.engine.columnar.clock import ClockJumpError, SteadyClock, WallClock, wall_now
 from pipelines.engine.landing import write as landing_files
-from pipelines.engine.landing.index import Landing, land_interval
+from pipelines.engine.landing.index import Landing, joined, land_interval
 from pipelines.engine.landing.manifest import close_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
-from pipelines.engine.live.landing import LiveLanding, StreamEndedError
+from pipelines.engine.live.landing import LATE, LiveLanding, StreamEndedError
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.live_feeds import open_live
 from pipelines.engine.sources.recorded_feed import open_recorded
@@ -53,7 +53,7 @@ def flow(tmp_path: Path) -> Flow:
 def begun(tmp_path: Path, flow: Flow, start: int, now: int, patch: pytest.MonkeyPatch) -> LiveLanding:
     """Give the landing of a process that begins at `now`."""
     patch.setattr(live_landing, "wall_now", lambda: now)
-    return LiveLanding(Landing(tmp_path / "landing"), flow, open_live(flow, tmp_path, tmp_path, {}), start)
+    return LiveLanding(Landing(tmp_path / "landing"), flow, open_live(flow, tmp_path, tmp_path, {}), start, late=LATE)
 
 
 def blind(lander: LiveLanding, reading: int) -> tuple[tuple[int, int], ...]:
@@ -76,7 +76,38 @@ def test_a_reading_planned_by_who_died_does_not_end_the_blind_span(
     again = begun(tmp_path, flow, 200, 900, monkeypatch)
     assert blind(again, 300) == ((200, 300),), "planned before, landed now"
     assert blind(again, 950) == ((300, 950),), "nobody listened until the new process read the clock"
-    assert blind(again, 960) == ()
+    assert blind(again, 960) == ((950, 960),), "what came meanwhile is seen to stand still at the second look"
+    assert blind(again, 970) == ()
+
+
+def test_a_landing_that_slept_is_blind_for_the_sleep_and_one_reading_more(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lander = begun(tmp_path, flow, 100, 100, monkeypatch)
+    assert blind(lander, 100 + LATE) == (), "as long as a reading may take"
+    slept = 101 + 2 * LATE
+    assert blind(lander, slept) == ((100 + LATE, slept),)
+    assert blind(lander, slept + 10) == ((slept, slept + 10),)
+    assert blind(lander, slept + 20) == ()
+
+
+@pytest.mark.parametrize("why", ["killed", "asleep"])
+def test_files_that_came_while_nobody_looked_land_before_their_silence_is_judged(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    lander = begun(tmp_path, flow, 100, 100, monkeypatch)
+    blind(lander, 200)
+    (tmp_path / "inbox" / "meanwhile.csv").write_text("pump,at\np,2024-01-01T00:00:00\n")
+    wakes = 300 + LATE
+    if why == "killed":
+        lander = begun(tmp_path, flow, 200, wakes, monkeypatch)
+    came = []
+    for reading in (wakes, wakes + 100):
+        landed = lander.land(0, wall_now() + reading)
+        assert landed is not None
+        came.append(landed.sources["readings"])
+    assert sum(each.rows for each in came) == 1
+    assert joined(span for each in came for span in each.blind_spans) == ((200, lander.last),)
 
 
 def test_nothing_lands_twice_and_nothing_after_the_end(

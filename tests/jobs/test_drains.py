@@ -124,7 +124,7 @@ def test_where_the_buffers_are_full_it_publishes_without_a_punctuation(here: Tri
 def test_a_stream_has_caught_up_where_the_region_waits_for_more(here: Trial, spark: LentSpark) -> None:
     with open_driver(here.root("caught"), flow=here.flow.name):
         land_readings(here.wanted("caught"), BEGIN, READINGS)
-    run_live(live(here, "caught", spark, trigger="100 milliseconds", until_caught_up=True), print)
+    run_live(live(here, "caught", spark, trigger=100_000, until_caught_up=True), print)
 
     assert drains(here, "caught") == DRAINED
     assert closed_ids(landed_path(here.root("caught")))[-1] == len(READINGS), "two sequences wait for a punctuation"

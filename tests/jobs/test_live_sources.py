@@ -211,7 +211,7 @@ def test_a_socket_live_on_spark_goes_on_after_a_stop(tmp_path: Path, spark: Lent
         root=tmp_path / "main",
         base=tmp_path,
         spark=spark,
-        trigger="200 milliseconds",
+        trigger=200_000,
         lasts=60.0,
     )
     run_live(live, stopping(told, lambda: read_stream(live.root, "beating").num_rows > 0))

@@ -125,7 +125,7 @@ def test_one_key_flows_while_another_is_silent_and_both_are_counted(doors: Stage
 def test_a_key_that_its_heartbeat_gave_up_is_retired_since_it_expired(doors: Stage) -> None:
     doors.play(hours(1, 2))
     front_again(doors, 7)
-    doors.play(hours(9, 9.2))
+    doors.play(hours(9, 9.1, 9.2))
     found = said(doors, hours(9)[0])
     assert found["keys"]["states"] == {"silent": 1, "retired": 1}
     assert keys(found) == [("front", "silent", 7.1), ("back", "retired", 8.0)], "retired ones last"
@@ -170,7 +170,7 @@ def test_readings_that_come_seldom_are_waited_for_as_long_as_ten_of_them_take(do
 def test_without_a_stream_a_folder_is_disconnected_and_retired_keys_stay_so(doors: Stage) -> None:
     doors.play(hours(1, 2))
     front_again(doors, 7)
-    doors.play(hours(9, 9.2))
+    doors.play(hours(9, 9.1, 9.2))
     found = said(doors, hours(9)[0], held=False)
     assert (found["state"], found["why"]) == ("disconnected", "no stream runs, so nobody listens")
     assert found["do"] == "pulseline stream doors"
@@ -236,7 +236,7 @@ def test_only_the_longest_silences_are_told_one_by_one(doors: Stage, monkeypatch
 def test_status_says_it_in_words_and_as_json(doors: Stage) -> None:
     doors.play(hours(1, 2))
     front_again(doors, 7)
-    doors.play(hours(9, 9.2))
+    doors.play(hours(9, 9.1, 9.2))
     text = doors.text()
     assert "\nsource     doors is disconnected since " in text
     assert "no stream runs, so nobody listens; what to do: pulseline stream doors\n" in text

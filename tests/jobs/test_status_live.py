@@ -211,18 +211,18 @@ def test_under_the_wall_clock_blind_spans_and_new_files_are_told(house: House, m
     (inbox / "a.jsonl").write_text('{"door": "front", "opened": "2013-01-01T05:10:00Z"}\n')
     stage = Stage(house, "doors")
     stage.play(hours(1, 2))
-    stage.play(hours(5, 6))
-    stage.play(hours(8))
+    stage.play(hours(5, 6, 7))
+    stage.play(hours(9))
     (inbox / "b.jsonl").write_text("{}\n")
     (inbox / ".hidden.jsonl").write_text("{}\n")
     live = stage.facts()["live"]
     assert live["clock"] == "wall"
     blind = live["sources"]["doors"]["blind"]
-    assert (blind["spans"], blind["ticks"], blind["looked"]) == (2, 5 * HOUR, 5)
-    assert blind["last"][-1] == {"start": "2013-01-01T11:00:00.000000Z", "end": "2013-01-01T13:00:00.000000Z"}
+    assert (blind["spans"], blind["ticks"], blind["looked"]) == (2, 6 * HOUR, 6)
+    assert blind["last"][-1] == {"start": "2013-01-01T12:00:00.000000Z", "end": "2013-01-01T14:00:00.000000Z"}
     assert live["sources"]["doors"]["new_files"] == 1
     text = stage.text()
-    assert "blind      doors: 2 spans, 5 h in all, in the last 5 readings: 2013-01-01 11:00:00 until 13:00:00; " in text
+    assert "blind      doors: 2 spans, 6 h in all, in the last 6 readings: 2013-01-01 12:00:00 until 14:00:00; " in text
     assert "new files" in text
     assert " ago\nbacklog" in text
 

@@ -142,7 +142,7 @@ def test_spark_plays_a_recorded_feed_live_and_goes_on_after_a_stop(here: Trial, 
         start=WHOLE[0][0],
         end=WHOLE[0][1],
         speed=1_800.0,
-        trigger="200 milliseconds",
+        trigger=200_000,
         until_caught_up=True,
     )
     run_live(replace(live, lasts=2.0, until_caught_up=False), lambda _: None)

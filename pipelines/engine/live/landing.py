@@ -19,9 +19,10 @@ from pipelines.engine.landing.errors import LandingError, NoRoomError, SequenceC
 from pipelines.engine.landing.file_rows import NOTED
 from pipelines.engine.landing.stamp import LANDED_LEDGER, OPERATOR
 from pipelines.flows.model import Clock
+from pipelines.operators.rows import MAX_TIME, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pipelines.engine.columnar.clock import WallClock
     from pipelines.engine.landing.index import Backlog, Landing
@@ -54,14 +55,18 @@ WAIT = 0.1
 """Seconds between two looks whether there is room."""
 LIMIT_ROWS = 1_000_000
 """Rows of a source that one reading lands; one that leaves some behind makes the landing blind until it is through."""
+BACK = 2
+"""How many readings are blind once the landing looks again: a file that came meanwhile lands at its second look."""
+LATE = 2 * TICKS_PER_SECOND
+"""How long after the one before a reading comes of a landing that slept, unless it is read in longer steps."""
 
 
 class LiveLanding:
     """The landing of a live flow, one sequence a reading.
 
-    Under the wall clock it records when it was blind: between its last reading before it stopped and the first after,
-    as long as it knows that something waits, and where a source says that it was not heard. A simulated clock knows no
-    blind spans.
+    Under the wall clock it records when it was blind: between its last reading before it stopped, or slept, and the
+    second after, as long as it knows that something waits, and where a source says that it was not heard. A simulated
+    clock knows no blind spans.
 
     Args:
         landing: what is landed already.
@@ -74,6 +79,7 @@ class LiveLanding:
         stopped: says whether to wait for room no longer.
         clock: read, once the sources have been looked at, for the reading that closes a sequence; unless given, that
             is the one that was planned.
+        late: how long after the one before a reading comes of a landing that slept, in ticks; never, unless given.
     """
 
     def __init__(  # noqa: PLR0913 - what a landing is made of
@@ -86,13 +92,17 @@ class LiveLanding:
         held: Callable[[], object] = lambda: None,
         stopped: Callable[[], bool] = lambda: False,
         clock: WallClock | None = None,
+        late: int = MAX_TIME,
     ) -> None:
         """Land nothing yet."""
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
         self._held, self._stopped, self._clock = held, stopped, clock
         self._live = flow.clock is Clock.WALL
-        self._deaf = set(flow.sources) if self._live and landing.last_reading() is not None else set()
-        self._born = wall_now()
+        self._late, self._born = late, wall_now()
+        self._waking = BACK if landing.last_reading() is not None else 0
+        """How many readings are blind yet, for all sources."""
+        self._behind: set[str] = set()
+        """The sources of which rows were left by the last reading."""
         self.last = start
         """The last reading, in ticks."""
         self.at = 0.0
@@ -158,19 +168,28 @@ class LiveLanding:
         if ended is not None:
             raise StreamEndedError(ended, reading)
         reading = self._closing(reading)
-        blind = dict.fromkeys(self._deaf, ((self.last, reading),))
+        if reading - self.last > self._late:
+            self._waking = BACK
+        blind = dict.fromkeys(self._deaf(), ((self.last, reading),))
         try:
             sequence, waiting = self._when_there_is_room(reading, blind, final)
         except NoRoomError:
             return None
         if reading >= self._born:
             # An earlier reading was planned by a process that died: nobody listened until this one began.
-            self._deaf = {name for name, (left, _) in waiting.items() if left and self._live}
+            self._waking = max(self._waking - 1, 0)
+            self._behind = {name for name, (left, _) in waiting.items() if left}
         self.left = sum(left for left, _ in waiting.values())
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())
         # Not always the reading: of two drivers that closed it the first one decides.
         self.last, self.at = sequence.end, time.monotonic()
         return sequence
+
+    def _deaf(self) -> Iterable[str]:
+        """Name the sources of which nobody knows what they would have brought by the next reading."""
+        if not self._live:
+            return ()
+        return self._flow.sources if self._waking else self._behind
 
     def _when_there_is_room(
         self, reading: int, blind: Mapping[str, Spans], final: int | None
@@ -185,7 +204,7 @@ class LiveLanding:
                 landed = self._landing.land(self._flow, self.last, reading, self._feeds, blind, final, limit, told)
             except NoRoomError as full:
                 self.full = full.why
-                self._deaf = set(self._flow.sources) if self._live else set()
+                self._waking = BACK
                 # A recorded feed is read by its own clock, so waiting costs nothing; the wall clock moves on.
                 if self._live or self._stopped():
                     raise

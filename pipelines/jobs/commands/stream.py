@@ -24,7 +24,7 @@ from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.checkpoints import forget_checkpoints
 from pipelines.engine.live.drains import Drains, replayed_since, spelled
 from pipelines.engine.live.epochs import EpochRunner, nothing_else
-from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.live.landing import LATE, LiveLanding
 from pipelines.engine.live.queries import (
     FLOW,
     Gate,
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 SMALL_EPOCH = 50_000
 """Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
 MOST_SEQUENCES = 64
+LATE_TRIGGERS = 4
+"""So many times what lies between two readings, one of them comes of a driver that slept."""
 HOUSE_EVERY = 100
 """Commits between two times that the driver puts its tables in order."""
 
@@ -84,7 +86,8 @@ class Live:
     end: int | None = None
     """Last reading of a recorded range, in ticks; None under the wall clock."""
     speed: float = 1.0
-    trigger: str = "500 milliseconds"
+    trigger: int = TICKS_PER_SECOND // 2
+    """Between two readings, in ticks."""
     lasts: float | None = None
     """Seconds after which it stops by itself."""
     until_caught_up: bool = False
@@ -203,6 +206,7 @@ class Session:
             held=watching.state,
             stopped=self.stopping.is_set,
             clock=WallClock(DEFAULT_MAX_JUMP) if live.flow.clock is Clock.WALL else None,
+            late=max(LATE, LATE_TRIGGERS * live.trigger),
         )
 
     def _settled(self) -> Buffers | None:
@@ -355,7 +359,7 @@ class Session:
                     self.drain_if_full()
                 query.wait()
             return
-        landing.start(self.live.trigger, self.tell)
+        landing.start(f"{self.live.trigger // 1000} milliseconds", self.tell)
         flow.start("100 milliseconds", self.tell)
         try:
             self._watch(landing, flow)
@@ -462,7 +466,7 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         start=first,
         end=last,
         speed=speed,
-        trigger=f"{parse(trigger) // 1000} milliseconds",
+        trigger=parse(trigger),
         lasts=None if lasts is None else parse(lasts) / TICKS_PER_SECOND,
         until_caught_up=until_caught_up,
         available_now=available_now,

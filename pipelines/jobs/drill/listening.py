@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pipelines.jobs.drill.loops import Here
     from pipelines.jobs.drill.witness import CutAt
 
+LATE = 500_000
+"""Ticks between two readings, from which on the process slept."""
 STILL, LOOKS = 0.5, 3
 """Seconds, and readings, without a row behind the last one that was sent, after which all has come."""
 
@@ -75,7 +77,7 @@ def listening(pipe: Connection, here: Here, pace: Pace, at: CutAt | None, over: 
         landing = Landing(wanted.landing, buffers)
         feeds = open_feeds(flow, wanted.base, root, landing, tell)
         start = landing.last_reading() or wall_now()
-        lander = LiveLanding(landing, flow, feeds, start, held=watching.state, clock=WallClock())
+        lander = LiveLanding(landing, flow, feeds, start, held=watching.state, clock=WallClock(), late=LATE)
         runner = buffered_runner(wanted, driver, buffers)
         covered = runner.published
 

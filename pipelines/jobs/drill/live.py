@@ -41,8 +41,8 @@ QUIET = (0.1, 1.2)
 """Seconds between two faults."""
 ASLEEP = (0.1, 1.5)
 """Seconds that a process is stopped."""
-AWAY = (0.0, 0.6)
-"""Seconds between the end of a process and the start of the next."""
+AWAY = ((0.0, 0.6), (0.0, 0.6), (2.5, 3.5))
+"""Seconds between the end of a process and the start of the next: mostly few."""
 STEPS = 40
 """That a process may go after a told commit before it kills itself."""
 
@@ -95,7 +95,7 @@ class Seed:
             sender.close()
         if sender.failed:
             raise Undone(sender.failed)
-        heard = Heard(self.shape, sender.sent, frozenset(self.needed), self.starts)
+        heard = Heard(self.shape, sender.sent, frozenset(self.needed), frozenset(sender.slow), self.starts)
         self.done.differences += answer(self._log, ANSWERS, judged, self.here, heard, self.told)
 
     def _sender(self) -> Sender:
@@ -143,7 +143,7 @@ class Seed:
             self.done.faults["killed"] += 1
         if self.shape.kind == "socket":
             self.needed |= spooled(self.here.root, self.shape)
-        time.sleep(self.drawn.uniform(*AWAY))
+        time.sleep(self.drawn.uniform(*self.drawn.choice(AWAY)))
         self._start(not sender.over.is_set() and self.drawn.random() < 0.3)  # noqa: PLR2004 - about a third
 
     def _start(self, kills_itself: bool) -> None:  # noqa: FBT001 - drawn

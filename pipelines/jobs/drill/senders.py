@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LOOKS = 0.02
 """Seconds after which a sender without a listener looks again."""
 PARTITIONS = 3
+SLOW = 0.3
+"""Seconds that a burst may take."""
 ANSWERS = 20.0
 """Seconds that brokers have to answer."""
 
@@ -36,6 +38,8 @@ class Sender:
         self.shape, self._drawn = shape, random.Random(number)  # noqa: S311 - to be drawn again
         self.sent: list[Row] = []
         """All rows that were sent; each says when."""
+        self.slow: set[int] = set()
+        """Numbers of the rows that took a while from their drawing to their place: they were late, whoever looked."""
         self.over = threading.Event()
         """Set when the last row was sent."""
         self.failed = ""
@@ -75,7 +79,10 @@ class Sender:
 
     def _burst(self, count: int) -> None:
         rows = self.shape.rows(self._drawn, len(self.sent), count)
+        drawn = time.monotonic()
         self._send(rows)
+        if time.monotonic() - drawn > SLOW:
+            self.slow |= set(range(len(self.sent), len(self.sent) + count))
         self.sent += rows
 
 

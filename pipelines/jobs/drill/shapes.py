@@ -32,7 +32,7 @@ ON_TIME = 4.0
 """Seconds that a row on time is behind at most: less than DELAY by more than any two clocks' readings lie apart."""
 LATE = 0.03
 """Of the rows, those that are a minute late."""
-DAY = "1d"
+DAY, SLACK = "1d", "1500ms"
 CHAINS = {
     "alone": "  punctual: {{advance_time: beating, {every}}}\n",
     "merged": "  ordered: {{merge: beating, ports_by: {{{key}: {ports}}}}}\n"
@@ -80,9 +80,13 @@ class FeedShape:
         self.keys = KEYS[self.of("key").kind]
         self.bursts = [(drawn.choice((0.0, 0.02, 0.2, 0.6)), drawn.choice((1, 5, 40, 200))) for _ in range(12)]
         self.chain = drawn.choice(sorted(CHAINS))
-        self.slack = drawn.choice((DAY, "300ms")) if self.chain == "alone" else DAY
-        # Timers of a short slack run ahead of rows that wait somewhere, and under a duration they move time on.
-        every = ("{events: 1}", "{events: 20}", *(("{duration: 2s}",) if self.slack == DAY else ()))
+        # A sender that cannot connect is silent, and timers of its silence move time on under a merge or a duration;
+        # what waits in a folder or a topic while nobody looks is no silence.
+        is_kept, is_alone = kind != "socket", self.chain == "alone"
+        self.slack = drawn.choice((DAY, SLACK)) if is_kept or is_alone else DAY
+        every = ["{events: 1}", "{events: 20}", "{duration: 2s}"]
+        if self.slack != DAY:
+            every = every[1:] if is_kept else every[:2]
         self.every = f"every: {drawn.choice(every)}, delay: {DELAY}s, late: divert"
         self.interval = drawn.choice(("1s", "3s", "10s"))
         self.buckets, self.buffers = drawn.choice((1, 2, 3)), drawn.choice((1, 1, 3))
