@@ -24,7 +24,8 @@ from docs.diagrams.running import run
 from docs.diagrams.shapes import CHARACTER
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA
 from pipelines.engine.landing.stamp import OPERATOR
-from pipelines.engine.tasks.payload import PayloadError, output_payload
+from pipelines.engine.tasks.link_catalogue import output_payload
+from pipelines.engine.tasks.payload import PayloadError
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError
 from pipelines.flows.reading import read_flow

@@ -13,7 +13,7 @@ import pytest
 from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.live import epochs
-from pipelines.engine.tasks import deduplicating
+from pipelines.engine.tasks.links import deduplicate
 from pipelines.engine.tasks.numbered import Values
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.operators.deduplicate import KeptFull
@@ -121,7 +121,7 @@ def test_epochs_do_not_matter_nor_does_who_drives_them(
     here: Trial, restart: Restart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(epochs, "FOLD_EVERY", 2)
-    monkeypatch.setattr(deduplicating, "SPARE", 0)
+    monkeypatch.setattr(deduplicate, "SPARE", 0)
     run = f"live {restart.value}"
     readings = [BEGIN + at * SECOND for at in (12, 50, 74, 90)]
     streamed(here, run, BEGIN, [*readings, END], final=END - 1, restart=restart)
@@ -166,7 +166,7 @@ def test_values_that_nobody_remembers_are_numbered_no_longer(here: Trial, monkey
     streamed(here, "all numbered", BEGIN, [*readings, END], final=END - 1)
     all_of_them = max(most)
     most.clear()
-    monkeypatch.setattr(deduplicating, "SPARE", 0)
+    monkeypatch.setattr(deduplicate, "SPARE", 0)
     streamed(here, "few numbered", BEGIN, [*readings, END], final=END - 1)
 
     assert max(most) < all_of_them / 2

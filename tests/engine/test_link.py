@@ -20,7 +20,8 @@ from pipelines.engine.commits.readers import newest_rows
 from pipelines.engine.landing.stamp import landed_row_schema
 from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.link import Keys, Link, landed_as_stream
-from pipelines.engine.tasks.payload import PORT, PayloadError, output_payload
+from pipelines.engine.tasks.link_catalogue import output_payload
+from pipelines.engine.tasks.payload import PORT, PayloadError
 from pipelines.engine.tasks.task import carry_key
 from pipelines.flows.model import Ports, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late

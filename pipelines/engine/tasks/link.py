@@ -31,7 +31,7 @@ from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
 from pipelines.engine.files.ordered import key_ranks, order_of
 from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.carry import CarryChange
-from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, output_payload
+from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, require_free, with_port
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS, parts_of
 from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
@@ -141,7 +141,7 @@ class Link:
         """Take up the carry."""
         self.stream, self._source, self._commit = stream, source, commit
         self.payload = tuple(payload)
-        self.schema = stream_schema(output_payload(stream, payload))
+        self.schema = stream_schema(self.payload_of(stream, payload))
         self.inner = stream_schema(inner_payload(stream, payload))
         """The columns of rows inside the operator, and of those that it holds."""
         self._payload = [name for name in inner_payload(stream, payload).names if name != SIDE]
@@ -159,6 +159,39 @@ class Link:
         self._before: dict[str, Records] = {}
         self.renew(commit, blind)
         self._before = {name: records[: carried[name]] for name, records in self._before.items()}
+
+    @classmethod
+    def of(cls, stream: Stream) -> type[Link]:  # noqa: ARG003 - as every link is asked
+        """Give the class of a stream's link: one of the operator's may be for some of its streams alone."""
+        return cls
+
+    @classmethod
+    def payload_of(cls, stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """Give the payload columns of a stream.
+
+        Args:
+            stream: its operator and what was chosen for it.
+            inputs: the payload of each input, in the order of the ports.
+
+        Raises:
+            PayloadError: a column is missing, or of a type that the operator cannot take.
+        """
+        require_free(stream, inputs, cls.own_columns(stream))
+        return cls.made(stream, inputs)
+
+    @staticmethod
+    def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """Give the payload columns of a stream out of those of its inputs: the same, unless an operator makes others.
+
+        Raises:
+            PayloadError: a column is missing, or of a type that the operator cannot take.
+        """
+        return with_port(stream, inputs)
+
+    @staticmethod
+    def own_columns(stream: Stream) -> Sequence[str]:  # noqa: ARG004 - as every link is asked
+        """Name the columns that a stream names and that its carry has, beside those of its parts."""
+        return ()
 
     @property
     def _remembered(self) -> str | None:

@@ -21,7 +21,7 @@ from pipelines.engine.commits.readers import Carry, carry_on, log_state
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.writing import NO_ROWS, Layout, Written
 from pipelines.engine.tasks.carry import Writes
-from pipelines.engine.tasks.relations import link_of
+from pipelines.engine.tasks.link_catalogue import link_of
 from pipelines.engine.tasks.task import NOTHING_CARRIED, Done, Input, Task, carry_parts, flow_of, payloads
 from pipelines.operators.rows import INFINITY
 from pipelines.operators.scan import NO_BLIND

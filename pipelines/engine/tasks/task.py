@@ -32,9 +32,9 @@ from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.by_time import met_by_time, numbering
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link import landed_as_stream
-from pipelines.engine.tasks.payload import output_payload
+from pipelines.engine.tasks.link_catalogue import link_of, output_payload
+from pipelines.engine.tasks.links.advance_time import AdvanceTimeLink
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
-from pipelines.engine.tasks.relations import ImportLink, link_of
 from pipelines.flows.model import Flow
 from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.registry import parts_of
@@ -321,7 +321,7 @@ class _Work:
             link.hear(self.task.start)
         if stream.operator == "merge":
             link.operator.since = self.task.start
-        if isinstance(link, ImportLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
+        if isinstance(link, AdvanceTimeLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
             link.bind(self._carry(stream.inputs[1]).get("state"))
         return link
 

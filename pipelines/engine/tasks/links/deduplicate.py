@@ -12,12 +12,14 @@ from pipelines.engine.columnar.columns import TIME, json_rows, kinds, longs, tic
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.link import Delta, Link
 from pipelines.engine.tasks.numbered import KnownNumbers, Values, changes
+from pipelines.engine.tasks.payload import column_of, require_comparable
 from pipelines.operators.deduplicate import CARRIED, STANDING, STANDING_INSTANTS, Named
 from pipelines.operators.rows import NULL, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipelines.flows.model import Stream
     from pipelines.operators.rows import Longs, Records, Rows
     from pipelines.operators.scan import Blind
 
@@ -25,6 +27,8 @@ WHOLE = ("event_time", "event_end")
 """What rows have in common, besides all payload columns, that are the same where a flow names no columns."""
 SAME, EVENT = "same", "event"
 """The columns of the carry for the values that make a row the same as another, and for the id of its event."""
+OWN = frozenset({*CARRIED, SAME, EVENT})
+"""Columns of the carry's table of remembered rows, beside their key."""
 SPARE = 4_096
 """How many values that nobody remembers any more may stay numbered, beside as many as are remembered."""
 
@@ -76,6 +80,20 @@ class DeduplicateLink(Link):
             rows, known = self._standing(), self.operator.remembered()
             self._number_afresh()
             self._renumber(known, rows.select(self.stream.by), rows[SAME], rows[EVENT])
+
+    @staticmethod
+    def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """Give its payload columns; see `Link.made`."""
+        for name in stream.policy.on:  # type: ignore[attr-defined]
+            require_comparable(
+                stream, "on", column_of(stream, inputs[0], name, "`on` names columns of its input, which")
+            )
+        return inputs[0]
+
+    @staticmethod
+    def own_columns(stream: Stream) -> Sequence[str]:
+        """Name those of its table of remembered rows; see `Link.own_columns`."""
+        return [name for name in stream.by if name in OWN]
 
     def _rows(self, table: pa.Table, reading: int, final: int | None) -> Rows:
         self._forget_values()

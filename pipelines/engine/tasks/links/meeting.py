@@ -1,0 +1,76 @@
+"""What the links of operators share at which rows of several sides meet, or that make rows of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import TIME, kinds
+from pipelines.engine.columnar.keys import canonical_keys
+from pipelines.engine.tasks.link import Link
+from pipelines.operators.rows import NULL, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs
+
+NOBODY = -1
+
+
+class MeetingLink(Link):
+    """Rows of several sides; event ids are of one block, for what is open is among the held rows."""
+
+    def _taken_in(self, fresh: pa.Table) -> int:
+        return int(pc.sum(pc.not_equal(fresh["kind"], "cti")).as_py() or 0)
+
+    def _event_ids(self, table: pa.Table) -> Longs:
+        ids = np.zeros(table.num_rows, dtype=np.int64)
+        edges = np.flatnonzero(np.isin(kinds(table["kind"]), (Kind.START, Kind.END)))
+        if not len(edges):
+            return ids
+        taken, first = table.take(pa.array(edges)), 1
+        port = self._ports(taken)
+        for side, column in enumerate(self.stream.event_ids):
+            mine = np.flatnonzero(port == side)
+            if column and len(mine):
+                found = self._named(taken.take(pa.array(mine)), column)
+                ids[edges[mine]] = first + found
+                first += int(found.max(initial=-1)) + 1
+        return ids
+
+    def _named(self, edges: pa.Table, column: str) -> Longs:
+        """Number edges by scope and event id; a null is an id like any other."""
+        found = codes(edges, (*self.stream.by, column))
+        if (found >= 0).all():
+            return found
+        scopes = codes(edges, self.stream.by) if self.stream.by else np.zeros(len(found), dtype=np.int64)
+        return np.where(found < 0, found.max() + 1 + scopes, found)
+
+
+class ResultLink(MeetingLink):
+    """Results that are rows of nobody's: under `due_at` the scan says what else they were made of."""
+
+    def _due(self, out: Leaving, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link is asked
+        return pa.nulls(len(out.src), TIME)
+
+    def _made_of(self, out: Leaving) -> Longs:
+        """Give what the scan says of each row that leaves; NOBODY where it is no result."""
+        return np.where(out.due_at == NULL, NOBODY, out.due_at)
+
+    def _without_identity(self, rows: int) -> dict[str, pa.Array]:
+        """Give the columns that say which landed row a row is."""
+        return {"landed_at": pa.nulls(rows, TIME), "landed_place": pa.nulls(rows, pa.int64())}
+
+
+def codes(table: pa.Table, names: Sequence[str]) -> Longs:
+    """Number rows by the values of some columns, densely; -1 where one of them is null."""
+    spelled = canonical_keys([table[name].combine_chunks() for name in names])
+    encoded = (
+        spelled.dictionary_encode() if isinstance(spelled, pa.Array) else spelled.combine_chunks().dictionary_encode()
+    )
+    return np.asarray(pc.fill_null(encoded.indices.cast(pa.int64()), -1), dtype=np.int64)
