@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -49,6 +50,8 @@ from pipelines.operators.scan import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipelines.operators.rows import Described
 
 LONGEST = MAX_TIME - MIN_TIME
 
@@ -165,6 +168,33 @@ class AdvanceTimePolicy(Policy):
             raise PolicyError("max_ahead", "zero or more", self.max_ahead)
         if self.max_open is not None and self.max_open < 1:
             raise PolicyError("max_open", "at least 1", self.max_open)
+
+    def words(self, stream: Described) -> list[str]:
+        """Say in words what it does; see `Policy.words`."""
+        after = [
+            *([f"after every {counted(self.events, 'event')}"] if self.events is not None else []),
+            *([f"each {spoken(self.duration)} of event time"] if self.duration is not None else []),
+        ]
+        shift = f"{spoken(abs(self.delay))} {'before' if self.delay > 0 else 'past'} " if self.delay else "at "
+        delay = f"{shift}the time of the event that causes it"
+        promise = f"a promise (CTI) {' and '.join(after)}, {delay}" if after else "promises (CTIs) come with its input"
+        late = {
+            "DROP": "goes to the ledger alone",
+            "ADJUST": "is moved to the promise where it reaches past it, else it goes to the ledger alone",
+            "DIVERT": f"is kept unchanged in {', '.join(stream.sides)}",
+        }[self.late.name]
+        if len(stream.inputs) > 1:
+            taken = f"each promise of {stream.inputs[1]} is taken over"
+            promise = f"{promise}; {taken}" if after else taken
+        words = [promise, f"what starts before the newest promise {late}"]
+        if self.shape.name == "EDGE":
+            closes = self.late_end.name == "CLOSE_AT_CTI"
+            words.append(f"an event whose end is too late {'ends at the newest promise' if closes else 'stays open'}")
+        if self.max_ahead is not None:
+            words.append(f"an event more than {spoken(self.max_ahead)} ahead of its arrival causes no promise")
+        if self.at_end.name == "INFINITY":
+            words.append("when the stream ends, a last promise: everything")
+        return words
 
 
 class Numbers(NamedTuple):

@@ -8,9 +8,14 @@ Rules of docs/semantics.md: P4
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.operators.passing import Passing, TimeChange
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
+
+if TYPE_CHECKING:
+    from pipelines.operators.rows import Described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,10 @@ class AlterDurationPolicy(Policy):
         """Refuse what makes no sense."""
         if not 0 < self.duration <= MAX_TIME - MIN_TIME:
             raise PolicyError("duration", "greater than zero", self.duration)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        return [f"every event lasts {spoken(self.duration)} from its start on"]
 
 
 class AlterDuration(Passing):

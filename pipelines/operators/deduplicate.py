@@ -15,6 +15,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.meeting import melded
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     MAX_TIME,
     MIN_TIME,
@@ -45,7 +46,7 @@ from pipelines.operators.scan import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipelines.operators.rows import Longs
+    from pipelines.operators.rows import Described, Longs
 
 DAY = 86_400_000_000
 LONGEST = MAX_TIME - MIN_TIME
@@ -128,6 +129,17 @@ class DeduplicatePolicy(Policy):
             raise PolicyError("max_ahead", "zero or more", self.max_ahead)
         if self.max_kept < 1:
             raise PolicyError("max_kept", "at least 1", self.max_kept)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        equal = f"of rows whose {', '.join(self.on)} {'is' if len(self.on) == 1 else 'are'} equal"
+        same = equal if self.on else "of rows that are equal in every column"
+        words = [f"{same} the first leaves; one that comes again within {spoken(self.within)} goes to the ledger"]
+        words.append(f"a row is forgotten once time is past it by more than {spoken(self.within)}")
+        words.append(f"at most {counted(self.max_kept, 'row')} of a key may be remembered, or the run stops")
+        if self.max_ahead is not None:
+            words.append(f"a row more than {spoken(self.max_ahead)} ahead of its arrival is compared by arrival")
+        return words
 
 
 class Numbers(NamedTuple):

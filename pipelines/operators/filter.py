@@ -8,9 +8,13 @@ Rules of docs/semantics.md: P1, P2
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.operators.passing import Passing
 from pipelines.operators.rows import Policy, Shape
+
+if TYPE_CHECKING:
+    from pipelines.operators.rows import Described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,10 @@ class FilterPolicy(Policy):
             return ()
         edges = "each edge is judged by its own row: where the condition does not say the same of a start and its end, "
         return (edges + "the event loses one of them",)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        return [f"lets events through of which `{self.where}` is true; the others go to the ledger"]
 
 
 class Filter(Passing):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -46,6 +47,8 @@ from pipelines.operators.scan import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipelines.operators.rows import Described
 
 DAY = 86_400_000_000
 FINEST = 10_000
@@ -122,6 +125,22 @@ class HeartbeatPolicy(Policy):
             return ()
         a_day = DAY // self.interval
         return (f"interval is under 10 ms: {a_day:,} timers a day for each key, most of them late",)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        when = f"{spoken(self.slack)} after its time" if self.slack else "at its time"
+        every = f"passes every row on, with a timer at each multiple of {spoken(self.interval)} of event time"
+        words = [f"{every}; where no row comes, the clock brings the timer, {when}"]
+        if self.acceleration != (1, 1):
+            words.append(f"event time runs {self.acceleration[0]}/{self.acceleration[1]} times as fast as the clock")
+        if self.max_ahead is None:
+            words.append("a time counts however far it runs ahead of its row's arrival")
+        else:
+            words.append(f"a time more than {spoken(self.max_ahead)} ahead of its row's arrival does not count")
+        words.append(f"a row that would give more than {self.max_catch_up:,} timers does not count")
+        if self.expire is not None:
+            words.append(f"the timers of a key stop after {spoken(self.expire)} of silence")
+        return words
 
 
 class Numbers(NamedTuple):

@@ -23,6 +23,7 @@ from pipelines.operators.meeting import (
     MAIN,
     NOBODY,
     NONE,
+    RELEASED,
     START,
     TIMER,
     Meeting,
@@ -49,6 +50,8 @@ from pipelines.operators.scan import NOTHING_HELD, next_place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipelines.operators.rows import Described
+
 SIDES = 2
 
 
@@ -71,6 +74,11 @@ class JoinPolicy(Policy):
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
         return () if self.on else ("a join without `on` pairs every event with all that overlap it",)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        equal = f" whose {', '.join(self.on)} {'is' if len(self.on) == 1 else 'are'} equal" if self.on else ""
+        return [f"pairs events{equal} while both last; a pair leaves {RELEASED} its start"]
 
 
 @compiled

@@ -44,6 +44,8 @@ NONE, LATE, LATE_END, EMPTY = int(Reason.NONE), int(Reason.LATE), int(Reason.LAT
 ORPHAN, REUSED, NULL_TIME = int(Reason.ORPHAN_END), int(Reason.ID_REUSED), int(Reason.NULL_TIME)
 LATE_CTI = int(Reason.LATE_CTI)
 NOBODY = -1
+RELEASED = "once the older of its sides' promises is past"
+"""When a row of a union or a join leaves, in words."""
 
 
 EVENT = np.dtype(

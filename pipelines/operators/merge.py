@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
     NULL,
@@ -46,6 +47,8 @@ from pipelines.operators.scan import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipelines.operators.rows import Described
 
 STATE = np.dtype(NUMBERING)
 PORT = np.dtype([("left", "i8"), ("highest", "i8"), ("head", "i8"), ("tail", "i8"), ("waiting", "i8")])
@@ -134,6 +137,24 @@ class MergePolicy(Policy):
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
         return ("a merge of one port orders nothing",) if self.ports == 1 else ()
+
+    def words(self, stream: Described) -> list[str]:
+        """Say in words what it does; see `Policy.words`."""
+        named = f"the ports are {', '.join(stream.inputs)}"
+        if stream.ports is not None and stream.ports.column is not None:
+            named = f"the ports are {stream.ports.column} {', '.join(str(value) for value in stream.ports.values)}"
+        held = "waits on" if self.at_end.name == "HOLD" else "leaves in order"
+        words = [
+            f"rows leave in order of event time; {named}",
+            f"a row waits until every port has shown that it has nothing earlier; what waits at the end {held}",
+        ]
+        if self.max_held is not None:
+            each = " of each " + ", ".join(stream.by) if stream.by else ""
+            words.append(f"at most {counted(self.max_held, 'row')}{each} may wait, or the run stops")
+        if self.max_ahead is not None:
+            gone = f"is kept unchanged in {', '.join(stream.sides)}" if stream.sides else "goes to the ledger alone"
+            words.append(f"a row more than {spoken(self.max_ahead)} ahead of its arrival {gone}, and moves no port")
+        return words
 
 
 class Terms(NamedTuple):

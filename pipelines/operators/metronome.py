@@ -28,6 +28,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.heartbeat import DAY, FINEST, LONGEST
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -58,6 +59,8 @@ from pipelines.operators.scan import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pipelines.operators.rows import Described
 
 STATE = np.dtype([("due", "i8"), *NUMBERING])
 """`due` is the next multiple to send: NULL before the first reading, INFINITY behind the end."""
@@ -90,6 +93,10 @@ class MetronomePolicy(Policy):
         if self.interval >= FINEST:
             return ()
         return (f"interval is under 10 ms: {DAY // self.interval:,} timers a day, most of them late",)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        return [f"a timer at each multiple of {spoken(self.interval)} of the clock"]
 
 
 @compiled

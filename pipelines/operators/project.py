@@ -8,9 +8,13 @@ Rules of docs/semantics.md: P1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.operators.passing import Passing
 from pipelines.operators.rows import Policy, PolicyError
+
+if TYPE_CHECKING:
+    from pipelines.operators.rows import Described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,10 @@ class ProjectPolicy(Policy):
         """Give (column, expression) for each column."""
         pairs = (text.partition("=") for text in self.columns)
         return tuple((name, told) for name, _, told in pairs)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        return [f"{name} is {told}" for name, told in self.parsed()]
 
 
 class Project(Passing):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -168,9 +168,45 @@ class Shape(IntEnum):
     """An event comes as a start edge and, later, an end edge."""
 
 
+class DescribedPorts(Protocol):
+    """What of an operator's ports its words name."""
+
+    @property
+    def column(self) -> str | None:
+        """Name the column whose values they are; None where they are streams."""
+
+    @property
+    def values(self) -> tuple[str | int | bool, ...]:
+        """Give those values."""
+
+
+class Described(Protocol):
+    """What of a stream its operator's words name beside its policy."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Name the streams and sources that it reads."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Name the columns along which it works."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Name the streams that it sets aside."""
+
+    @property
+    def ports(self) -> DescribedPorts | None:
+        """Give its ports, where it has any."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Policy:
     """What a person chose for one operator, checked."""
+
+    def words(self, stream: Described) -> list[str]:
+        """Say in words what the operator does, a sentence an item."""
+        raise NotImplementedError
 
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""

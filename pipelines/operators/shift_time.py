@@ -8,9 +8,14 @@ Rules of docs/semantics.md: P3
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pipelines.operators.passing import Passing, TimeChange
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
+
+if TYPE_CHECKING:
+    from pipelines.operators.rows import Described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +36,11 @@ class ShiftTimePolicy(Policy):
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
         return ("a shift of zero changes nothing",) if not self.shift else ()
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        where = "later" if self.shift >= 0 else "earlier"
+        return [f"events and promises are {spoken(abs(self.shift))} {where}"]
 
 
 class ShiftTime(Passing):

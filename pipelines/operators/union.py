@@ -22,6 +22,7 @@ from pipelines.operators.meeting import (
     LATE_CTI,
     MAIN,
     NONE,
+    RELEASED,
     START,
     TIMER,
     Meeting,
@@ -48,6 +49,8 @@ from pipelines.operators.scan import next_place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipelines.operators.rows import Described
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnionPolicy(Policy):
@@ -63,6 +66,10 @@ class UnionPolicy(Policy):
         """Refuse what makes no sense."""
         if len(self.shapes) < 2:  # noqa: PLR2004 - one side is no union
             raise PolicyError("union", "at least two streams", len(self.shapes))
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        return [f"an event leaves {RELEASED} its start, in order of starts"]
 
 
 @compiled

@@ -40,6 +40,7 @@ from pipelines.operators.meeting import (
     write,
     written,
 )
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pipelines.operators.rows import Longs
+    from pipelines.operators.rows import Described, Longs
 
     Floats = npt.NDArray[np.float64]
 
@@ -138,6 +139,14 @@ class WindowPolicy(Policy):
     def parsed(self) -> tuple[tuple[str, Measure, str | None], ...]:
         """Give (column of the result, measure, column that it is of) for each measure."""
         return tuple(_parsed(text) for text in self.measures)
+
+    def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
+        """Say in words what it does; see `Policy.words`."""
+        hop = "" if self.hop == self.size else f", a new one each {spoken(self.hop)}"
+        group = f" for each {', '.join(self.group)}" if self.group else ""
+        leaves = f"a window's row{group} leaves with the first promise at or past its end"
+        measures = ", ".join(text.replace("=", " is ", 1) for text in self.measures)
+        return [f"windows of {spoken(self.size)}{hop}, counted from 1970 UTC; {leaves}", measures]
 
 
 def _parsed(text: str) -> tuple[str, Measure, str | None]:

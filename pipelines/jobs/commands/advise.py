@@ -37,9 +37,10 @@ from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import flow_file, load_flow, read_settings
 from pipelines.jobs.facts.advising import Delays, History, written_up
 from pipelines.jobs.runs.known import offered, open_run
-from pipelines.jobs.text.moments import NOTHING, counted, spoken
+from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
 from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pipelines.errors import Exit
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -21,9 +21,9 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.counts import ledger_counts
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
-from pipelines.jobs.text.moments import counted
 from pipelines.jobs.text.tables import print_pages, table_text, times_note
 from pipelines.jobs.words.ledger import ACTIONS, KNOWN_REASONS, REASONS, Accounts
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -27,7 +27,7 @@ from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
 from pipelines.jobs.runs.in_use import as_run
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.remade import is_remade, make_anew
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

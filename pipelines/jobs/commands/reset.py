@@ -23,7 +23,7 @@ from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import is_replayed, open_run
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

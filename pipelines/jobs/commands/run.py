@@ -23,7 +23,7 @@ from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_use import as_run, require_in_use
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

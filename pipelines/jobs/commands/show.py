@@ -18,8 +18,8 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.pages import newest_row, stream_pages, table_schema
 from pipelines.jobs.runs.counts import stream_counts
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
-from pipelines.jobs.text.moments import counted
 from pipelines.jobs.text.tables import print_pages, rows_text, times_note
+from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pipelines.jobs.facts.history import history_line
 from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
-from pipelines.jobs.text.moments import NOTHING, counted, spoken, utc_text
+from pipelines.jobs.text.moments import NOTHING, utc_text
 from pipelines.jobs.text.tables import table_text
 from pipelines.jobs.words.live import (
     live_lines,
@@ -32,6 +32,7 @@ from pipelines.jobs.words.live import (
     waits_lines,
 )
 from pipelines.jobs.words.presence import presence_lines
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.played import keep_range, read_range
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
-from pipelines.jobs.text.moments import counted as number_of
+from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

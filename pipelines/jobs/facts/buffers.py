@@ -15,8 +15,9 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import is_closed, load_manifest
 from pipelines.jobs.environment.buffer_settings import consistent_state
 from pipelines.jobs.runs.known import is_replayed
-from pipelines.jobs.text.moments import NOTHING, counted, spoken
+from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pipelines.engine.landing.segments import REMOVED_FILE, removed_among
 from pipelines.flows.durations import spell
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.counts import numbered
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,41 +8,14 @@ from typing import TYPE_CHECKING
 import pendulum
 
 from pipelines.flows import zones as _pinned  # noqa: F401 - the timezones below are those of tzdata
-from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, TICKS_PER_SECOND
+from pipelines.operators.rows import INFINITY, MAX_TIME, NULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 TICK = dt.timedelta(microseconds=1)
-UNITS = ((86_400 * TICKS_PER_SECOND, "d"), (3_600 * TICKS_PER_SECOND, "h"), (60 * TICKS_PER_SECOND, "m"))
 NOTHING = "–"
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Spell a number of things.
-
-    >>> counted(1, "row"), counted(6063, "row"), counted(2, "key is", "keys are")
-    ('1 row', '6,063 rows', '2 keys are')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def spoken(ticks: int) -> str:
-    """Say a span of time in its two largest units.
-
-    >>> spoken(11_520_000_000), spoken(90_000_000), spoken(0), spoken(2_500), spoken(-60_000_000)
-    ('3 h 12 m', '1 m 30 s', '0 s', '0.0025 s', '-1 m')
-    """
-    sign, rest = ("-" if ticks < 0 else ""), abs(ticks)
-    parts: list[str] = []
-    for size, unit in UNITS:
-        whole, rest = divmod(rest, size)
-        parts += [f"{whole} {unit}"] if whole or parts else []
-    seconds = f"{rest / TICKS_PER_SECOND:.6f}".rstrip("0").rstrip(".")
-    parts.append(f"{seconds} s" if not parts else f"{rest // TICKS_PER_SECOND} s")
-    shown = [part for part in parts[:2] if not part.startswith("0 ")] or parts[-1:]
-    return sign + " ".join(shown)
 
 
 class Moments:

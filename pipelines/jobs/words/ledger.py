@@ -11,8 +11,9 @@ import pyarrow as pa
 from pipelines.engine.columnar.columns import canonical_json, instant_tick
 from pipelines.jobs.facts.causes import HIDDEN, causes, place_of
 from pipelines.jobs.facts.pages import table_columns
-from pipelines.jobs.text.moments import EPOCH, NOTHING, TICK, spoken
+from pipelines.jobs.text.moments import EPOCH, NOTHING, TICK
 from pipelines.jobs.text.tables import plain
+from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import MAX_TIME, Reason
 
 if TYPE_CHECKING:

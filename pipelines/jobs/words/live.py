@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.columns import TABLE_INFINITY
-from pipelines.jobs.text.moments import NOTHING, counted, spoken
+from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
+from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from expectations.laws import BLOCKING
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import State
 from pipelines.jobs.runs.gate import blocking
-from pipelines.jobs.text.moments import counted
+from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
