@@ -146,9 +146,8 @@ def write_record(landed: Path, record: Record) -> None:
 
 def note_last(landed: Path, number: int) -> None:
     """Note how far the landing has come: what is lost can then be named. No promise rests on it."""
-    draft = landed / f"{LAST}.draft"
-    draft.write_text(str(number))
-    draft.rename(landed / LAST)
+    with durable.whole(landed / LAST) as draft:
+        draft.write_text(str(number))
 
 
 def last_noted(landed: Path) -> int:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits import machine
 from pipelines.engine.commits.machine import Life
+from pipelines.engine.files.durable import whole
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -159,9 +160,8 @@ def write_renewal(root: Path, renewal: Renewal) -> None:
 
     It is not synced: a power cut ends its driver as well, and what the cut leaves of it counts as no renewal.
     """
-    draft = root / f".lease-{os.getpid()}-{renewal.token}.json"
-    draft.write_text(json.dumps(asdict(renewal)), encoding="utf-8")
-    draft.replace(renewal_path(root))
+    with whole(renewal_path(root)) as draft:
+        draft.write_text(json.dumps(asdict(renewal)), encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from pipelines.engine.files.durable import whole
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
@@ -59,9 +60,8 @@ def _kept_id(path: Path) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if not path.is_file() or not path.read_text(encoding="ascii").strip():
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f".machine-id-{os.getpid()}")
-            draft.write_text(uuid.uuid4().hex, encoding="ascii")
-            draft.replace(path)
+            with whole(path) as draft:
+                draft.write_text(uuid.uuid4().hex, encoding="ascii")
         return path.read_text(encoding="ascii").strip()
     return ""
 

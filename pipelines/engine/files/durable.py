@@ -167,8 +167,28 @@ def name_folder(draft: Path, folder: Path, manifest: str) -> bool:
     return True
 
 
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a name to write to: the file has its own only when the block has ended well; no promise rests on it.
+
+    Args:
+        path: of the file; its folder is there. Another of its name is replaced.
+    """
+    draft = _draft_of(path)
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
+
+
 def _drafted(path: Path, content: bytes) -> Path:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
+    draft = _draft_of(path)
     try:
         with draft.open("xb") as file:
             file.write(content)

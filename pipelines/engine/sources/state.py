@@ -6,9 +6,10 @@ Nothing is decided by it: it may be old, or missing.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.files.durable import whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +25,10 @@ def state_path(root: Path, source: str) -> Path:
 def write_state(root: Path, source: str, **facts: object) -> None:
     """Replace what is said of a source; where the storage does not take it, what was said stays."""
     path = state_path(root, source)
-    draft = path.with_suffix(f".{os.getpid()}.draft")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(facts), encoding="utf-8")
-        draft.replace(path)
+        with whole(path) as draft:
+            draft.write_text(json.dumps(facts), encoding="utf-8")
 
 
 def read_state(root: Path, source: str) -> dict[str, Any] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.files.durable import whole
 from pipelines.engine.sources.state import read_states
 from pipelines.jobs.environment.access import opened
 from pipelines.jobs.facts.buffers import buffers_facts, metrics_text
@@ -52,11 +52,10 @@ def write_metrics(flow: str, run: str, root: Path, file: Path | None = None) -> 
         file: where to; the run's own unless given.
     """
     named, file = file is not None, file or root / METRICS
-    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
-    draft.write_text(_text(flow, run, root), encoding="utf-8")
-    if named:
-        opened(draft)
-    draft.rename(file)
+    with whole(file) as draft:
+        draft.write_text(_text(flow, run, root), encoding="utf-8")
+        if named:
+            opened(draft)
 
 
 def _text(flow: str, run: str, root: Path) -> str:

@@ -6,12 +6,12 @@ Nothing is decided by it. A process that was killed notes nothing, and the next 
 from __future__ import annotations
 
 import json
-import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.errors import LeaseLostError
+from pipelines.engine.files.durable import whole
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -44,10 +44,8 @@ def forget_stop(root: Path) -> None:
 
 
 def _note(root: Path, why: str) -> None:
-    draft = root / f"{FILE}.{os.getpid()}.draft"
-    with suppress(OSError):
+    with suppress(OSError), whole(root / FILE) as draft:
         draft.write_text(json.dumps({"since_at": wall_now(), "why": why}), encoding="utf-8")
-        draft.replace(root / FILE)
 
 
 def read_stop(root: Path) -> dict[str, Any] | None:
