@@ -419,24 +419,24 @@ def stream(
     param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
-    from pipelines.jobs.commands.stream import stream_flow
+    from pipelines.jobs.commands.stream import StreamRequest, stream_flow
 
-    stream_flow(
-        flow,
-        run,
-        start,
-        end,
-        speed,
-        trigger,
-        lasts,
-        until_caught_up,
-        available_now,
-        after_backfill,
-        take_over,
-        accept_loss,
-        param or (),
-        tell,
+    asked = StreamRequest(
+        flow=flow,
+        run=run,
+        start=start,
+        end=end,
+        speed=speed,
+        trigger=trigger,
+        lasts=lasts,
+        until_caught_up=until_caught_up,
+        available_now=available_now,
+        after_backfill=after_backfill,
+        take_over=take_over,
+        accept_loss=accept_loss,
+        params=param or (),
     )
+    stream_flow(asked, tell)
 
 
 @app.command("adopt-buffers", epilog="Example: `pulseline adopt-buffers flights --run live`")

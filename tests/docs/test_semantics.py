@@ -19,7 +19,7 @@ CITATION = re.compile(rf"{re.escape(WORDS)} ([A-Z]\d+(?:, [A-Z]\d+)*)\.?$", re.M
 UNBUILT = "none, not built"
 UNPROVEN = {f"X{number}" for number in range(1, 16)}
 """Rules that no law and no transcript proves, none of them built. This set only shrinks."""
-NOT_OPERATORS = {"__init__", "code_folder", "compiled", "registry", "specs"}
+NOT_OPERATORS = {"__init__", "code_folder", "compiled", "plain_words", "registry", "specs"}
 
 
 @cache

@@ -210,5 +210,6 @@ def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pyte
     monkeypatch.setattr(stream, "engine_named", lambda *_: StringIO())  # something to close
     monkeypatch.setattr(stream, "run_live", lambda live, _: stream.Figures(live.flow))
     days = ("2013-01-01", "2013-01-02")
-    stream.stream_flow("tiny", "main", *days, 1.0, "1s", None, False, True, False, False, False, (), house.tell)  # noqa: FBT003
+    asked = stream.StreamRequest(flow="tiny", start=days[0], end=days[1], trigger="1s", available_now=True)
+    stream.stream_flow(asked, house.tell)
     assert "interval is under 10 ms: 9,600,000 timers a day for each key" in house.text

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 FOLD_EVERY = 50
 """Epochs between two bases of the carry: whoever starts anew reads at most so many deltas."""
+SMALL_EPOCH = 50_000
+"""Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
 UNKNOWN_DUE = -INFINITY
 
 

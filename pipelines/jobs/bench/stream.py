@@ -16,13 +16,13 @@ from pipelines.engine.columnar.columns import times
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import settled_of
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.live.epochs import EpochRunner
+from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.bench.figures import Figure, tell_figures
-from pipelines.jobs.commands.stream import HOUSE_EVERY, SMALL_EPOCH, Live, run_live
+from pipelines.jobs.commands.stream import HOUSE_EVERY, Live, run_live
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.readings import land_readings
 from pipelines.operators.rows import TICKS_PER_SECOND

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.live.epochs import EpochRunner
+from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner
 from pipelines.engine.tasks.carry_over import adopt
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 REPLAY_RUN = "replay"
 COMMAND = "replay"
-SMALL_EPOCH = 50_000
-"""Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
 MOST_ROWS, MOST_SEQUENCES = 1_000_000, 512
 """Rows and sequences after which an epoch of a replay that goes as fast as it can ends."""
 SAID_EVERY = 2.0

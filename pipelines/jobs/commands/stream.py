@@ -23,7 +23,7 @@ from pipelines.engine.landing.errors import BuffersLostError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.checkpoints import forget_checkpoints
 from pipelines.engine.live.drains import Drains, replayed_since, spelled
-from pipelines.engine.live.epochs import EpochRunner, nothing_else
+from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner, nothing_else
 from pipelines.engine.live.landing import LATE, LiveLanding
 from pipelines.engine.live.queries import (
     FLOW,
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.spark import SparkEngine
     from pipelines.flows.model import Flow
 
-SMALL_EPOCH = 50_000
-"""Rows up to which an epoch's tasks run in the driver, where handing them out would cost more than running them."""
 MOST_SEQUENCES = 64
 LATE_TRIGGERS = 4
 """So many times what lies between two readings, one of them comes of a driver that slept."""
@@ -432,31 +430,35 @@ class _signals:  # noqa: N801 - used as a statement
             signal.signal(number, handler)  # type: ignore[arg-type]
 
 
-def stream_flow(  # noqa: PLR0913 - the options of the command
-    name: str,
-    run: str,
-    start: str | None,
-    end: str | None,
-    speed: float,
-    trigger: str,
-    lasts: str | None,
-    until_caught_up: bool,  # noqa: FBT001 - the command's flag
-    available_now: bool,  # noqa: FBT001 - the command's flag
-    after_backfill: bool,  # noqa: FBT001 - the command's flag
-    take_over: bool,  # noqa: FBT001 - the command's flag
-    accept_loss: bool,  # noqa: FBT001 - the command's flag
-    params: Sequence[str],
-    echo: Callable[[str], None],
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class StreamRequest:
+    """What the command was told; the words are the options' own."""
+
+    flow: str
+    run: str = "main"
+    start: str | None = None
+    end: str | None = None
+    speed: float = 1.0
+    trigger: str = "500ms"
+    lasts: str | None = None
+    until_caught_up: bool = False
+    available_now: bool = False
+    after_backfill: bool = False
+    take_over: bool = False
+    accept_loss: bool = False
+    params: Sequence[str] = ()
+
+
+def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     """Run a flow live from the command line."""
     settings = read_settings()
-    flow = load_flow(settings, name, parameters_of(params))
+    flow = load_flow(settings, asked.flow, parameters_of(asked.params))
     for warning in flow.warnings:
         echo(f"warning: {warning}")
-    root = settings.root(flow.name, run)
+    root = settings.root(flow.name, asked.run)
     flow = as_run(flow, log_state(root))
     require_own_landing(root, "stream")
-    first, last = played_range(flow, root, start, end)
+    first, last = played_range(flow, root, asked.start, asked.end)
     spark = engine_named("batch", settings.master, settings.spark_log)
     live = Live(
         flow=flow,
@@ -465,28 +467,29 @@ def stream_flow(  # noqa: PLR0913 - the options of the command
         spark=spark,  # type: ignore[arg-type]
         start=first,
         end=last,
-        speed=speed,
-        trigger=parse(trigger),
-        lasts=None if lasts is None else parse(lasts) / TICKS_PER_SECOND,
-        until_caught_up=until_caught_up,
-        available_now=available_now,
-        after_backfill=after_backfill,
-        claim=Claim.TAKE_OVER if take_over else Claim.ASK,
+        speed=asked.speed,
+        trigger=parse(asked.trigger),
+        lasts=None if asked.lasts is None else parse(asked.lasts) / TICKS_PER_SECOND,
+        until_caught_up=asked.until_caught_up,
+        available_now=asked.available_now,
+        after_backfill=asked.after_backfill,
+        claim=Claim.TAKE_OVER if asked.take_over else Claim.ASK,
         buffering=Buffering.of(settings),
-        accept_loss=accept_loss,
+        accept_loss=asked.accept_loss,
         keep_landed=settings.keep_landed,
     )
     if flow.buffers > 1:
         live.buffering.require_apart(root)
         for warning in live.buffering.warnings(root):
             echo(f"warning: {warning}")
-    echo(f"{flow.name} live into run `{run}`: Spark starts, which takes some seconds; Ctrl-C stops it cleanly")
+    echo(f"{flow.name} live into run `{asked.run}`: Spark starts, which takes some seconds; Ctrl-C stops it cleanly")
     try:
         figures = run_live(live, echo)
     finally:
         spark.close()
     echo(f"published {number_of(figures.commits, 'commit')}, {number_of(figures.rows, 'row')}")
-    echo(f"next: pulseline status {name} --run {run}, or pulseline show {name} {list(flow.streams)[-1]} --run {run}")
+    named = f"{asked.flow} --run {asked.run}"
+    echo(f"next: pulseline status {named}, or pulseline show {asked.flow} {list(flow.streams)[-1]} --run {asked.run}")
 
 
 def played_range(flow: Flow, root: Path, start: str | None, end: str | None) -> tuple[int | None, int | None]:
