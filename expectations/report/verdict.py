@@ -158,7 +158,21 @@ def _kept(facts: ReportFacts) -> str:
         lost = listed([f"{first} to {last}" if first != last else str(first) for first, last in gaps])
         one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
         return f", and what landed with {'sequence' if one else 'the sequences'} {lost} was lost and given up"
-    return ", and none was lost" if facts.accounts else ""
+    if not facts.accounts:
+        return ""
+    left = _left_files(facts)
+    return f", and none of these was lost; {left}" if left else ", and none was lost"
+
+
+def _left_files(facts: ReportFacts) -> str:
+    """Say of how many files nobody took what is in them: the ledger has a line for each, and not their rows."""
+    reasons = [] if facts.ledger is None else facts.ledger["reason"].to_pylist()
+    changed, unread = (reasons.count(reason) for reason in ("file_changed", "unreadable_file"))
+    told = [
+        *([f"{counted(changed, 'landed file')} changed afterwards"] if changed else []),
+        *([f"{counted(unread, 'file')} could not be read"] if unread else []),
+    ]
+    return f"{listed(told)}: see the ledger" if told else ""
 
 
 def _gaps(facts: ReportFacts) -> tuple[tuple[int, int], ...]:

@@ -43,6 +43,12 @@ REASONS = {
     "out_of_time": "its new times would lie outside the years 1 to 9999",
     "duration_set": "the end of an event whose duration was set when it started",
     "duplicate": "the same as a row that left before it",
+    "file_changed": "a file that changed after it had landed; what is new in it did not land",
+    "same_content": "a file with the content of one that had landed; it did not land again",
+    "unreadable_file": "a file that could not be read",
+    "unreadable_row": "a row that could not be read",
+    "new_column": "a column that nobody declared",
+    "missing_column": "lacks a declared column",
     "no_arrival": "never arrived",
     "null_key": "has no key",
     "unreadable_time": "its time cannot be read",
@@ -51,7 +57,7 @@ ACTIONS = {
     "dropped": "kept in the ledger alone",
     "diverted": "set aside in a stream of its own",
     "adjusted": "changed, then passed on",
-    "noted": "passed on unchanged",
+    "noted": "a note beside what passed unchanged",
 }
 
 

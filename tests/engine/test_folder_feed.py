@@ -145,6 +145,12 @@ def test_a_file_that_changed_after_it_landed_is_reported_once_and_not_landed_aga
     assert [line[0] for line in lines_of(stand.land())] == ["file_changed"]
 
 
+def test_an_empty_file_lacks_no_column_it_is_empty(tmp_path: Path) -> None:
+    stand = Stand(tmp_path)
+    stand.put("a.csv", "")
+    assert [line[0] for line in lines_of(stand.land())] == ["unreadable_file"]
+
+
 def test_an_unreadable_file_is_told_with_its_bytes_and_lands_once_it_is_mended(tmp_path: Path) -> None:
     stand = Stand(tmp_path)
     stand.put("a.csv", "key,time\n")

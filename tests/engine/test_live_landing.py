@@ -11,8 +11,9 @@ import pytest
 
 from pipelines.engine.columnar.clock import ClockJumpError, SteadyClock, WallClock, wall_now
 from pipelines.engine.landing import write as landing_files
+from pipelines.engine.landing.errors import SequenceClosedError
 from pipelines.engine.landing.index import Landing, joined, land_interval
-from pipelines.engine.landing.manifest import close_sequence, read_sequence
+from pipelines.engine.landing.manifest import MANIFEST, close_sequence, name_once, new_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
 from pipelines.engine.live.landing import LATE, LiveLanding, StreamEndedError
 from pipelines.engine.sources.folder.inbox import Inbox
@@ -269,3 +270,28 @@ def test_a_clock_that_leaps_while_a_command_starts_is_seen(monkeypatch: pytest.M
     with pytest.raises(ClockJumpError, match="set the machine's clock right"):
         WallClock().read(0)
     assert abs(SteadyClock()() - now) < 60_000_000
+
+
+def test_whoever_begins_to_land_takes_nothing_from_another_who_lands_the_same(tmp_path: Path) -> None:
+    def land_slowly() -> None:
+        with new_sequence(tmp_path, 1) as slow:
+            (slow / "rows").touch()
+            with new_sequence(tmp_path, 1) as fast:
+                assert (slow / "rows").exists(), "he may live and hold the lease"
+                (fast / MANIFEST).touch()
+                name_once(fast, 1)
+            (slow / "more").touch()
+
+    with pytest.raises(SequenceClosedError):
+        land_slowly()
+    assert [each.name for each in tmp_path.iterdir()] == ["00000001"]
+
+
+def test_a_folder_that_is_gone_is_no_closed_sequence(tmp_path: Path) -> None:
+    def land() -> None:
+        with new_sequence(tmp_path, 1) as folder:
+            folder.rmdir()
+            (folder / "rows").touch()
+
+    with pytest.raises(FileNotFoundError):
+        land()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pyarrow as pa
 import pytest
 
 from expectations.report import Account, ReportFacts
@@ -18,6 +19,17 @@ def test_a_good_run_is_told_in_one_sentence(week: ReportFacts) -> None:
     assert news.sentence == (
         f"All 10 ways of computing it give the same bytes: {rows:,} rows of departures came in, "
         f"{aside} of them late and set aside, and none was lost."
+    )
+
+
+def test_files_that_nobody_took_are_part_of_the_headline(week: ReportFacts) -> None:
+    assert week.ledger is not None
+    first = week.ledger.slice(0, 3)
+    reasons = pa.array(["file_changed", "file_changed", "unreadable_file"], first["reason"].type)
+    lines = first.set_column(first.schema.get_field_index("reason"), "reason", reasons)
+    told = verdict(dataclasses.replace(week, ledger=pa.concat_tables([week.ledger, lines]))).sentence
+    assert told.endswith(
+        "and none of these was lost; 2 landed files changed afterwards and 1 file could not be read: see the ledger."
     )
 
 

@@ -213,3 +213,18 @@ def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pyte
     asked = stream.StreamRequest(flow="tiny", start=days[0], end=days[1], trigger="1s", available_now=True)
     stream.stream_flow(asked, house.tell)
     assert "interval is under 10 ms: 9,600,000 timers a day for each key" in house.text
+
+
+def test_times_that_cannot_be_read_are_said_first(house: House) -> None:
+    (house.config / "flows" / "trips.csv").write_text(
+        "door,opened,seen\nfront,25.10.2013 03:30,2013-10-25 03:31\nback,2013-10-25 03:32,soon\n"
+    )
+    (house.config / "flows" / "doors.yaml").write_text(
+        "flow: doors\nsources:\n  doors:\n    feed: {csv: trips.csv, types: {opened: timestamp, seen: timestamp}, "
+        "timezone: UTC}\n    key: door\n    time: opened\n    arrival: seen\n"
+        "streams:\n  beating: {heartbeat: doors, interval: 1h}\n"
+    )
+    validate_flow("doors", house.tell)
+    text = house.text
+    assert 'trips.csv: `opened` is "25.10.2013 03:30", which is no time that can be read: the ledger' in text
+    assert '`seen` is "soon", which is no time that can be read: the ledger tells it (no_arrival)' in text

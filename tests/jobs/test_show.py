@@ -167,6 +167,13 @@ def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
     assert show(house, "punctual", shape="csv").startswith("kind,arrival,place")
 
 
+def test_a_stream_without_rows_is_not_told_as_a_run_without_commits(house: House) -> None:
+    house.backfill("2014-01-01", "2014-01-02")
+    told = show(house, "punctual", shape="table")
+    assert "`punctual` has no row, though 1 commit is published" in told
+    assert "pulseline ledger tiny" in told
+
+
 def test_the_flow_may_be_named_by_its_file_and_its_file_may_be_gone(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-02")
     file = house.config / "flows" / "tiny.yaml"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.files import durable
 from pipelines.engine.landing.errors import SequenceBrokenError
-from pipelines.engine.landing.manifest import MANIFEST, closed_in, name_once, new_folder
+from pipelines.engine.landing.manifest import MANIFEST, closed_in, name_once, new_sequence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +30,11 @@ def close_copy(sequence: LandedSequence, shelf: Path) -> None:
     """
     if closed_in(shelf, sequence.id):
         return
-    folder = new_folder(shelf, sequence.id)
-    for landed in sequence.files:
-        _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
-    durable.replace(folder / MANIFEST, (sequence.folder / MANIFEST).read_bytes())
-    name_once(folder, sequence.id)
+    with new_sequence(shelf, sequence.id) as folder:
+        for landed in sequence.files:
+            _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
+        durable.replace(folder / MANIFEST, (sequence.folder / MANIFEST).read_bytes())
+        name_once(folder, sequence.id)
 
 
 def _copy_file(source: Path, target: Path, sha256: str) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import secrets
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_told, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Found = TypeVar("Found")
 MANIFEST = "manifest.json"
@@ -269,9 +270,10 @@ def _digest(path: Path) -> str:
 
 
 def new_folder(landing: Path, number: int) -> Path:
-    """Make a folder to write the next sequence into; what somebody began and never closed is cleared away.
+    """Make a folder to write the next sequence into.
 
-    Its name is its own, for a driver that was overtaken while it landed may wake and go on writing.
+    Its name is its own, for a driver that was overtaken while it landed may wake and go on writing. Drafts of sequences
+    that are not closed stay: whose they are, and whether he lives, cannot be told from here.
 
     Raises:
         SequenceClosedError: the sequence is closed already.
@@ -279,12 +281,25 @@ def new_folder(landing: Path, number: int) -> Path:
     if closed_in(landing, number):
         raise SequenceClosedError(str(sequence_folder(landing, number)))
     durable.make_folder(landing)
-    for left in landing.glob(f"[0-9]*{durable.DRAFT}"):
-        if left.name.partition(".")[0].isdigit():
-            shutil.rmtree(left, ignore_errors=True)
     folder = landing / f"{number:08}.{secrets.token_hex(4)}{durable.DRAFT}"
     folder.mkdir()
     return folder
+
+
+@contextmanager
+def new_sequence(landing: Path, number: int) -> Iterator[Path]:
+    """Give a folder to write the next sequence into, which the block closes.
+
+    Raises:
+        SequenceClosedError: another closed it, before or meanwhile, and so cleared this folder away.
+    """
+    folder = new_folder(landing, number)
+    try:
+        yield folder
+    except FileNotFoundError as error:
+        if closed_in(landing, number):
+            raise SequenceClosedError(str(sequence_folder(landing, number))) from error
+        raise
 
 
 def close_sequence(sequence: LandedSequence) -> LandedSequence:
@@ -303,6 +318,8 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
 def name_once(draft: Path, number: int) -> Path:
     """Give a written folder its sequence's name, on disk, unless another has it: the first one decides.
 
+    What others began of this sequence, or of one before, can never be closed then, and is cleared away.
+
     Raises:
         SequenceClosedError: another has it, also one who was overtaken.
     """
@@ -310,6 +327,10 @@ def name_once(draft: Path, number: int) -> Path:
     if not durable.name_folder(draft, folder, MANIFEST):
         shutil.rmtree(draft, ignore_errors=True)
         raise SequenceClosedError(str(folder))
+    for left in draft.parent.glob(f"[0-9]*{durable.DRAFT}"):
+        begun = left.name.partition(".")[0]
+        if begun.isdigit() and int(begun) <= number:
+            shutil.rmtree(left, ignore_errors=True)
     return folder
 
 

@@ -11,7 +11,7 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.files.hashed import HashedFile
 from pipelines.engine.files.writing import open_writer
-from pipelines.engine.landing.manifest import LEDGER_FILE, close_sequence, new_folder
+from pipelines.engine.landing.manifest import LEDGER_FILE, close_sequence, new_sequence
 from pipelines.engine.landing.sequence import (
     NO_FILE,
     LandedFile,
@@ -61,24 +61,25 @@ def write_sequence(  # noqa: PLR0913 - all that a sequence is
         blind: by source, the spans of ticks in which nobody listened.
 
     Raises:
-        SequenceBrokenError: it is closed already.
+        SequenceClosedError: it is closed already, or another closed it meanwhile.
     """
-    folder = new_folder(landing, number)
-    sequence = LandedSequence(
-        folder=folder,
-        id=number,
-        kind=kind,
-        start=start,
-        end=end,
-        version=version,
-        buckets=flow.buckets,
-        sources={
-            name: _write_source(folder, flow, name, each, (blind or {}).get(name, ())) for name, each in arrived.items()
-        },
-        ledger=_write_ledger(folder, ledger_of(arrived)),
-        final=final,
-    )
-    return close_sequence(sequence)
+    spans = blind or {}
+    with new_sequence(landing, number) as folder:
+        sequence = LandedSequence(
+            folder=folder,
+            id=number,
+            kind=kind,
+            start=start,
+            end=end,
+            version=version,
+            buckets=flow.buckets,
+            sources={
+                name: _write_source(folder, flow, name, each, spans.get(name, ())) for name, each in arrived.items()
+            },
+            ledger=_write_ledger(folder, ledger_of(arrived)),
+            final=final,
+        )
+        return close_sequence(sequence)
 
 
 def ledger_of(arrived: Mapping[str, Arrived]) -> pa.Table:

@@ -213,10 +213,6 @@ class LiveLanding:
             except SequenceClosedError:
                 # Another driver was faster. One that was overtaken stops here; whoever overtook goes on behind it.
                 self._held()
-            except FileNotFoundError:
-                # Whoever overtook clears away what this driver had begun.
-                self._held()
-                raise
             else:
                 self.full = ""
                 if buffers is not None:

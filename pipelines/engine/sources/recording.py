@@ -5,6 +5,7 @@ Everything that can be wrong between a feed and what a flow says of it is found 
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from pipelines.engine.landing.errors import (
     NoTimeError,
     ReservedColumnError,
 )
-from pipelines.engine.landing.file_rows import Terms
+from pipelines.engine.landing.file_rows import NOTED, Line, Terms
 from pipelines.engine.landing.stamp import Orphans
 from pipelines.engine.landing.told_rows import file_of, is_beside, is_empty_file, lines_told, stacked
 from pipelines.engine.landing.types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pipelines.engine.landing.file_rows import Line
     from pipelines.engine.sources.recorded_feeds import Feed
     from pipelines.flows.model import Source
     from pipelines.operators.rows import Longs
@@ -109,11 +109,23 @@ class Recording:
         """
         found, seen = [], 0
         for batch in self._feed.read_odd() if isinstance(self._feed, ParquetFeed) else self._feed.read():
-            found += [(file_of(batch).decode(), line) for _, line in lines_told(pa.Table.from_batches([batch]))]
+            file = file_of(batch).decode()
+            found += [(file, line) for _, line in lines_told(pa.Table.from_batches([batch]))]
+            found += [(file, line) for line in self._untold(file, batch)]
             seen += batch.num_rows
             if seen >= most:
                 break
         return found
+
+    def _untold(self, file: str, batch: pa.RecordBatch) -> Iterator[Line]:
+        """Give what the ledger will be told of times that cannot be read."""
+        texts = self._landed(batch).column(UNREADABLE)
+        for row in np.flatnonzero(np.asarray(texts.is_valid())).tolist():
+            cells: dict[str, object] = json.loads(texts[row].as_py())
+            said = ", ".join(f"`{name}` is {json.dumps(came, ensure_ascii=False)}" for name, came in cells.items())
+            reason = "no_arrival" if self.source.arrival in cells else "unreadable_time"
+            problem = f"{file}: {said}, which is no time that can be read"
+            yield Line(number=row + 1, reason=reason, action=NOTED, raw=b"", problem=problem)
 
     def _where(self, start: int, end: int) -> pc.Expression:
         arrived = self._around(self.source.arrival, start, end)

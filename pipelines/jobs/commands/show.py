@@ -63,10 +63,17 @@ def show_stream(  # noqa: PLR0913 - the options of the command
     if shape != "table":
         print_pages(pages, shape, tell)
     elif not commits:
-        tell(known.nothing_yet())
+        tell(_no_row(known, stream))
     else:
         _print_rows(known, stream, pa.concat_tables(pages), tell)
         tell(_rest(known, stream, key, kind, limit))
+
+
+def _no_row(known: KnownRun, stream: str) -> str:
+    if not known.state.published:
+        return known.nothing_yet()
+    ledger, commits = known.command("ledger"), counted(len(known.state.published), "commit is", "commits are")
+    return f"`{stream}` has no row, though {commits} published; what became of those that came in: {ledger}"
 
 
 def _check(known: KnownRun, stream: str, kind: str | None, limit: int) -> None:

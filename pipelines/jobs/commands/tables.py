@@ -67,7 +67,8 @@ def _versions(known: KnownRun, commit: int | None) -> dict[str, int]:
 def _words(facts: dict[str, object]) -> str:
     readers: dict[str, str] = facts["readers"]  # type: ignore[assignment]
     head = f"{facts['table']}  version {facts['version']}  {facts['path']}"
-    return "\n".join([head, *(f"  {reader:<7} {line}" for reader, line in readers.items())])
+    first = ["  first   import urllib.parse"] if any("urllib" in line for line in readers.values()) else []
+    return "\n".join([head, *first, *(f"  {reader:<7} {line}" for reader, line in readers.items())])
 
 
 def reader_lines(path: Path, version: int | None) -> dict[str, str]:

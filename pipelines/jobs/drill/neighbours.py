@@ -113,7 +113,7 @@ class Seed:
         while (code := child.exitcode) != 0:
             self._hear()
             if time.monotonic() > until:
-                raise Undone(f"{self.kind} is not done after {PATIENCE:.0f} s: {end_of(self._log)}")
+                raise Undone(f"{self.kind} is not done after {PATIENCE:.0f} s: {end_of(self._newest_log)}")
             if code is not None:
                 child = self._again(code)
             elif self.asleep is None and _sleeps(child):
@@ -141,7 +141,7 @@ class Seed:
         return [each for each in self.looks if each.version not in spoiled.get(each.table, ())]
 
     def _start(self, work: Callable[..., None], *facts: object) -> BaseProcess:
-        child, pipe = started(self._log, work, *facts)
+        child, pipe = started(self._log_of(len(self.children)), work, *facts)
         self.children.append(child)
         self.pipes.append(pipe)
         return child
@@ -149,7 +149,7 @@ class Seed:
     def _again(self, code: int) -> BaseProcess:
         """Type the same command again, where a neighbour took a file away that no log named yet, or wrote rows."""
         self.starts += 1
-        said = end_of(self._log)
+        said = end_of(self._newest_log)
         missing = FileMissingError.__name__ in said and TAKES_FILES.intersection(self.done.faults)
         foreign = ForeignWriteError.__name__ in said and self.written
         # One who was stopped before it had the lease, and woken, may be faster than who came to overtake.
@@ -158,7 +158,7 @@ class Seed:
             self.done.faults["refused by name"] += 1
             self._repair()
         if self.starts > STARTS or not (missing or foreign or faster):
-            raise Undone(f"{self.kind} ended with {code}: {end_of(self._log)}")
+            raise Undone(f"{self.kind} ended with {code}: {said}")
         self.done.faults["typed again"] += 1
         here = replace(self.here, claim=Claim.TAKE_OVER) if faster else self.here
         return self._start(self.work or working, self.kind, here, None)
@@ -235,7 +235,7 @@ class Seed:
 
     def _ask_second(self) -> None:
         """Ask for the lease while somebody surely holds it."""
-        if self.asleep is None and self.told:
+        if self.asleep is None and self._holder() == self.children[-1].pid:
             self.done.faults["second driver"] += 1
             said = answer(self._log, ANSWERS, asked_second, self.here.root, "drilled")
             if said and self.children[-1].exitcode is None:
@@ -259,6 +259,14 @@ class Seed:
     @property
     def _log(self) -> Path:
         return self.base / f"seed-{self.number}.log"
+
+    @property
+    def _newest_log(self) -> Path:
+        return self._log_of(len(self.children) - 1)
+
+    def _log_of(self, place: int) -> Path:
+        """Name what a process prints to: who is woken late says so in words of its own, behind another's."""
+        return self.base / f"seed-{self.number}-{place}.log"
 
     def end(self) -> None:
         """Leave no process behind."""

@@ -64,7 +64,9 @@ REASONS = {
     "new_column": "a column that nobody declared; it landed beside the others, and no stream reads it",
     "missing_column": "lacks a declared column; its bytes stand in `raw`",
 }
-NOTES = frozenset({"punctuation", "disconnected", "new_column", "buffers_lost", "offsets_lost", "versions_lost"})
+NOTES = frozenset(
+    {"punctuation", "disconnected", "new_column", "same_content", "buffers_lost", "offsets_lost", "versions_lost"}
+)
 """Reasons whose lines stand for no row, though they tell something in `row` or `raw`."""
 ACTIONS = {
     "dropped": "stands in the ledger alone",

@@ -202,6 +202,8 @@ class FolderFeed:
             return read_parquet(path, data, self.schema, spec.timezone, terms)
         if path.endswith(".gz"):
             data = unpacked(path, data, spec.max_bytes)
+        if spec.format == "csv" and not data:
+            raise FeedUnreadableError(path, "CSV that begins with the names of its columns", "it is empty")
         if spec.format == "csv":
             return read_csv(path, data, self.schema, spec, terms)
         return read_json(data, self.schema, spec.timezone, terms)

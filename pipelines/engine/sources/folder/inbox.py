@@ -14,14 +14,19 @@ from pipelines.engine.sources.recording import landed_schema
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipelines.engine.landing.arrived import Arrived
+    from pipelines.engine.landing.file_rows import Line
     from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.source_feed import Reading
     from pipelines.flows.model import Source
 
+LEFT = frozenset({"file_changed", "unreadable_file"})
+"""Reasons of files whose rows stand in no stream and, one by one, in no ledger."""
+TOLD = 3
+"""How many of them a reading names."""
 BACK = 2
 """How many readings are blind from when a folder is back: a file lands when two looks have seen it stand still."""
 
@@ -82,6 +87,7 @@ class Inbox(ComesOnce):
         if self._deaf == BACK:
             self._tell(f"source {self.source.name}: {self.source.feed.paths[0]} is back")
         self._deaf = max(self._deaf - 1, 0)
+        self._warn(came.lines)
         self._heard = end
         return arrived_rows(
             self.source,
@@ -93,6 +99,14 @@ class Inbox(ComesOnce):
             left=came.left,
             unsettled=came.unsettled,
         )
+
+    def _warn(self, lines: Sequence[Line]) -> None:
+        """Tell of files that nobody takes: the ledger has a line for each, and their rows are nowhere."""
+        left = [line.problem for line in lines if line.reason in LEFT]
+        for problem in left[:TOLD]:
+            self._tell(f"source {self.source.name}: {problem}; what is new in it is not taken, and the ledger says so")
+        if len(left) > TOLD:
+            self._tell(f"source {self.source.name}: and {len(left) - TOLD} files more: see the ledger")
 
     def look(self, known: SourceProgress) -> int:  # noqa: ARG002 - part of the protocol
         """See which files are there, and how they stand; see `SourceFeed.look`."""
