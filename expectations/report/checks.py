@@ -23,7 +23,7 @@ MOST_COLUMNS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class OffenderScene:
     """One offending row in stream order: the rows before it, itself, the rows after it, and what governs it."""
 
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class BrokenView:
 
     where: str
     rows: int
-    scenes: tuple[Scene, ...]
+    scenes: tuple[OffenderScene, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def _broken(found: Broken, clock: ReportClock) -> BrokenView:
     return BrokenView(where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes)
 
 
-def _scene(row: Mapping[str, object], clock: ReportClock) -> Scene:
+def _scene(row: Mapping[str, object], clock: ReportClock) -> OffenderScene:
     around = row.get("around")
     before, after = (_rows(around, side) for side in ("before", "after"))
     governor = row.get("governed_by")
@@ -91,7 +91,7 @@ def _scene(row: Mapping[str, object], clock: ReportClock) -> Scene:
     ]
     columns = _columns([each for _, each in every])
     lines = tuple((role, tuple(instant_or_text(each.get(name), clock) for name in columns)) for role, each in every)
-    return Scene(columns=columns, lines=lines, governed=isinstance(governor, dict))
+    return OffenderScene(columns=columns, lines=lines, governed=isinstance(governor, dict))
 
 
 def _rows(around: object, side: str) -> list[Mapping[str, object]]:

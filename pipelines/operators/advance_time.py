@@ -197,7 +197,7 @@ class AdvanceTimePolicy(Policy):
         return words
 
 
-class Numbers(NamedTuple):
+class AdvanceTimeNumbers(NamedTuple):
     """The policy as the compiled scan takes it; 0 stands for "not asked for" in `events` and `duration`."""
 
     shape: int
@@ -281,7 +281,7 @@ def _promise(row: AdvancingRow, src, s, key, time, out) -> int:  # type: ignore[
 
 
 @compiled
-def _event(p: Numbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _event(p: AdvanceTimeNumbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge a point, an interval or a start edge: (fate, reason, start with which it leaves)."""
     time, edge = row.time, row.kind == START
     # Ids before promises: a reused id is wrong whatever its time, and must not disturb the event that is open (A15).
@@ -322,7 +322,7 @@ def _forget(s, event) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _end_edge(p: Numbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _end_edge(p: AdvanceTimeNumbers, row: AdvancingRow, s, event):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Judge an end edge: (fate, reason, start, end with which it leaves)."""
     status, start, end = event["status"], row.time, row.end
     if end == NULL:
@@ -346,7 +346,7 @@ def _end_edge(p: Numbers, row: AdvancingRow, s, event):  # type: ignore[no-untyp
 
 
 @compiled
-def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _passes(p: AdvanceTimeNumbers, s, kind, time, counted) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Let a received event or a timer pass time, and say whether a CTI is due."""
     due = False
     if kind != TIMER and p.events:
@@ -365,7 +365,7 @@ def _passes(p: Numbers, s, kind, time, counted) -> bool:  # type: ignore[no-unty
 
 
 @compiled
-def _received(p: Numbers, row: AdvancingRow, s, event, out, behind) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _received(p: AdvanceTimeNumbers, row: AdvancingRow, s, event, out, behind) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Take in one row of the operator's own input, with the CTI that it causes `behind` it; give how many leave."""
     kind, time = row.kind, row.time
     if kind == CTI:
@@ -404,7 +404,7 @@ def _heard(s, bound) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def scan(p: Numbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: AdvanceTimeNumbers, rows: Rows, i, state, opens, bound, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until rows or buffer end, or too many events are open; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -484,7 +484,7 @@ class AdvanceTime(Timeless):
             "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
         }
         self._capacity = max(2, capacity)
-        self._numbers = Numbers(
+        self._numbers = AdvanceTimeNumbers(
             int(p.shape),
             int(p.late),
             p.events or 0,

@@ -142,7 +142,7 @@ class DeduplicatePolicy(Policy):
         return words
 
 
-class Numbers(NamedTuple):
+class DeduplicateNumbers(NamedTuple):
     """The policy as the compiled scan takes it."""
 
     within: int
@@ -175,7 +175,7 @@ class KeyedRow(NamedTuple):
 
 
 @compiled
-def _row(p: Numbers, number, kind, key, arrival, place, time, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Numba infers records
+def _row(p: DeduplicateNumbers, number, kind, key, arrival, place, time, end):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Numba infers records
     """Lay out one row; one without a time, or too far ahead, goes by its arrival (rule 4)."""
     clock = end if kind == END else time
     # Timers and CTIs are believed however far ahead: they were judged where they were made.
@@ -212,7 +212,7 @@ def _forget(known, x, s, standing_of, event_of) -> None:  # type: ignore[no-unty
 
 
 @compiled
-def _forget_past(p: Numbers, s, known, root, now, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _forget_past(p: DeduplicateNumbers, s, known, root, now, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Forget the rows of one heap that lie further back than `within`; give the heap that is left (rule 3)."""
     # What was forgotten otherwise stays in the heap until it is on top: out of the middle would need links upwards.
     while root >= 0 and (known[root]["key"] < 0 or known[root]["at"] + p.within < now):
@@ -224,7 +224,7 @@ def _forget_past(p: Numbers, s, known, root, now, standing_of, event_of) -> int:
 
 
 @compiled
-def _hear(p: Numbers, row: KeyedRow, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _hear(p: DeduplicateNumbers, row: KeyedRow, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Move the time of a row's key, and forget what is too far back by it."""
     s["heard"] = max(s["heard"], row.arrival)
     if not row.by_arrival:
@@ -235,7 +235,7 @@ def _hear(p: Numbers, row: KeyedRow, s, known, roots, standing_of, event_of) -> 
 
 
 @compiled
-def _date(p: Numbers, x, at, by_arrival, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _date(p: DeduplicateNumbers, x, at, by_arrival, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say from when on a row is forgotten; at once where that has passed."""
     r = known[x]
     r["at"] = at
@@ -282,7 +282,7 @@ def _apart(row: KeyedRow, r):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
 
 
 @compiled
-def _open(p: Numbers, x, event, passed, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _open(p: DeduplicateNumbers, x, event, passed, s, known, roots, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Remember an event until its end; the one of its id before it, whose end nobody can tell now, no longer."""
     before = event_of[event]
     # The next end of this id is the newer start's; the older event has no end to wait for, so its span runs from its
@@ -301,7 +301,7 @@ def _open(p: Numbers, x, event, passed, s, known, roots, standing_of, event_of) 
 
 
 @compiled
-def _end(p: Numbers, row: KeyedRow, event, s, known, roots, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _end(p: DeduplicateNumbers, row: KeyedRow, event, s, known, roots, standing_of, event_of) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Judge an end edge; give the row that stands where it is a duplicate, or NOBODY (rule 6)."""
     x = event_of[event]
     if x < 0:
@@ -314,7 +314,7 @@ def _end(p: Numbers, row: KeyedRow, event, s, known, roots, standing_of, event_o
 
 
 @compiled
-def scan(p: Numbers, rows: Rows, v: Named, i, state, known, count, roots, standing_of, event_of, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: DeduplicateNumbers, rows: Rows, v: Named, i, state, known, count, roots, standing_of, event_of, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until rows or buffer end; give (next row, rows written, how many `known` has).
 
     The last is NOBODY where more is remembered of a key than may be.
@@ -434,7 +434,7 @@ class Deduplicate(Timeless):
         """What names the rows of the next block; the engine lays it."""
         self._capacity, self._events, self._count = max(1, capacity), 1, 0
         ahead = 2 * LONGEST if policy.max_ahead is None else policy.max_ahead
-        self._numbers = Numbers(policy.within, ahead, policy.max_kept)
+        self._numbers = DeduplicateNumbers(policy.within, ahead, policy.max_kept)
 
     def resume(self, known: Records) -> None:
         """Take up remembered rows, those of each key in the order of their age."""

@@ -143,7 +143,7 @@ class HeartbeatPolicy(Policy):
         return words
 
 
-class Numbers(NamedTuple):
+class HeartbeatNumbers(NamedTuple):
     """The policy as the compiled scan takes it."""
 
     interval: int
@@ -156,7 +156,7 @@ class Numbers(NamedTuple):
 
 
 @compiled
-def _deadline(p: Numbers, s) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
+def _deadline(p: HeartbeatNumbers, s) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
     if s["retired"] or s["newest"] == NULL or s["due"] == INFINITY:
         return INFINITY
     ahead = s["due"] - s["anchor_time"] + p.slack
@@ -189,7 +189,7 @@ def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  
 
 
 @compiled
-def _announce(p: Numbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _announce(p: HeartbeatNumbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     s = state[k]
     time = s["due"]
     s["sent"] = time
@@ -198,7 +198,7 @@ def _announce(p: Numbers, state, k, arrival, due_at, out, n):  # type: ignore[no
 
 
 @compiled
-def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _judge(p: HeartbeatNumbers, blind: Blind, state, k, last, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let every timer of key `k` leave whose instant is at or before `last` (rules 4, 10, 11)."""
     s = state[k]
     while n < len(out):
@@ -222,7 +222,7 @@ def _judge(p: Numbers, blind: Blind, state, k, last, out, n):  # type: ignore[no
 
 
 @compiled
-def _too_many(p: Numbers, since, stamp, due, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _too_many(p: HeartbeatNumbers, since, stamp, due, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say whether `time` would announce more than is believed, `stamp` having come at `since`, without the overdue."""
     waited = arrival - since
     whole = waited // p.denominator
@@ -238,7 +238,7 @@ def _too_many(p: Numbers, since, stamp, due, arrival, time) -> bool:  # type: ig
 
 
 @compiled
-def _doubt(p: Numbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _doubt(p: HeartbeatNumbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say why a timestamp must not count (rule 9), or NONE."""
     if time - arrival > p.max_ahead:
         return AHEAD
@@ -248,7 +248,7 @@ def _doubt(p: Numbers, s, arrival, time) -> int:  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _agrees(p: Numbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _agrees(p: HeartbeatNumbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Say whether a row that `max_catch_up` refuses is near the one that it refused before."""
     if r["refused_arrival"] == NULL:
         return False
@@ -261,7 +261,7 @@ def _agrees(p: Numbers, r, arrival, time) -> bool:  # type: ignore[no-untyped-de
 
 
 @compiled
-def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _accept(p: HeartbeatNumbers, s, arrival, time) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     if s["newest"] == NULL or s["retired"]:
         # Not before `sent`: a key that comes back stamped earlier must announce no multiple twice (H5).
         last = max(time // p.interval * p.interval, s["sent"])
@@ -273,7 +273,7 @@ def _accept(p: Numbers, s, arrival, time) -> None:  # type: ignore[no-untyped-de
 
 
 @compiled
-def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: HeartbeatNumbers, blind: Blind, rows: Rows, i, state, refused, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run the heartbeat from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -326,7 +326,7 @@ def scan(p: Numbers, blind: Blind, rows: Rows, i, state, refused, out):  # type:
 
 
 @compiled
-def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def first_due(p: HeartbeatNumbers, blind: Blind, state) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the first instant at which silence makes something leave, over all keys."""
     first = INFINITY
     for k in range(len(state)):
@@ -340,7 +340,7 @@ def first_due(p: Numbers, blind: Blind, state) -> int:  # type: ignore[no-untype
 
 
 @compiled
-def coming(p: Numbers, blind: Blind, state, until) -> float:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def coming(p: HeartbeatNumbers, blind: Blind, state, until) -> float:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Estimate from above how many timers leave before `until` if no row comes, over all keys."""
     total, pace = 0.0, float(p.interval) * p.denominator / p.numerator
     for k in range(len(state)):
@@ -405,7 +405,7 @@ class Heartbeat:
         }
         self._blind = blind
         self._capacity = capacity
-        self._numbers = Numbers(
+        self._numbers = HeartbeatNumbers(
             p.interval,
             p.slack,
             *p.acceleration,

@@ -76,7 +76,7 @@ class MeetingRow(NamedTuple):
     """Whether events of its side are points."""
 
 
-class Desk(NamedTuple):
+class MeetingDesk(NamedTuple):
     """Working state of one block: what is known of its events, and which of them wait."""
 
     event: Records
@@ -87,10 +87,10 @@ class Desk(NamedTuple):
     """By scope: the waiting event that starts first, or NOBODY."""
 
 
-def desk(scopes: int, rows: int, events: int) -> Desk:
+def desk(scopes: int, rows: int, events: int) -> MeetingDesk:
     """Lay out a block of `rows` rows of `scopes` scopes with event ids below `events`."""
     nobody = [np.full(size, NOBODY, dtype=np.int64) for size in (events, scopes)]
-    return Desk(np.zeros(rows, dtype=EVENT), *nobody)
+    return MeetingDesk(np.zeros(rows, dtype=EVENT), *nobody)
 
 
 @compiled

@@ -157,7 +157,7 @@ class MergePolicy(Policy):
         return words
 
 
-class Terms(NamedTuple):
+class MergeTerms(NamedTuple):
     """The settings as the scan reads them."""
 
     width: int
@@ -170,7 +170,7 @@ class Terms(NamedTuple):
     """The reading from which the block goes on; held rows that are set aside leave then."""
 
 
-class Desk(NamedTuple):
+class MergeDesk(NamedTuple):
     """Working state of one block: numbering per group, queues per group and port, links and values per row."""
 
     state: Records
@@ -191,7 +191,7 @@ def _value(rows: Rows, i):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN2
 
 
 @compiled
-def _is_ahead(terms: Terms, rows: Rows, i):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _is_ahead(terms: MergeTerms, rows: Rows, i):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Say whether a row of data is past its arrival by more than is believed."""
     if rows.kind[i] == TIMER or rows.kind[i] == CTI:
         return False
@@ -201,7 +201,7 @@ def _is_ahead(terms: Terms, rows: Rows, i):  # type: ignore[no-untyped-def]  # n
 
 
 @compiled
-def _refuse(terms: Terms, rows: Rows, i, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _refuse(terms: MergeTerms, rows: Rows, i, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let a row that is too far ahead leave, into the ledger or to the side; it moves no port."""
     # A held row arrived long before this block, and what leaves may not go back behind what has left (S9).
     arrival, place = max(rows.arrival[i], terms.since), rows.place[i]
@@ -211,7 +211,7 @@ def _refuse(terms: Terms, rows: Rows, i, desk: Desk, out, n):  # type: ignore[no
 
 
 @compiled
-def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _enqueue(width, rows: Rows, i, desk: MergeDesk) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     port = desk.ports[rows.key[i] * width + rows.port[i]]
     # A null is the smallest number, so it is compared as its port's highest like any that goes back (M2).
     value = max(_value(rows, i), port["highest"])
@@ -229,7 +229,7 @@ def _enqueue(width, rows: Rows, i, desk: Desk) -> None:  # type: ignore[no-untyp
 
 
 @compiled
-def _next_port(width, group, every, desk: Desk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the port whose head leaves next, or NOBODY; `every` port must hold something, unless it is 0."""
     best = NOBODY
     # Ports are few, for somebody wrote them down: to look at every head needs no structure that a cut would have to
@@ -269,7 +269,7 @@ def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # typ
 
 
 @compiled
-def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _release(width, rows: Rows, group, every, arrival, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let rows of one group leave while they may; the buffer full means: call again."""
     while n < len(out):
         p = _next_port(width, group, every, desk)
@@ -288,7 +288,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: Desk, out, n):  # t
 
 
 @compiled
-def scan(terms: Terms, rows: Rows, held, i, desk: Desk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run the merge from row `i` on until rows or buffer end, or too many of a group wait; give (next row, written).
 
     The first `held` rows are those of the carry: they go back into their queues, and let nothing leave, for a port of
@@ -334,7 +334,7 @@ def scan(terms: Terms, rows: Rows, held, i, desk: Desk, out):  # type: ignore[no
 
 
 @compiled
-def _still_held(rows: Rows, desk: Desk):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _still_held(rows: Rows, desk: MergeDesk):  # type: ignore[no-untyped-def]  # noqa: ANN202
     kept = np.empty(len(rows.kind), dtype=np.int64)
     n = 0
     for i in range(len(rows.kind)):
@@ -423,15 +423,15 @@ class Merge(Timeless):
         self.records["ports"]["left"] = desk.ports["left"]
         self.held = _still_held(rows, desk)
 
-    def _step(self, terms: Terms, rows: Rows, held: int, i: int, desk: Desk, out: Records) -> tuple[int, int]:
+    def _step(self, terms: MergeTerms, rows: Rows, held: int, i: int, desk: MergeDesk, out: Records) -> tuple[int, int]:
         i, written = scan(terms, rows, held, i, desk, out)
         if desk.cursor[0] != NOBODY and written < len(out):
             raise MergeFull(int(desk.waiting[desk.cursor[0]]), terms.limit)
         return i, written
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> MergeTerms:
         policy = self.policy
-        return Terms(
+        return MergeTerms(
             width=policy.ports,
             flush=int(policy.at_end),
             limit=self._limit,
@@ -440,11 +440,11 @@ class Merge(Timeless):
             since=self.since,
         )
 
-    def _desk(self, rows: int) -> Desk:
+    def _desk(self, rows: int) -> MergeDesk:
         ports = np.repeat(fresh_port(), len(self.records["ports"]))
         # Held rows are put into their queues anew and raise `highest` again, so the carry needs only what left last.
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
-        return Desk(
+        return MergeDesk(
             self.records["state"],
             self.records.get(ASIDE, fresh_state()[:0]),
             ports,

@@ -155,7 +155,7 @@ def _parsed(text: str) -> tuple[str, Measure, str | None]:
     return name, Measure[function.upper()], column or None
 
 
-class Numbers(NamedTuple):
+class WindowNumbers(NamedTuple):
     """The policy as the compiled scan takes it."""
 
     size: int
@@ -165,7 +165,7 @@ class Numbers(NamedTuple):
     """Whether events are points."""
 
 
-class Values(NamedTuple):
+class Measured(NamedTuple):
     """What is measured, by measure and row; whole numbers and instants stand in `whole`, floats in `real`."""
 
     group: Longs
@@ -324,7 +324,7 @@ def _add(known, kind, is_real, whole, real) -> None:  # type: ignore[no-untyped-
 
 
 @compiled
-def _first_window(p: Numbers, instant) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _first_window(p: WindowNumbers, instant) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the first window whose end lies past an instant."""
     return (instant - p.size) // p.hop + 1
 
@@ -340,7 +340,7 @@ def _open(b, event, x) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
 
 
 @compiled
-def _known_span(p: Numbers, k, cti, b, event, of, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _known_span(p: WindowNumbers, k, cti, b, event, of, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Give the first start of a scope's open events, and the last instant that is known of it; forget closed events."""
     earliest, latest, last = INFINITY, NULL, NOBODY
     x = b["opens"]
@@ -363,7 +363,7 @@ def _known_span(p: Numbers, k, cti, b, event, of, count):  # type: ignore[no-unt
 
 
 @compiled
-def _set_aside(p: Numbers, row: MeetingRow, rows: Rows, before, b, event, opened, of, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _set_aside(p: WindowNumbers, row: MeetingRow, rows: Rows, before, b, event, opened, of, count, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Write open events for the ledger, and forget them, that a CTI puts into more windows than an event may be in."""
     _, latest = _known_span(p, row.key, row.time, b, event, of, count)
     last = latest // p.hop if row.time == INFINITY else (row.time - p.size) // p.hop
@@ -381,7 +381,7 @@ def _set_aside(p: Numbers, row: MeetingRow, rows: Rows, before, b, event, opened
 
 
 @compiled
-def _enter_open(p: Numbers, row: MeetingRow, v: Values, before, s, b, event, of, value, slots, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _enter_open(p: WindowNumbers, row: MeetingRow, v: Measured, before, s, b, event, of, value, slots, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Take the events that are open into every window that a CTI closes: none of them can end before it.
 
     At infinity, where they never end, they are in the windows up to the last instant that is known of their scope.
@@ -408,7 +408,7 @@ def _enter_open(p: Numbers, row: MeetingRow, v: Values, before, s, b, event, of,
 
 
 @compiled
-def _close(p: Numbers, row: MeetingRow, s, b, of, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _close(p: WindowNumbers, row: MeetingRow, s, b, of, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let the windows of a scope leave that its newest CTI has closed, and promise what can no longer change."""
     cti, a = row.time, b["root"]
     while a >= 0 and (cti == INFINITY or of[a]["at"] * p.hop + p.size <= cti):
@@ -435,7 +435,7 @@ def _close(p: Numbers, row: MeetingRow, s, b, of, out, n):  # type: ignore[no-un
 
 
 @compiled
-def scan(p: Numbers, rows: Rows, held, v: Values, state, side, event, opened, book, of, value, count, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(p: WindowNumbers, rows: Rows, held, v: Measured, state, side, event, opened, book, of, value, count, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Take in a block; give the accumulators and how many they are, what leaves, and how many rows that is."""
     groups, given, kinds, reals, whole, real = v.group, v.given, v.kind, v.is_real, v.whole, v.real
     slots, n = _slots(of, count), 0
@@ -515,12 +515,12 @@ def fresh_state() -> Records:
     return state
 
 
-def nothing_measured(rows: int, measures: int) -> Values:
+def nothing_measured(rows: int, measures: int) -> Measured:
     """Give values of a block in which every row is of one group and nothing is given."""
     zero = np.zeros((measures, rows), dtype=np.int64)
     flags = np.zeros((measures, rows), dtype=np.bool_)
     kinds = np.zeros(measures, dtype=np.int64)
-    return Values(np.zeros(rows, dtype=np.int64), kinds, kinds.astype(np.bool_), zero, zero.astype(np.float64), flags)
+    return Measured(np.zeros(rows, dtype=np.int64), kinds, kinds.astype(np.bool_), zero, zero.astype(np.float64), flags)
 
 
 class Window(Timeless):
@@ -556,7 +556,7 @@ class Window(Timeless):
         self.policy = policy
         self.records = {"state": taken_up(carry, "state", fresh_state())}
         self.sums, self.count = sums(FIRST, len(policy.measures)), 0
-        self.values: Values | None = None
+        self.values: Measured | None = None
         """What is measured of the next block; the engine lays it."""
         self._events = 1
 
@@ -581,7 +581,7 @@ class Window(Timeless):
         side, book = np.zeros(len(state), dtype=PORT), np.full(3 * len(state), NOBODY, dtype=np.int64).view(BOOK)
         for name in FROM_SIDE:
             side[name] = state[name]
-        numbers = Numbers(p.size, p.hop, p.max_windows, p.shape is Shape.POINT)
+        numbers = WindowNumbers(p.size, p.hop, p.max_windows, p.shape is Shape.POINT)
         of, value, count = self._packed()
         of, value, self.count, out, n = scan(
             numbers, rows, held, values, state, side, at_work.event, at_work.opened, book, of, value, count, written()

@@ -21,7 +21,7 @@ from pipelines.engine.landing.manifest import BUFFERS_FILE, shelves
 from pipelines.engine.sources.files import find_files
 from pipelines.engine.sources.socket.spool import Spool
 from pipelines.engine.sources.socket.spool_files import read_segments
-from pipelines.jobs.drill.failing import Call, How
+from pipelines.jobs.drill.failing import FailingCall, How
 from pipelines.jobs.drill.preloaded import library
 from tests.engine.test_table_log import SCHEMA, new_file
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def came_to(question: Callable[[], object], call: Call, place: Path, number: int) -> str:
+def came_to(question: Callable[[], object], call: FailingCall, place: Path, number: int) -> str:
     """Ask something while one call at a place fails; give what it came to."""
     library().fault_arm(os.fsencode(place), int(call), ctypes.c_long(0), number, int(How.REFUSED))
     try:
@@ -63,16 +63,22 @@ def main() -> None:
         (base / "feed" / name / "x.csv").touch()
     Spool(base / "spool", 0, 0, 400, lambda: 5).close()
     newest, ground = version_path(path, 5), path / LOG / f"{3:020d}.checkpoint.parquet"
-    cases: list[tuple[str, Callable[[], object], Call, Path, int]] = [
-        ("newest version, opened", lambda: mend(path), Call.OPEN, newest, errno.EACCES),
-        ("newest version, read", lambda: mend(path), Call.READ, newest, errno.EIO),
-        ("checkpoint, opened", lambda: mend(path), Call.OPEN, ground, errno.EACCES),
-        ("checkpoint, read", lambda: mend(path), Call.READ, ground, errno.ESTALE),
-        ("streams", lambda: data_tables(base), Call.OPEN, base / "streams", errno.EACCES),
-        ("carry", lambda: carry_folders(base), Call.OPEN, base / "carry", errno.EACCES),
-        ("buffers", lambda: shelves(base / "landed"), Call.LOOK, base / "landed" / BUFFERS_FILE, errno.EACCES),
-        ("pattern", lambda: find_files(["feed/*/*.csv"], base, "csv"), Call.OPEN, base / "feed" / "b", errno.EIO),
-        ("spool", lambda: read_segments(base / "spool"), Call.OPEN, base / "spool", errno.EACCES),
+    cases: list[tuple[str, Callable[[], object], FailingCall, Path, int]] = [
+        ("newest version, opened", lambda: mend(path), FailingCall.OPEN, newest, errno.EACCES),
+        ("newest version, read", lambda: mend(path), FailingCall.READ, newest, errno.EIO),
+        ("checkpoint, opened", lambda: mend(path), FailingCall.OPEN, ground, errno.EACCES),
+        ("checkpoint, read", lambda: mend(path), FailingCall.READ, ground, errno.ESTALE),
+        ("streams", lambda: data_tables(base), FailingCall.OPEN, base / "streams", errno.EACCES),
+        ("carry", lambda: carry_folders(base), FailingCall.OPEN, base / "carry", errno.EACCES),
+        ("buffers", lambda: shelves(base / "landed"), FailingCall.LOOK, base / "landed" / BUFFERS_FILE, errno.EACCES),
+        (
+            "pattern",
+            lambda: find_files(["feed/*/*.csv"], base, "csv"),
+            FailingCall.OPEN,
+            base / "feed" / "b",
+            errno.EIO,
+        ),
+        ("spool", lambda: read_segments(base / "spool"), FailingCall.OPEN, base / "spool", errno.EACCES),
     ]
     for name, question, call, place, number in cases:
         sys.stdout.write(json.dumps([name, errno.errorcode[number], came_to(question, call, place, number)]) + "\n")

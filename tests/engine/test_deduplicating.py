@@ -14,7 +14,7 @@ from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.live import epochs
 from pipelines.engine.tasks.links import deduplicate
-from pipelines.engine.tasks.numbered import Values
+from pipelines.engine.tasks.numbered import NumberedValues
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.operators.deduplicate import KeptFull
 from tests.jobs.streamed import Restart, streamed
@@ -154,14 +154,14 @@ def test_what_is_remembered_stands_in_the_carry_in_columns_of_its_own(here: Tria
 
 def test_values_that_nobody_remembers_are_numbered_no_longer(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     most: list[int] = []
-    ids = Values.ids
+    ids = NumberedValues.ids
 
-    def counted(values: Values, table: pa.Table) -> object:
+    def counted(values: NumberedValues, table: pa.Table) -> object:
         found = ids(values, table)
         most.append(len(values))
         return found
 
-    monkeypatch.setattr(Values, "ids", counted)
+    monkeypatch.setattr(NumberedValues, "ids", counted)
     readings = [BEGIN + at * SECOND for at in range(5, LENGTH, 5)]
     streamed(here, "all numbered", BEGIN, [*readings, END], final=END - 1)
     all_of_them = max(most)

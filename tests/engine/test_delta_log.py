@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from pipelines.engine.commits import delta_log
-from pipelines.engine.commits.delta_log import HINT, SETTLED, Found, checkpoint, clean_log, mend, open_table
+from pipelines.engine.commits.delta_log import HINT, SETTLED, LogFiles, checkpoint, clean_log, mend, open_table
 from pipelines.engine.commits.driver import CommitLog, open_driver
 from pipelines.engine.commits.paths import ConcurrentAddError, TornLogError, commits_path, stream_path, version_path
 from pipelines.engine.commits.table_log import TableChange, TableLog
@@ -128,7 +128,7 @@ def test_a_torn_checkpoint_and_a_torn_version_at_once(folder: Path) -> None:
     version_path(folder, 6).touch()
     assert rows(folder) == [1, 2, 3, 4, 5]
     assert mend(folder) == [checkpoint_path(folder, 5).name, version_path(folder, 6).name, HINT]
-    assert Found.of(folder).checkpoints == (3,)
+    assert LogFiles.of(folder).checkpoints == (3,)
     assert rows(folder) == plain(folder) == [1, 2, 3, 4, 5]
 
 

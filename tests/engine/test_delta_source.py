@@ -22,10 +22,10 @@ from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.sources.delta.errors import (
     CommitUnreadableError,
     DeclaredTypeError,
+    DeltaTableMissingError,
     FileGoneError,
     RowsTakenAwayError,
     TableFeatureError,
-    TableMissingError,
     TableReplacedError,
     VersionAheadError,
     VersionsGoneError,
@@ -140,7 +140,7 @@ def test_a_recorded_commit_that_takes_rows_away_is_refused_or_told(tmp_path: Pat
 
 
 def test_what_is_not_there_is_told_by_name(tmp_path: Path) -> None:
-    with pytest.raises(TableMissingError, match="correct `delta:`"):
+    with pytest.raises(DeltaTableMissingError, match="correct `delta:`"):
         recorded(tmp_path, source_of("came"))
     for value in range(4):
         append(tmp_path, value)

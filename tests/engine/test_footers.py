@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.engine.columnar.columns import times
 from pipelines.engine.landing.errors import FeedUnreadableError
-from pipelines.engine.landing.file_rows import Terms, read_parquet
+from pipelines.engine.landing.file_rows import ColumnTerms, read_parquet
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources import footers
 from pipelines.engine.sources.footers import footer_of
@@ -133,11 +133,13 @@ def test_a_file_whose_columns_have_names_that_are_no_text_is_told_of_alone(tmp_p
     written(tmp_path / "1.parquet")
     bent = written(tmp_path / "2.parquet").replace(b"\x18\x01v", b"\x18\x01\xf3")
     (tmp_path / "2.parquet").write_bytes(bent)
-    feed = ParquetFeed([tmp_path / "1.parquet", tmp_path / "2.parquet"], FeedSpec(kind="parquet"), Terms(), tmp_path)
+    feed = ParquetFeed(
+        [tmp_path / "1.parquet", tmp_path / "2.parquet"], FeedSpec(kind="parquet"), ColumnTerms(), tmp_path
+    )
 
     assert [batch.num_rows for batch in feed.read()] == [40, 1]
     with pytest.raises(FeedUnreadableError, match="utf-8"):
-        read_parquet("2.parquet", bent, pq.read_schema(tmp_path / "1.parquet"), None, Terms())
+        read_parquet("2.parquet", bent, pq.read_schema(tmp_path / "1.parquet"), None, ColumnTerms())
 
 
 def test_a_file_whose_columns_cannot_be_told_is_told_of_alone_and_storage_that_fails_is_not(
@@ -153,8 +155,8 @@ def test_a_file_whose_columns_cannot_be_told_is_told_of_alone_and_storage_that_f
     assert came.value.errno is None
     files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
     spec = FeedSpec(kind="parquet", paths=("*.parquet",))
-    assert ParquetFeed(files, spec, Terms(), tmp_path).files == (files[0],)
+    assert ParquetFeed(files, spec, ColumnTerms(), tmp_path).files == (files[0],)
 
     monkeypatch.setattr(pq, "read_schema", failing)
     with pytest.raises(OSError, match="the disk fails"):
-        ParquetFeed(files, spec, Terms(), tmp_path)
+        ParquetFeed(files, spec, ColumnTerms(), tmp_path)

@@ -319,7 +319,7 @@ def test_statistics_that_lie_are_found_out_when_the_rows_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(tmp_path, table([1, 2], key=["k", None]))
-    monkeypatch.setattr(footers, "_exact", lambda *_: footers.Bounds(0))
+    monkeypatch.setattr(footers, "_exact", lambda *_: footers.ColumnBounds(0))
     sequence = land(tmp_path)
     assert sequence.sources["rows"].referenced is not None
     with pytest.raises(ReferenceBrokenError, match="not what its own statistics said"):

@@ -19,7 +19,7 @@ from pipelines.engine.commits.history import settled_text
 from pipelines.engine.commits.lease import HolderStanding, look, wall_ticks
 from pipelines.jobs.drill import commanded, failing, stepped
 from pipelines.jobs.drill.acts import asked_second
-from pipelines.jobs.drill.failing import Call, Fault, How
+from pipelines.jobs.drill.failing import FailingCall, Fault, How
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,16 +90,16 @@ def drilled(bug: str, base: Path, seeds: range) -> Iterator[Drilled]:
     here = sys.modules["tests.jobs.planted_drills"]
     if bug in FAILING:
         work, calls = getattr(here, bug), FAILING[bug]
-        failed = [failing.Seed(number, base, work=work, only=calls) for number in seeds]
+        failed = [failing.FailingSeed(number, base, work=work, only=calls) for number in seeds]
         if bug == "unread":
             failed = [begun_again(seed) for seed in failed if seed.kind == SHORTENING]
         yield from failing.failed(failed, 2)
     elif bug == "unguarded":
         commanded.PATIENCE = PATIENCE
         odd = [number for number in seeds if number % 2]
-        yield from stepped.shifted([stepped.Seed(number, base, work=getattr(here, bug)) for number in odd], 2)
+        yield from stepped.shifted([stepped.SteppedSeed(number, base, work=getattr(here, bug)) for number in odd], 2)
     else:
-        yield from stepped.shifted([stepped.Seed(number, base, ask=getattr(here, bug)) for number in seeds], 2)
+        yield from stepped.shifted([stepped.SteppedSeed(number, base, ask=getattr(here, bug)) for number in seeds], 2)
 
 
 class AtTables(Fault):
@@ -110,14 +110,14 @@ class AtTables(Fault):
         super().arm(home / "drilled" / "main" / "streams")
 
 
-def begun_again(seed: failing.Seed) -> failing.Seed:
+def begun_again(seed: failing.FailingSeed) -> failing.FailingSeed:
     """Have calls fail in starts behind told commits, one further on in each: there a start looks for what is torn."""
     skipped = range(seed.number % LOOKS, LOOKS * STARTS, LOOKS)
-    seed.faults = [seed.faults[0], *(AtTables(Call.OPEN, each, errno.EIO, How.REFUSED, 0) for each in skipped)]
+    seed.faults = [seed.faults[0], *(AtTables(FailingCall.OPEN, each, errno.EIO, How.REFUSED, 0) for each in skipped)]
     return seed
 
 
-FAILING = {"unread": (Call.OPEN, Call.READ), "careless": (Call.CREATE, Call.NAME)}
+FAILING = {"unread": (FailingCall.OPEN, FailingCall.READ), "careless": (FailingCall.CREATE, FailingCall.NAME)}
 
 
 def main() -> None:

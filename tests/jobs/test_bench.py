@@ -10,17 +10,16 @@ import pytest
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.jobs.bench.cti import LATES, RELATIONS, Relation, asked, related, rightly_kept, run
-from pipelines.jobs.bench.cti import Answer as Total
-from pipelines.jobs.bench.cti import Bench as CtiBench
-from pipelines.jobs.bench.figures import Figure, tell_figures
+from pipelines.jobs.bench.cti import LATES, RELATIONS, CtiBench, Relation, asked, related, rightly_kept, run
+from pipelines.jobs.bench.cti import CtiAnswer as Total
+from pipelines.jobs.bench.figures import BenchFigure, tell_figures
 from pipelines.jobs.bench.generated import Recorded, chunks, record
 from pipelines.jobs.bench.heartbeat import SLACK
 from pipelines.jobs.bench.lifetimes import record_lifetimes
 from pipelines.jobs.bench.peers import beating
-from pipelines.jobs.bench.punctuate import Bench, backfilled, from_files, on_spark, scanned, streamed
+from pipelines.jobs.bench.punctuate import PunctuateBench, backfilled, from_files, on_spark, scanned, streamed
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
-from pipelines.jobs.bench.stamps import DELAY, EVENTS, Answer, Stamps, drawn, record_stamps
+from pipelines.jobs.bench.stamps import DELAY, EVENTS, StampAnswer, Stamps, drawn, record_stamps
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.rows import TICKS_PER_SECOND, Shape
@@ -77,8 +76,10 @@ def test_the_heartbeat_that_is_compared_with_sends_the_same_timers(
 
 def test_a_target_that_is_missed_is_told_and_is_the_exit_status() -> None:
     said: list[str] = []
-    held = Figure(bench="b", name="one", value=2, unit="s", against="it", ratio=0.4, target=0.5)
-    rate = Figure(bench="b", name="two", value=9, unit="rows/s", against="it", ratio=19.0, target=20, at_least=True)
+    held = BenchFigure(bench="b", name="one", value=2, unit="s", against="it", ratio=0.4, target=0.5)
+    rate = BenchFigure(
+        bench="b", name="two", value=9, unit="rows/s", against="it", ratio=19.0, target=20, at_least=True
+    )
     assert tell_figures([held], as_json=False, echo=said.append) == 0
     assert tell_figures([held, rate], as_json=False, echo=said.append) == 1
     assert said[-1] == "two: 9 rows/s, 19.00 times it (at least 20: NOT held)"
@@ -97,7 +98,7 @@ def policy(stamps: Stamps) -> AdvanceTimePolicy:
 
 
 @pytest.fixture(scope="module")
-def right() -> Answer:
+def right() -> StampAnswer:
     """Go through the timestamps one by one."""
     newest, candidates, drops, total = None, 0, 0, 0
     for received, stamp in enumerate(drawn(STAMPS).tolist(), start=1):
@@ -105,10 +106,10 @@ def right() -> Answer:
         if received % EVENTS == 0:
             newest = max(stamp - DELAY, stamp - DELAY if newest is None else newest)
             candidates, total = candidates + 1, total + newest
-    return Answer(candidates, drops, total)
+    return StampAnswer(candidates, drops, total)
 
 
-def test_the_answer_is_worth_asking_for(right: Answer) -> None:
+def test_the_answer_is_worth_asking_for(right: StampAnswer) -> None:
     stamps = drawn(STAMPS)[EVENTS - 1 :: EVENTS]
 
     assert right.candidates == STAMPS // EVENTS
@@ -117,21 +118,21 @@ def test_the_answer_is_worth_asking_for(right: Answer) -> None:
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_peer_gives_the_answer(peer: str, stamps: Stamps, right: Answer) -> None:
+def test_a_peer_gives_the_answer(peer: str, stamps: Stamps, right: StampAnswer) -> None:
     if not PEERS[peer].is_installed:
         pytest.skip(f"{PEERS[peer].package} is not installed")
 
     assert PEERS[peer].answer(stamps.files) == right
 
 
-def test_the_compiled_function_gives_the_answer(stamps: Stamps, policy: AdvanceTimePolicy, right: Answer) -> None:
+def test_the_compiled_function_gives_the_answer(stamps: Stamps, policy: AdvanceTimePolicy, right: StampAnswer) -> None:
     assert scanned(policy, [drawn(STAMPS)]) == right
     assert from_files(policy, stamps.files) == right
     assert over_columns(drawn(STAMPS)) == right
 
 
 def test_spark_and_what_is_committed_give_the_answer(
-    spark: LentSpark, stamps: Stamps, policy: AdvanceTimePolicy, right: Answer
+    spark: LentSpark, stamps: Stamps, policy: AdvanceTimePolicy, right: StampAnswer
 ) -> None:
     assert on_spark(spark, policy, stamps.files) == right
     assert backfilled(stamps, spark).answer == right
@@ -140,8 +141,8 @@ def test_spark_and_what_is_committed_give_the_answer(
     assert len(took) > 1
 
 
-def test_a_wrong_answer_is_told_and_is_the_exit_status(spark: LentSpark, stamps: Stamps, right: Answer) -> None:
-    bench, said = Bench(stamps, spark, right), list[str]()
+def test_a_wrong_answer_is_told_and_is_the_exit_status(spark: LentSpark, stamps: Stamps, right: StampAnswer) -> None:
+    bench, said = PunctuateBench(stamps, spark, right), list[str]()
     wrong = right._replace(drops=right.drops + 1)
 
     assert tell_figures(bench.measured("theirs", lambda: right), as_json=False, echo=said.append) == 0

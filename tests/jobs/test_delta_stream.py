@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pipelines.engine.commits.readers import read_ledger, read_stream
-from pipelines.engine.sources.delta.errors import TableMissingError
+from pipelines.engine.sources.delta.errors import DeltaTableMissingError
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.flows import show_flow, validate_flow
@@ -99,7 +99,7 @@ def test_a_flow_over_a_table_is_drawn_and_judged_before_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = housed(tmp_path, monkeypatch, ", committed: seen")
-    with pytest.raises(TableMissingError):
+    with pytest.raises(DeltaTableMissingError):
         validate_flow("runs", house.tell)
     write(tmp_path, 1)
     validate_flow("runs", house.tell)

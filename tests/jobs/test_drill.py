@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.jobs.drill import seeds
 from pipelines.jobs.drill.fed import feed
-from pipelines.jobs.drill.replay import Seed, disturbed, drill_replay
+from pipelines.jobs.drill.replay import ReplaySeed, disturbed, drill_replay
 from pipelines.jobs.drill.telling import Drilled
 from tests.jobs.planted_drill import hasty, unhashed
 
@@ -51,6 +51,6 @@ def test_a_drill_says_how_a_seed_is_run_again(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.timeout(600)
 def test_a_planted_bug_makes_the_drill_fail(tmp_path: Path, work: Callable[..., None], kind: str) -> None:
     flow = feed(tmp_path)
-    seeds = [Seed(number, tmp_path, flow, mounts=False, work=work, only=(kind,)) for number in range(1, 5)]
+    seeds = [ReplaySeed(number, tmp_path, flow, mounts=False, work=work, only=(kind,)) for number in range(1, 5)]
 
     assert any(done.differences for done in disturbed(seeds, AT_ONCE))

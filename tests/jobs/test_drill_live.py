@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.jobs.drill.live import Seed, drill_live, heard
+from pipelines.jobs.drill.live import LiveSeed, drill_live, heard
 from tests.jobs.planted_live import by_key, early, forgetful
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_topics_under_kills_have_each_row_once(tmp_path: Path, broker: Broker) -
 @pytest.mark.timeout(600)
 def test_a_planted_bug_is_found(tmp_path: Path, work: Callable[..., None]) -> None:
     rounds = (range(first, first + AT_ONCE) for first in range(1, PLANTED_SEEDS + 1, AT_ONCE))
-    found = (heard([Seed(number, tmp_path, work=work) for number in some], AT_ONCE) for some in rounds)
+    found = (heard([LiveSeed(number, tmp_path, work=work) for number in some], AT_ONCE) for some in rounds)
 
     assert any(set(done.differences) - {"not done"} for some in found for done in some)
 

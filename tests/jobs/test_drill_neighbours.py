@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.engine.commits.entry import CommitKind, Entry, Span, State
 from pipelines.engine.commits.history import LogState
-from pipelines.jobs.drill.looking import Look, wrong
-from pipelines.jobs.drill.neighbours import Seed, among, drill_neighbours
+from pipelines.jobs.drill.looking import TableLook, wrong
+from pipelines.jobs.drill.neighbours import NeighboursSeed, among, drill_neighbours
 from tests.jobs.planted_neighbours import halved, hasty, trusting
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def published(number: int, rows: int, supersedes: tuple[int, ...] = ()) -> Entry
 STATE = LogState.of([published(1, 3), published(2, 4), published(3, 5, supersedes=(1,))])
 
 
-def seen(settled: int, counts: dict[int, int], version: int = 1) -> Look:
-    return Look("pyarrow", "streams/s", version, settled, tuple(sorted(counts.items())))
+def seen(settled: int, counts: dict[int, int], version: int = 1) -> TableLook:
+    return TableLook("pyarrow", "streams/s", version, settled, tuple(sorted(counts.items())))
 
 
 def test_whole_settled_states_are_right() -> None:
@@ -53,14 +53,14 @@ def test_whole_settled_states_are_right() -> None:
         pytest.param(seen(2, {1: 6, 2: 4}), id="rows are there twice"),
     ],
 )
-def test_a_mixture_is_named(look: Look) -> None:
+def test_a_mixture_is_named(look: TableLook) -> None:
     (said,) = wrong([look], STATE)
 
     assert f"pyarrow saw streams/s, version 1 at commit {look.settled}" in said
 
 
 def test_a_look_that_goes_back_and_one_that_failed_are_named() -> None:
-    failed = Look("pandas", "streams/s", -1, -1, (), "OSError: gone")
+    failed = TableLook("pandas", "streams/s", -1, -1, (), "OSError: gone")
 
     assert list(wrong([seen(2, {1: 3, 2: 4}), seen(1, {1: 3}), failed], STATE)) == [
         "pyarrow saw streams/s, version 1 go back to commit 1",
@@ -90,6 +90,6 @@ def test_whatever_neighbours_do_readers_see_whole_settled_states(tmp_path: Path)
 )
 @pytest.mark.timeout(900)
 def test_a_planted_bug_is_found(tmp_path: Path, work: Callable[..., None]) -> None:
-    seeds = [Seed(number, tmp_path, work=work) for number in range(1, PLANTED_SEEDS + 1)]
+    seeds = [NeighboursSeed(number, tmp_path, work=work) for number in range(1, PLANTED_SEEDS + 1)]
 
     assert any(done.differences for done in among(seeds, AT_ONCE))

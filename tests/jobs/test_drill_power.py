@@ -10,7 +10,7 @@ import pytest
 from pipelines.jobs.drill import power
 from pipelines.jobs.drill.disk import DiskKind, why_no_cuts
 from pipelines.jobs.drill.loops import FED, KINDS
-from pipelines.jobs.drill.power import Seed, cut_down, drill_power
+from pipelines.jobs.drill.power import PowerSeed, cut_down, drill_power
 from tests.jobs.planted_power import points
 from tests.jobs.test_syncs_left_out import LAWS, NEEDED, OTHERWISE
 
@@ -45,7 +45,7 @@ def test_ten_seeds_lose_nothing_that_was_told(tmp_path: Path) -> None:
 @needs_a_disk
 @pytest.mark.timeout(600)
 def test_a_disk_that_keeps_everything_by_itself_loses_nothing(tmp_path: Path) -> None:
-    seeds = [Seed(number, tmp_path, mounted="sync,dirsync") for number in range(1, len(KINDS) + 1)]
+    seeds = [PowerSeed(number, tmp_path, mounted="sync,dirsync") for number in range(1, len(KINDS) + 1)]
 
     assert [done for done in cut_down(seeds, AT_ONCE) if done.differences] == []
 
@@ -56,7 +56,7 @@ def test_without_any_sync_the_drill_finds_losses_in_every_loop(tmp_path: Path) -
     everywhere = frozenset(points(tmp_path / "points"))
     # A cut under an upgrade seldom falls where ext4 shows it; tests/jobs/test_syncs_left_out.py has a stricter disk.
     telling = tuple(FED)
-    seeds = [Seed(number, tmp_path / "drill", everywhere, telling) for number in range(1, len(telling) + 1)]
+    seeds = [PowerSeed(number, tmp_path / "drill", everywhere, telling) for number in range(1, len(telling) + 1)]
 
     assert [done for done in cut_down(seeds, AT_ONCE) if not done.differences] == []
 
@@ -75,7 +75,7 @@ def test_every_point_that_syncs_is_left_out_once(tmp_path: Path) -> None:
 def test_a_sync_that_is_left_out_is_found(tmp_path: Path, point: str) -> None:
     kinds = points(tmp_path / "points")[point]
     numbers = range(1, PLANTED_SEEDS + 1)
-    seeds = [Seed(number, tmp_path / "drill", without=frozenset({point}), only=kinds) for number in numbers]
+    seeds = [PowerSeed(number, tmp_path / "drill", without=frozenset({point}), only=kinds) for number in numbers]
 
     assert any(done.differences for done in cut_down(seeds, AT_ONCE))
 
@@ -95,7 +95,7 @@ def test_where_no_power_can_be_cut_the_drill_says_why(tmp_path: Path, monkeypatc
 
 @pytest.mark.timeout(600)
 def test_a_disk_that_keeps_only_what_was_synced_loses_nothing_that_was_told(tmp_path: Path) -> None:
-    seeds = [Seed(number, tmp_path, on=DiskKind.STRICT) for number in (1, 7)]
+    seeds = [PowerSeed(number, tmp_path, on=DiskKind.STRICT) for number in (1, 7)]
 
     assert [done for done in cut_down(seeds, AT_ONCE) if done.differences] == []
 
@@ -104,4 +104,4 @@ def test_a_disk_that_keeps_only_what_was_synced_loses_nothing_that_was_told(tmp_
 def test_a_process_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power, "PATIENCE", 0.0)
 
-    assert [done.differences for done in cut_down([Seed(1, tmp_path)], 1)] == [["not done"]]
+    assert [done.differences for done in cut_down([PowerSeed(1, tmp_path)], 1)] == [["not done"]]

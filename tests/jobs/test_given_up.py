@@ -9,7 +9,7 @@ from pipelines.engine.buffers.places import Record, write_record
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.shelves import Gap
-from pipelines.jobs.proofs.certificates import Certificate, Way, keep_certificate, read_certificate
+from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay, keep_certificate, read_certificate
 from pipelines.jobs.proofs.parity import json_lines, text_lines
 from pipelines.jobs.runs.given_up import given_up
 
@@ -33,12 +33,12 @@ def test_a_run_that_lost_nothing_has_no_gaps(tmp_path: Path) -> None:
 
 def test_a_certificate_says_which_sequences_when_and_keeps_it(tmp_path: Path) -> None:
     root = lost(tmp_path / "live")
-    certificate = Certificate(
+    certificate = ParityCertificate(
         flow="f",
         start=0,
         end=1,
         tables=("a",),
-        ways=[Way(name="core", engine="core", cut="one shot", buckets=1)],
+        ways=[ParityWay(name="core", engine="core", cut="one shot", buckets=1)],
         hashes=[{"a": ContentHash()}],
         seconds=[0.1],
         gaps=given_up(root),
@@ -53,7 +53,7 @@ def test_a_certificate_says_which_sequences_when_and_keeps_it(tmp_path: Path) ->
 
 
 def test_certificates_from_before_are_read(tmp_path: Path) -> None:
-    certificate = Certificate(flow="f", start=0, end=1, tables=())
+    certificate = ParityCertificate(flow="f", start=0, end=1, tables=())
     keep_certificate(tmp_path, certificate)
     told = json.loads((tmp_path / "certificate.json").read_text())
     del told["gaps"]

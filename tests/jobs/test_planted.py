@@ -14,7 +14,7 @@ from pipelines.engine.tasks import link
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.jobs.environment.settings import Settings
 from pipelines.jobs.proofs import parity
-from pipelines.jobs.proofs.certificates import Certificate, Way
+from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay
 from pipelines.jobs.proofs.parity import certify, text_lines
 from tests.jobs.trials import HOUR, MINUTE, PARCELS, SPANS, parcels, trial
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from pipelines.operators.scan import CarryPart
 
 WAYS = [
-    Way(name="compiled core", engine="core", cut="one shot", buckets=1),
-    Way(name="compiled core", engine="core", cut="one shot", buckets=16),
-    Way(name="compiled core", engine="core", cut="by interval", buckets=7),
+    ParityWay(name="compiled core", engine="core", cut="one shot", buckets=1),
+    ParityWay(name="compiled core", engine="core", cut="one shot", buckets=16),
+    ParityWay(name="compiled core", engine="core", cut="by interval", buckets=7),
 ]
 ONE_SHOT, BUCKETS, BY_INTERVAL = WAYS
 
 
 @pytest.fixture
-def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Certificate]:
+def certified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], ParityCertificate]:
     """Give what makes a certificate of the parcels, in ways that all run in this process."""
     here = trial(tmp_path / "parcels", PARCELS, {"parcels": parcels()})
     monkeypatch.setattr(parity, "ways_of", lambda *_: WAYS)
     settings = Settings(config=tmp_path, home=tmp_path / "home", engine="core", master="local[2]")
 
-    def make() -> Certificate:
+    def make() -> ParityCertificate:
         wanted = parity.Trial(settings=settings, flow=here.flow, spans=SPANS, spark=CoreEngine())
         return certify(wanted, lambda _: None)
 
     return make
 
 
-def assert_found(certificate: Certificate, way: Way, tables: set[str]) -> None:
+def assert_found(certificate: ParityCertificate, way: ParityWay, tables: set[str]) -> None:
     """See that a way was found to differ in some tables, and the first row of each is shown with what it should be."""
     found = {each.table: each for each in certificate.differences if WAYS[each.way] is way}
     assert not certificate.equal
@@ -62,7 +62,7 @@ def assert_found(certificate: Certificate, way: Way, tables: set[str]) -> None:
     assert text_lines(certificate)[-1].startswith("DIFFERENT")
 
 
-def test_nothing_planted_nothing_found(certified: Callable[[], Certificate]) -> None:
+def test_nothing_planted_nothing_found(certified: Callable[[], ParityCertificate]) -> None:
     certificate = certified()
     assert certificate.equal
     assert not certificate.differences
@@ -79,7 +79,7 @@ def test_nothing_planted_nothing_found(certified: Callable[[], Certificate]) -> 
     ],
 )
 def test_a_carry_that_shifts_a_field_between_intervals(  # noqa: PLR0913 - the fixtures and what is shifted
-    certified: Callable[[], Certificate],
+    certified: Callable[[], ParityCertificate],
     monkeypatch: pytest.MonkeyPatch,
     stream: str,
     field: str,
@@ -101,26 +101,30 @@ def test_a_carry_that_shifts_a_field_between_intervals(  # noqa: PLR0913 - the f
 
 
 def test_a_carry_that_loses_the_rows_it_holds(
-    certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch
+    certified: Callable[[], ParityCertificate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = carrying.held_table
     monkeypatch.setattr(carrying, "held_table", lambda rows, *rest: kept(rows, *rest).slice(0, 0))
     assert_found(certified(), BY_INTERVAL, {"ordered"})
 
 
-def test_a_task_that_forgets_the_order(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_forgets_the_order(
+    certified: Callable[[], ParityCertificate], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inputs, "in_order", lambda table, _: table)
     monkeypatch.setattr(link, "order_of", lambda *_: None)
     assert_found(certified(), BUCKETS, {"ordered", "punctual"})
 
 
-def test_a_task_that_leaves_a_file_out(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_leaves_a_file_out(
+    certified: Callable[[], ParityCertificate], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = inputs.OrderedInput
     monkeypatch.setattr("pipelines.engine.tasks.task.OrderedInput", lambda readers, *rest: whole(readers[:3], *rest))
     assert_found(certified(), BUCKETS, {"ordered", "punctual"})
 
 
-def test_a_row_written_twice(certified: Callable[[], Certificate], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_written_twice(certified: Callable[[], ParityCertificate], monkeypatch: pytest.MonkeyPatch) -> None:
     once = writing.TableFile.write
 
     def twice(file: writing.TableFile, rows: pa.Table) -> None:

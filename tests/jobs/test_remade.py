@@ -16,7 +16,7 @@ from pipelines.jobs.commands import demo
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import CHECKOUT, Settings
 from pipelines.jobs.proofs import parity
-from pipelines.jobs.proofs.certificates import Way
+from pipelines.jobs.proofs.certificates import ParityWay
 from pipelines.jobs.proofs.parity import Trial, certify
 from pipelines.jobs.runs import remade
 from tests.jobs.trials import PARCELS, SPANS, parcels, trial
@@ -24,7 +24,7 @@ from tests.jobs.trials import PARCELS, SPANS, parcels, trial
 if TYPE_CHECKING:
     from pathlib import Path
 
-WAYS = [Way(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in (1, 7)]
+WAYS = [ParityWay(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in (1, 7)]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pipelines.jobs.commands.report import page_name, report_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.report import Reported, read_facts
-from pipelines.jobs.proofs.certificates import Certificate, Way, keep_certificate, kept_certificate
+from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay, keep_certificate, kept_certificate
 from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.test_status_live import FOLDER, Stage, hours
@@ -108,15 +108,15 @@ def test_a_page_is_named_by_local_time(start: int, name: str) -> None:
     assert page_name("America/New_York", start) == name
 
 
-def certificate(house: House, *, of: Path) -> Certificate:
+def certificate(house: House, *, of: Path) -> ParityCertificate:
     """Make a certificate of one way over all that is published."""
     run = about(house)
     first, last = run.bounds
     assert first is not None
     assert last is not None
-    way = Way(name="core", engine="core", cut="by interval", buckets=2)
+    way = ParityWay(name="core", engine="core", cut="by interval", buckets=2)
     hashes = table_hashes(of, run.flow, first, last)
-    return Certificate(
+    return ParityCertificate(
         flow="tiny",
         start=first,
         end=last,

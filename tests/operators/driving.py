@@ -12,7 +12,7 @@ from pipelines.operators.deduplicate import STANDING_INSTANTS, DeduplicatePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import NO_BLIND, Blind, Per
-from pipelines.operators.window import Measure, Values, WindowPolicy, sums
+from pipelines.operators.window import Measure, Measured, WindowPolicy, sums
 from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Drive:
         same = [self._same.setdefault(values, len(self._same)) for values in named]
         return Named(np.array(same, dtype=np.int64), laid.arrival, laid.place)
 
-    def _values(self, block: Sequence[Given]) -> Values:
+    def _values(self, block: Sequence[Given]) -> Measured:
         """Lay out what each measure is of: `count` counts rows, all others take the one value of a row."""
         measures = self._windows.parsed()
         group = [self._groups.setdefault((row.key, row.on), len(self._groups)) for row in block]
@@ -218,7 +218,7 @@ class Drive:
                 (real if column == REAL else whole)[m] = [row.value or 0 for row in block]
         kinds = np.array([measure for _, measure, _ in measures], dtype=np.int64)
         is_real = np.array([column == REAL for _, _, column in measures], dtype=np.bool_)
-        return Values(np.array(group, dtype=np.int64), kinds, is_real, whole, real, given)
+        return Measured(np.array(group, dtype=np.int64), kinds, is_real, whole, real, given)
 
     def _measured(self, a: int) -> tuple[str | None, tuple[Value, ...]]:
         """Give the group of an accumulator, and what it measured, as a table has it."""

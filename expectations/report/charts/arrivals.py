@@ -31,7 +31,7 @@ from expectations.report.words import counted, duration
 
 if TYPE_CHECKING:
     from expectations.report.charts.drawing import Frame
-    from expectations.report.charts.points import Points, Scene
+    from expectations.report.charts.points import ChartScene, Points
     from expectations.report.facts import Picture
     from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
@@ -46,7 +46,7 @@ CROWD = 600
 class Canvas:
     """What every layer of one drawing needs: the rows, their places, and how to tell them."""
 
-    seen: Scene
+    seen: ChartScene
     picture: Picture
     clock: ReportClock
     frame: Frame
@@ -54,7 +54,7 @@ class Canvas:
     y: Scale
 
 
-def arrivals(seen: Scene, picture: Picture, clock: ReportClock, span: tuple[int, int]) -> Chart:
+def arrivals(seen: ChartScene, picture: Picture, clock: ReportClock, span: tuple[int, int]) -> Chart:
     """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside."""
     drawn = [_draw(_canvas(seen, picture, clock, span, width)) for width in Width]
     return Chart(
@@ -68,13 +68,13 @@ def arrivals(seen: Scene, picture: Picture, clock: ReportClock, span: tuple[int,
     )
 
 
-def _lead(seen: Scene) -> str:
+def _lead(seen: ChartScene) -> str:
     told = "Across: when a row reached this stream. Up: how long after its event time that was."
     line = "The solid line is the newest CTI: it rises as time passes and falls with each new CTI."
     return f"{told} {line} A row above the line came too late for it." if len(seen.ctis) else told
 
 
-def _legend(seen: Scene) -> tuple[Legend, ...]:
+def _legend(seen: ChartScene) -> tuple[Legend, ...]:
     rows = np.bincount(seen.data.key, minlength=len(seen.keys)).tolist()
     names = [f"{name or 'rows'} {rows[place]:,}" for place, name in enumerate(seen.keys)]
     entries = [Legend(style="dots", tone=f"key-{place}", label=label) for place, label in enumerate(names)]
@@ -89,7 +89,7 @@ def _legend(seen: Scene) -> tuple[Legend, ...]:
     return tuple(entries)
 
 
-def _notes(seen: Scene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, ...]:
+def _notes(seen: ChartScene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, ...]:
     notes = [
         "The upright scale is compressed away from zero, so that minutes and hours are both readable.",
         f"Lateness is measured where the rows reach {picture.stream}, so it includes the time an operator held them.",
@@ -103,7 +103,7 @@ def _notes(seen: Scene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, 
     return tuple(notes)
 
 
-def _canvas(seen: Scene, picture: Picture, clock: ReportClock, span: tuple[int, int], width: Width) -> Canvas:
+def _canvas(seen: ChartScene, picture: Picture, clock: ReportClock, span: tuple[int, int], width: Width) -> Canvas:
     box = frame(width, 440 if width is Width.WIDE else 380)
     x = Scale(low=span[0], high=span[1], start=box.left, end=box.right)
     return Canvas(seen=seen, picture=picture, clock=clock, frame=box, x=x, y=_lateness_scale(seen, picture, box))
@@ -124,7 +124,7 @@ def _draw(canvas: Canvas) -> tuple[Drawing, tuple[int, int]]:
     return drawing, (len(data), len(timers))
 
 
-def _lateness_scale(seen: Scene, picture: Picture, box: Frame) -> Scale:
+def _lateness_scale(seen: ChartScene, picture: Picture, box: Frame) -> Scale:
     late = np.concatenate([seen.data.lateness, seen.side.lateness, seen.timers.lateness, [0, picture.delay or 0]])
     bend = nice_above(max(float(np.percentile(np.abs(late), 75)), 1.0))
     low, high = float(late.min()) - bend / 4, float(late.max()) * 1.15 + bend / 4

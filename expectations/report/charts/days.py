@@ -13,7 +13,7 @@ from expectations.report.charts.scales import Scale, count_ticks, local_steps
 from expectations.report.words import DAY
 
 if TYPE_CHECKING:
-    from expectations.report.charts.points import Points, Scene
+    from expectations.report.charts.points import ChartScene, Points
     from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
@@ -43,7 +43,7 @@ class Tally:
         return f"{self.clock.day(self.starts[day])} · {self.names[key]}: {rows:,} data, {beats:,} timers"
 
 
-def days(seen: Scene, clock: ReportClock, span: tuple[int, int]) -> Chart:
+def days(seen: ChartScene, clock: ReportClock, span: tuple[int, int]) -> Chart:
     """Draw, for each local day of arrival and each key, the data rows and on top of them the timers."""
     starts, step = _starts(clock, span)
     names = (*(name or "rows" for name in seen.keys), *(["other keys"] if seen.others else []))

@@ -12,11 +12,11 @@ import numpy as np
 
 from expectations.report.charts.drawing import (
     Chart,
+    ChartMark,
     Drawing,
     DrawnShape,
     Layer,
     Legend,
-    Mark,
     Tick,
     Width,
     frame,
@@ -116,7 +116,7 @@ def _waits(facts: DelayFacts) -> Chart:
             for found, tone in curves
             if found
         ),
-        marks=tuple(Mark(at=mark.at, lines=(), side=mark.side) for mark in _marks(facts, x)),
+        marks=tuple(ChartMark(at=mark.at, lines=(), side=mark.side) for mark in _marks(facts, x)),
     )
     return Chart(
         name="waits",
@@ -159,7 +159,7 @@ def _line(values: Mapping[int, float], x: Scale, y: Scale) -> str:
     return "M" + "L".join(points)
 
 
-def _marks(facts: DelayFacts, x: Scale) -> tuple[Mark, ...]:
+def _marks(facts: DelayFacts, x: Scale) -> tuple[ChartMark, ...]:
     """Stand a line at the flow's delay and at the one that is enough, with words where there is room."""
     told = {facts.current: ["the flow's"]}
     if facts.advised is not None:
@@ -169,9 +169,9 @@ def _marks(facts: DelayFacts, x: Scale) -> tuple[Mark, ...]:
     return tuple(_mark(facts, x, delay, told[delay], left=close and delay == places[0]) for delay in places)
 
 
-def _mark(facts: DelayFacts, x: Scale, delay: int, words: list[str], *, left: bool) -> Mark:
+def _mark(facts: DelayFacts, x: Scale, delay: int, words: list[str], *, left: bool) -> ChartMark:
     late, at = facts.late[delay], float(x(delay))
     lines = (f"{duration(delay)}: {' and '.join(words)}", f"{late:,} of {facts.events:,} late")
     room = at - x.start > NEAR
     ends = (left and room) or x.end - at < NEAR
-    return Mark(at=at, lines=lines, side="end" if ends else "start")
+    return ChartMark(at=at, lines=lines, side="end" if ends else "start")

@@ -67,7 +67,7 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class ChartMark:
     """A vertical line with words beside it."""
 
     at: float
@@ -86,7 +86,7 @@ class Drawing:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     layers: tuple[Layer, ...]
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ChartMark, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from expectations.report.charts.drawing import Chart, Drawing, DrawnShape, Layer, Legend, Mark, Tick, Width, bar, frame
+from expectations.report.charts.drawing import (
+    Chart,
+    ChartMark,
+    Drawing,
+    DrawnShape,
+    Layer,
+    Legend,
+    Tick,
+    Width,
+    bar,
+    frame,
+)
 from expectations.report.charts.scales import Curve, Scale, nice_above, root_ticks
 from expectations.report.words import counted, duration, share
 from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
-    from expectations.report.charts.points import Points, Scene
+    from expectations.report.charts.points import ChartScene, Points
     from expectations.report.facts import Picture
     from pipelines.operators.rows import Longs
 
@@ -39,7 +50,7 @@ class Bins:
         return f"{duration(low)} to {duration(high)}"
 
 
-def lateness(seen: Scene, picture: Picture) -> Chart:
+def lateness(seen: ChartScene, picture: Picture) -> Chart:
     """Draw how many rows landed how late, those set aside beside those that stayed."""
     kept, aside = _landed(seen.data), _landed(seen.side)
     edges = _edges(np.concatenate([kept, aside]), picture.delay)
@@ -98,7 +109,7 @@ def _lead(kept: Longs, aside: Longs, delay: int | None) -> str:
     return f"{told} {part}, the delay of the CTIs; {gone} set aside. {why}"
 
 
-def _legend(seen: Scene) -> tuple[Legend, ...]:
+def _legend(seen: ChartScene) -> tuple[Legend, ...]:
     entries = [Legend(style="bars", tone="kept", label=f"stayed {len(seen.data):,}")]
     if len(seen.side):
         entries.append(Legend(style="bars", tone="late", label=f"set aside {len(seen.side):,}"))
@@ -142,10 +153,10 @@ def _x_ticks(edges: Longs, x: Scale, room: float) -> tuple[Tick, ...]:
     return tuple(Tick(at=float(x(span)), label=duration(span) if span else "0", style="none") for span in spans)
 
 
-def _marks(bins: Bins, x: Scale) -> tuple[Mark, ...]:
+def _marks(bins: Bins, x: Scale) -> tuple[ChartMark, ...]:
     if bins.delay is None:
         return ()
     stayed, aside = (int(part[bins.edges[:-1] >= bins.delay].sum()) for part in bins.counts)
     at = float(x(bins.delay))
     lines = (f"CTI delay {duration(bins.delay)}", f"beyond it: {aside:,} set aside,", f"{stayed:,} stayed")
-    return (Mark(at=at, lines=lines, side="end" if at > x.start + (x.end - x.start) * 0.6 else "start"),)
+    return (ChartMark(at=at, lines=lines, side="end" if at > x.start + (x.end - x.start) * 0.6 else "start"),)

@@ -51,7 +51,7 @@ class Points:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class ChartScene:
     """Everything that the charts draw, sorted by what it is."""
 
     keys: tuple[str, ...]
@@ -66,7 +66,7 @@ class Scene:
     """Rows that have no event time and cannot be drawn."""
 
 
-def scene(facts: ReportFacts, picture: Picture) -> Scene:
+def scene(facts: ReportFacts, picture: Picture) -> ChartScene:
     """Sort the rows of the pictured stream and of what was set aside from it."""
     main = facts.stream(picture.stream).rows
     side = facts.stream(picture.side).rows if picture.side else main.slice(0, 0)
@@ -75,7 +75,7 @@ def scene(facts: ReportFacts, picture: Picture) -> Scene:
     data, aside = (_events(rows, keys, picture.key) for rows in (main, side))
     timed = [points.where(points.event_time != NULL) for points in (data, aside)]
     ctis = _points(main.filter(pc.equal(kinds, "cti")), keys, picture.key)
-    return Scene(
+    return ChartScene(
         keys=keys,
         others=others,
         data=timed[0],

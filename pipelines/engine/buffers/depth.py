@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredDepth:
     """What one buffer holds."""
 
     name: str
@@ -36,7 +36,7 @@ class Measured:
     newest: int | None
 
 
-def measure(name: str, place: Path, health: Health, state: BufferDrain, owner: str) -> Measured:
+def measure(name: str, place: Path, health: Health, state: BufferDrain, owner: str) -> MeasuredDepth:
     """Look at one buffer; anybody may.
 
     Args:
@@ -48,7 +48,7 @@ def measure(name: str, place: Path, health: Health, state: BufferDrain, owner: s
     """
     numbers, problem = numbers_held(place), problem_of(place, owner)
     files = [file for number in numbers for file in _files(place / f"{number:08}")]
-    return Measured(
+    return MeasuredDepth(
         name=name,
         place=str(place),
         health=health,

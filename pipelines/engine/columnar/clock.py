@@ -41,7 +41,7 @@ class ClockJumpError(PulselineError, RuntimeError):
         )
 
 
-class Clock(Protocol):
+class Readings(Protocol):
     """Whoever says what time it is."""
 
     def read(self, last: int) -> int:

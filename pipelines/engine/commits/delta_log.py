@@ -231,7 +231,7 @@ def _only_readable(path: Path, folder: Path) -> Iterator[Path]:
     """Give a table whose log holds what can be read of one: the newest checkpoint and the versions behind it."""
     log = folder / LOG
     log.mkdir(exist_ok=True)
-    found = Found.of(path)
+    found = LogFiles.of(path)
     ground = found.checkpoints[-1] if found.checkpoints else -1
     for number in found.versions:
         if number >= ground:
@@ -248,7 +248,7 @@ def _link(file: Path, folder: Path) -> None:
         shutil.copyfile(file, folder / file.name)
 
 
-class Found(NamedTuple):
+class LogFiles(NamedTuple):
     """What a table's log holds."""
 
     versions: tuple[int, ...]
@@ -261,7 +261,7 @@ class Found(NamedTuple):
     """Whether the hint is as it should be: it names a checkpoint that can be read, or is absent."""
 
     @classmethod
-    def of(cls, path: Path) -> Found:
+    def of(cls, path: Path) -> LogFiles:
         """Look at a log; of versions only the newest are opened.
 
         Args:
@@ -298,7 +298,7 @@ def mend(path: Path) -> list[str]:
     Raises:
         OSError: the disk does not give a file; nothing was removed.
     """
-    found = Found.of(path)
+    found = LogFiles.of(path)
     gone = list(found.torn) + ([] if found.hint else [HINT])
     for name in gone:
         (path / LOG / name).unlink(missing_ok=True)

@@ -118,26 +118,26 @@ def rows_of(root: Path, path: Path, commits: Sequence[int], otherwise: pa.Schema
     settled = table.applications.get(SETTLED, 0)
     now = log_state(root) if settled > _newest(state) else state
     inside = frozenset(each for each in wanted if counts_at(now, each, settled))
-    files = [_File.of(file) for file in table.files.values() if holds(file, sorted(inside))]
+    files = [_TableFile.of(file) for file in table.files.values() if holds(file, sorted(inside))]
     lists = FileLists(root, now)
     beside = [commit for commit in wanted if commit not in inside]
     more = {file.name: file for commit in beside for file in lists.holder(table_name(root, path), commit)}
     for file in more.values():
         if not (path / file.name).exists():
             raise TableLostError(str(path), next(c for c in beside if file.first <= c <= file.last))
-    files += [_File(str(path / file.name), file.first, file.last) for file in more.values()]
+    files += [_TableFile(str(path / file.name), file.first, file.last) for file in more.values()]
     bounds = tuple((file.first, file.last) for file in files)
     exact = all(first == last for first, last in bounds)
     return Published(tuple(file.path for file in files), wanted, table.schema, exact, bounds)
 
 
-class _File(NamedTuple):
+class _TableFile(NamedTuple):
     path: str
     first: int
     last: int
 
     @classmethod
-    def of(cls, file: ActiveFile) -> _File:
+    def of(cls, file: ActiveFile) -> _TableFile:
         return cls(str(file.path), file.first, file.last)
 
 

@@ -33,7 +33,7 @@ PARQUET = "Parquet of the declared columns"
 
 
 @dataclass(frozen=True)
-class Terms:
+class ColumnTerms:
     """What a feed says of columns that are not the declared ones; unless said, what recorded JSON lines have."""
 
     missing: Missing = Missing.NULL
@@ -94,7 +94,7 @@ def with_unreadable(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(UNREADABLE, pa.string()))
 
 
-def check_columns(file: str, schema: pa.Schema, came: Sequence[str], kind: str, terms: Terms) -> None:
+def check_columns(file: str, schema: pa.Schema, came: Sequence[str], kind: str, terms: ColumnTerms) -> None:
     """Refuse a file that does not have the declared columns, in whatever order, or has others that cannot land.
 
     Raises:
@@ -115,7 +115,7 @@ def check_columns(file: str, schema: pa.Schema, came: Sequence[str], kind: str, 
             raise FeedUnreadableError(file, declared, problem)
 
 
-def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:
+def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None, terms: ColumnTerms) -> FileRows:
     """Read a Parquet file whose columns have the declared names, in any order, and types that become the declared.
 
     Args:
@@ -138,7 +138,7 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
     return read_rows(file, table, schema, timezone, terms)
 
 
-def read_rows(file: str, table: pa.Table, schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:
+def read_rows(file: str, table: pa.Table, schema: pa.Schema, timezone: str | None, terms: ColumnTerms) -> FileRows:
     """Give the rows of a table whose columns have the declared names, in any order, and types that become the declared.
 
     Args:
@@ -166,7 +166,9 @@ def read_rows(file: str, table: pa.Table, schema: pa.Schema, timezone: str | Non
     return FileRows(rows=rows, numbers=np.arange(1, rows.num_rows + 1), count=rows.num_rows, undeclared=undeclared)
 
 
-def _landed(file: str, batch: pa.RecordBatch, schema: pa.Schema, timezone: str | None, terms: Terms) -> pa.RecordBatch:
+def _landed(
+    file: str, batch: pa.RecordBatch, schema: pa.Schema, timezone: str | None, terms: ColumnTerms
+) -> pa.RecordBatch:
     columns, lost = [], {}
     for wanted in schema:
         if wanted.name not in batch.schema.names:

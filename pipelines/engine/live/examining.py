@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.delta_log import HINT, Found, exists
+from pipelines.engine.commits.delta_log import HINT, LogFiles, exists
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.paths import (
@@ -95,7 +95,7 @@ def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
 
 
 def _torn(root: Path, path: Path) -> list[Finding]:
-    found = Found.of(path)
+    found = LogFiles.of(path)
     files = [*found.torn, *([] if found.hint else [HINT])]
     if not files:
         return []

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pipelines.engine.columnar.clock import Clock
+    from pipelines.engine.columnar.clock import Readings
 
 CLOCK, SEQUENCES = "pulseline_clock", "pulseline_sequences"
 ALL = 2**31 - 1
 
 
-class Span(InputPartition):
+class EpochPartition(InputPartition):
     """What one epoch takes: all after `after`, up to and with `upto`."""
 
     def __init__(self, after: int, upto: int) -> None:
@@ -44,11 +44,11 @@ class SpanReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """Give the epoch as one partition; none where nothing moved."""
         after, upto = start[self.name], end[self.name]
-        return [Span(after, upto)] if after < upto else []
+        return [EpochPartition(after, upto)] if after < upto else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
         """Give the one row."""
-        if isinstance(partition, Span):
+        if isinstance(partition, EpochPartition):
             yield partition.after, partition.upto
 
 
@@ -79,7 +79,7 @@ class ClockReader(SpanReader, SupportsTriggerAvailableNow):
         self._target = self._clock.read(self._start)
 
 
-def clock_of(options: dict[str, str]) -> Clock:
+def clock_of(options: dict[str, str]) -> Readings:
     """Give the clock that a source's options name."""
     if options["clock"] == "simulated":
         return SimulatedClock(int(options["end"]), float(options["speed"]))

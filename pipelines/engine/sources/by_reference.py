@@ -31,7 +31,7 @@ from pipelines.operators.rows import NULL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipelines.engine.sources.footers import Bounds, Footer
+    from pipelines.engine.sources.footers import ColumnBounds, Footer
     from pipelines.engine.sources.recording import Recording
 
 MOST_READERS = 8
@@ -191,7 +191,7 @@ class _Looking:
             if pc.any(pc.equal(kinds, PUNCTUATION)).as_py():
                 raise MustCopyError(f"a row of {footer.path} is a window punctuation, which stands in the ledger")
 
-    def _bounds(self, footer: Footer, group: int, name: str) -> Bounds:
+    def _bounds(self, footer: Footer, group: int, name: str) -> ColumnBounds:
         kind = self._recording.schema.field(name).type
         return footer.bounds(group, pa.field(self._recording.feed_name(name), kind))
 

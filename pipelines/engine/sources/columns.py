@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipelines.engine.landing.file_rows import Terms
+    from pipelines.engine.landing.file_rows import ColumnTerms
 
 RAW_BYTES = 1 << 20
 """How much of a file that cannot be read goes to the ledger."""
@@ -36,7 +36,7 @@ class Fit(NamedTuple):
         return self == Fit()
 
 
-def fit(schema: pa.Schema, came: Sequence[str], terms: Terms) -> Fit:
+def fit(schema: pa.Schema, came: Sequence[str], terms: ColumnTerms) -> Fit:
     """Hold the columns of a file against those of its feed, in whatever order they stand.
 
     Args:

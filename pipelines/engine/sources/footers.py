@@ -25,7 +25,7 @@ BUFFER = 4_096
 """Bytes that are read ahead of a column that nobody reads."""
 
 
-class Bounds(NamedTuple):
+class ColumnBounds(NamedTuple):
     """What the values of a column lie between in a row group."""
 
     nulls: int
@@ -49,7 +49,7 @@ class Footer(NamedTuple):
     """Times of change of its rows and of anything about it, in nanoseconds."""
     said: pq.FileMetaData
 
-    def bounds(self, group: int, field: pa.Field) -> Bounds:
+    def bounds(self, group: int, field: pa.Field) -> ColumnBounds:
         """Give what the values of a column lie between in a row group: its statistics, where they are exact."""
         return _bounds(self.path, self.size, self.changed, self.touched, group, field)
 
@@ -97,12 +97,12 @@ def _checked(path: str) -> pq.FileMetaData:
 
 
 @lru_cache(maxsize=65_536)
-def _bounds(path: str, size: int, changed: int, touched: int, group: int, field: pa.Field) -> Bounds:  # noqa: PLR0913 - a column of a file as it is
+def _bounds(path: str, size: int, changed: int, touched: int, group: int, field: pa.Field) -> ColumnBounds:  # noqa: PLR0913 - a column of a file as it is
     footer = _footer(path, size, changed, touched)
     return _exact(footer.said, group, field) or _read(footer.column(group, field.name))
 
 
-def _exact(said: pq.FileMetaData, group: int, field: pa.Field) -> Bounds | None:
+def _exact(said: pq.FileMetaData, group: int, field: pa.Field) -> ColumnBounds | None:
     """Give what statistics say, None where they do not say it exactly."""
     places = [at for at in range(said.num_columns) if said.schema.column(at).path == field.name]
     if len(places) != 1:
@@ -112,13 +112,13 @@ def _exact(said: pq.FileMetaData, group: int, field: pa.Field) -> Bounds | None:
     if found is None or not found.has_null_count:
         return None
     if field.type != TIME or found.null_count == column.num_values:
-        return Bounds(found.null_count)
+        return ColumnBounds(found.null_count)
     in_ticks = json.loads(said.schema.column(places[0]).logical_type.to_json()).get("timeUnit") == "microseconds"
-    return Bounds(found.null_count, found.min_raw, found.max_raw) if in_ticks and found.has_min_max else None
+    return ColumnBounds(found.null_count, found.min_raw, found.max_raw) if in_ticks and found.has_min_max else None
 
 
-def _read(column: pa.ChunkedArray) -> Bounds:
+def _read(column: pa.ChunkedArray) -> ColumnBounds:
     if column.type != TIME or column.null_count == len(column):
-        return Bounds(column.null_count)
+        return ColumnBounds(column.null_count)
     ends = pc.min_max(column.cast(pa.int64()))
-    return Bounds(column.null_count, ends["min"].as_py(), ends["max"].as_py())
+    return ColumnBounds(column.null_count, ends["min"].as_py(), ends["max"].as_py())

@@ -12,7 +12,7 @@ from pipelines.engine.columnar.columns import UNREADABLE, canonical_json, times
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.landing.arrived import Arrived, declared
 from pipelines.engine.landing.column_errors import ColumnBrokenError
-from pipelines.engine.landing.file_rows import NOTED, Line, Terms, with_unreadable
+from pipelines.engine.landing.file_rows import NOTED, ColumnTerms, Line, with_unreadable
 from pipelines.engine.landing.stamp import LANDED_LEDGER, OPERATOR, stamp_arrivals
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.landing.undeclared import Names, table_of, together
@@ -80,7 +80,7 @@ class Gathered:
         terms: what becomes of rows with others.
     """
 
-    def __init__(self, schema: pa.Schema, terms: Terms) -> None:
+    def __init__(self, schema: pa.Schema, terms: ColumnTerms) -> None:
         """Begin with nothing."""
         self.terms = terms
         self._schema = with_unreadable(schema)
@@ -125,13 +125,13 @@ class Gathered:
         return together(self._undeclared)
 
 
-def terms_of(source: Source) -> Terms:
+def terms_of(source: Source) -> ColumnTerms:
     """Give what a source says of columns that are not the declared ones, for one reading."""
     feed = source.feed
     # Columns that nobody declared could not be told from those of a first file that says what the columns are.
     names = Names(taken=frozenset(source.rename.values())) if feed.types else None
     own = {stream: name for name, stream in source.rename.items()}
-    return Terms(feed.lacking, feed.retyped, names, own.get(source.edge or "", source.edge or ""))
+    return ColumnTerms(feed.lacking, feed.retyped, names, own.get(source.edge or "", source.edge or ""))
 
 
 def declared_columns(spec: FeedSpec) -> pa.Schema:

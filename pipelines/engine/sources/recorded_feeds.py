@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from pipelines.engine.landing.errors import FeedMissingError
-from pipelines.engine.landing.file_rows import Terms
+from pipelines.engine.landing.file_rows import ColumnTerms
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources import nycflights as flights
 from pipelines.engine.sources.files import find_files
@@ -43,7 +43,7 @@ class Feed(Protocol):
         """
 
 
-def open_feed(spec: FeedSpec, base: Path, terms: Terms | None = None) -> Feed:
+def open_feed(spec: FeedSpec, base: Path, terms: ColumnTerms | None = None) -> Feed:
     """Open the feed that a source declares; no row is read yet.
 
     Args:
@@ -58,7 +58,7 @@ def open_feed(spec: FeedSpec, base: Path, terms: Terms | None = None) -> Feed:
     if spec.kind == "builtin":
         return BuiltInFeed(spec.name or "")
     files = find_files(spec.paths, base, spec.kind)
-    terms = terms or Terms(spec.lacking, spec.retyped, Names())
+    terms = terms or ColumnTerms(spec.lacking, spec.retyped, Names())
     feeds: dict[str, Callable[..., Feed]] = {"csv": CsvFeed, "parquet": ParquetFeed, "json": JsonFeed}
     return feeds[spec.kind](files, spec, terms, base)
 

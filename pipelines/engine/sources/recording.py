@@ -22,7 +22,7 @@ from pipelines.engine.landing.errors import (
     NoTimeError,
     ReservedColumnError,
 )
-from pipelines.engine.landing.file_rows import NOTED, Line, Terms
+from pipelines.engine.landing.file_rows import NOTED, ColumnTerms, Line
 from pipelines.engine.landing.stamp import Orphans
 from pipelines.engine.landing.told_rows import file_of, is_beside, is_empty_file, lines_told, stacked
 from pipelines.engine.landing.types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
@@ -207,11 +207,11 @@ class Recording:
         return field.is_null() | outside
 
 
-def recorded_terms(source: Source) -> Terms:
+def recorded_terms(source: Source) -> ColumnTerms:
     """Give what a source says of columns that are not the declared ones."""
     own = {stream: name for name, stream in source.rename.items()}
     names = Names(taken=frozenset(source.rename.values()))
-    return Terms(source.feed.lacking, source.feed.retyped, names, own.get(source.edge or "", source.edge or ""))
+    return ColumnTerms(source.feed.lacking, source.feed.retyped, names, own.get(source.edge or "", source.edge or ""))
 
 
 def landed_schema(source: Source, feed: pa.Schema) -> pa.Schema:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
 
 
-class Values:
+class NumberedValues:
     """Dense ids of the values of some columns, in order of first sight; a null is a value like any other.
 
     Numbers and text are the same where they are equal, floats where they have the same bits (all NaN are one), lists

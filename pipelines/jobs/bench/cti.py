@@ -19,7 +19,7 @@ from pipelines.engine.commits.readers import log_state, published
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine
-from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.lifetimes import DELAY, EVERY, Lifetimes, record_lifetimes
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.counts import counted
@@ -60,13 +60,13 @@ ASIDE = {
 """By shape: what is set aside under each of `LATES`."""
 
 
-class Answer(NamedTuple):
+class CtiAnswer(NamedTuple):
     """How many rows, and a sum over them."""
 
     rows: int
     total: float
 
-    def is_near(self, other: Answer) -> bool:
+    def is_near(self, other: CtiAnswer) -> bool:
         """Say whether two answers are the same, but for the order in which floats were added."""
         return self.rows == other.rows and math.isclose(self.total, other.total, rel_tol=CLOSE)
 
@@ -122,7 +122,7 @@ RELATIONS = (TUMBLING, HOPPING, JOIN)
 
 
 @dataclass(frozen=True)
-class Bench:
+class CtiBench:
     """Where and with what is measured."""
 
     base: Path
@@ -143,10 +143,10 @@ class Bench:
         against: str = "",
         beside: float | None = None,
         target: float | None = None,
-    ) -> Figure:
+    ) -> BenchFigure:
         """Make a figure over the rows of a feed."""
         ratio = None if beside is None else value / beside
-        return Figure(
+        return BenchFigure(
             bench="cti",
             name=name,
             value=value,
@@ -158,7 +158,7 @@ class Bench:
             keys=self.keys,
         )
 
-    def judged(self, name: str, ours: Answer, right: Answer) -> Iterator[Figure]:
+    def judged(self, name: str, ours: CtiAnswer, right: CtiAnswer) -> Iterator[BenchFigure]:
         """Tell a wrong answer, which is never in time."""
         if not ours.is_near(right):
             told = f"{name} answers {tuple(ours)} and not {tuple(right)}"
@@ -191,7 +191,7 @@ def bench_cti(  # noqa: PLR0913 - as the command has it
     if not as_json:
         echo(f"{rows:,} rows, {keys:,} keys, 4 buckets; medians of {repeats}, warm; {versions_text()}")
     with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
-        bench = Bench(Path(folder), engine, rows, keys)
+        bench = CtiBench(Path(folder), engine, rows, keys)
         try:
             figures = chain.from_iterable(measures[part](bench, repeats) for part in parts)
             return tell_figures(figures, as_json=as_json, echo=echo)
@@ -199,7 +199,7 @@ def bench_cti(  # noqa: PLR0913 - as the command has it
             engine.close()
 
 
-def policies(bench: Bench, repeats: int) -> Iterator[Figure]:
+def policies(bench: CtiBench, repeats: int) -> Iterator[BenchFigure]:
     """Hold each policy and shape, from the landing into committed tables, against Spark's shuffle and sort."""
     from pipelines.jobs.bench.peers import spark_sorts
 
@@ -215,7 +215,7 @@ def policies(bench: Bench, repeats: int) -> Iterator[Figure]:
         shutil.rmtree(feed.folder)
 
 
-def operators(bench: Bench, repeats: int) -> Iterator[Figure]:
+def operators(bench: CtiBench, repeats: int) -> Iterator[BenchFigure]:
     """Hold windows and joins against Spark's SQL over the rows that were let in.
 
     Ours is the whole run, in which rows are let in and written too, which Spark's is spared: a difference of two runs
@@ -232,9 +232,9 @@ def operators(bench: Bench, repeats: int) -> Iterator[Figure]:
         yield bench.figure("  of it more than a run that only lets rows in", alone, "s", "Spark's", spark)
 
 
-def related(engine: Engine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, float, Answer]:
+def related(engine: Engine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, float, CtiAnswer]:
     """Run with the operator and without it, in turn: seconds with it, the median of what that is more, the answer."""
-    whole, more, answers = [], [], list[Answer]()
+    whole, more, answers = [], [], list[CtiAnswer]()
     for _ in range(repeats + 1):
         flow = feed.flow("drop", relation.stream, relation.files)
         took, answer = run(engine, feed, flow, "out", relation.totals, 0)
@@ -247,7 +247,7 @@ def related(engine: Engine, feed: Lifetimes, relation: Relation, repeats: int) -
     return float(np.median(whole[warm:])), float(np.median(more[warm:])), answers[-1]
 
 
-def rightly_kept(engine: SparkEngine, feed: Lifetimes) -> list[Answer]:
+def rightly_kept(engine: SparkEngine, feed: Lifetimes) -> list[CtiAnswer]:
     """Ask Spark how many rows leave under each policy, and the sum of their amounts."""
     given = engine.session().read.parquet(str(feed.file))
     edges = (
@@ -256,10 +256,10 @@ def rightly_kept(engine: SparkEngine, feed: Lifetimes) -> list[Answer]:
     micros = ("unix_micros(time) AS time", "unix_micros(until) AS until")
     given.selectExpr("device", "seen", "amount", *micros, *edges).createOrReplaceTempView("given")
     found = [engine.session().sql(JUDGED.format(aside=aside)).collect()[0] for aside in ASIDE[feed.shape]]
-    return [Answer(int(rows), float(total or 0)) for rows, total in found]
+    return [CtiAnswer(int(rows), float(total or 0)) for rows, total in found]
 
 
-def asked(engine: SparkEngine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, Answer]:
+def asked(engine: SparkEngine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, CtiAnswer]:
     """Have Spark write the result over the rows that ours let in; give seconds, and what CTIs had closed of it."""
     session, folder = engine.session(), feed.folder
     for view in ("promised", *(f"ready_{name}" for name in relation.files)):
@@ -270,7 +270,7 @@ def asked(engine: SparkEngine, feed: Lifetimes, relation: Relation, repeats: int
     total = "sum(" + " + ".join(relation.totals) + ")"
     query = f"SELECT count(*), {total} FROM result JOIN promised USING (device) WHERE {relation.closed}"  # noqa: S608
     [(rows, added)] = session.sql(query).collect()
-    return took, Answer(int(rows), float(added or 0))
+    return took, CtiAnswer(int(rows), float(added or 0))
 
 
 def run(  # noqa: PLR0913 - what is run, and what of it is asked
@@ -282,7 +282,7 @@ def run(  # noqa: PLR0913 - what is run, and what of it is asked
     repeats: int,
     *,
     keep: tuple[str, ...] = (),
-) -> tuple[float, Answer]:
+) -> tuple[float, CtiAnswer]:
     """Backfill a feed, each time into a run of its own; give the median of seconds behind landing, and the answer.
 
     Args:
@@ -294,27 +294,27 @@ def run(  # noqa: PLR0913 - what is run, and what of it is asked
         repeats: how often, after once for warmth.
         keep: of these files leave the rows that were let in, and the newest CTI of each key, beside the feed.
     """
-    took, answers = [], list[Answer]()
+    took, answers = [], list[CtiAnswer]()
     for _ in range(repeats + 1):
         wanted = Backfill(flow=flow, root=feed.folder / "run", base=feed.folder, engine=engine)
         land_interval(wanted.landing, flow, *feed.span, open_recorded(flow, feed.folder))
         took.append(seconds(lambda: run_backfill(wanted, [feed.span])))  # noqa: B023 - called here
-        answers.append(answered(wanted.root, stream, totals) if stream else Answer(0, 0.0))
+        answers.append(answered(wanted.root, stream, totals) if stream else CtiAnswer(0, 0.0))
         if keep:
             _keep(wanted.root, keep, feed.folder)
         shutil.rmtree(wanted.root)
     return float(np.median(took[min(1, repeats) :])), answers[-1]
 
 
-def answered(root: Path, stream: str, totals: tuple[str, ...]) -> Answer:
+def answered(root: Path, stream: str, totals: tuple[str, ...]) -> CtiAnswer:
     """Take the answer out of published tables; rows in must be rows out and aside."""
     rows = published(root, stream).scan(totals, pc.field("kind") != "cti")
     aside = published(root, f"{stream}.diverted").scan(["kind"]).num_rows
     [entry] = log_state(root).published
     dropped = sum(count for told, count in counted(entry, "ledger").items() if _drops(told, stream))
     if rows.num_rows + aside + dropped != counted(entry, stream).get("in", -1) and stream == "ready_rows":
-        return Answer(-1, 0.0)
-    return Answer(rows.num_rows, float(sum(pc.sum(rows[name]).as_py() or 0 for name in totals)))
+        return CtiAnswer(-1, 0.0)
+    return CtiAnswer(rows.num_rows, float(sum(pc.sum(rows[name]).as_py() or 0 for name in totals)))
 
 
 def _drops(told: str, stream: str) -> bool:

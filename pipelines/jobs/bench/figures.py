@@ -22,7 +22,7 @@ PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy", "duckdb", "pola
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class BenchFigure:
     """One measured value and what it is held against."""
 
     bench: str
@@ -64,7 +64,7 @@ class Figure:
         return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
 
 
-def tell_figures(figures: Iterable[Figure], *, as_json: bool, echo: Callable[[str], None]) -> int:
+def tell_figures(figures: Iterable[BenchFigure], *, as_json: bool, echo: Callable[[str], None]) -> int:
     """Tell figures as they come.
 
     Args:

@@ -17,7 +17,7 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine
-from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import BEGIN, Recorded, chunks, record
 from pipelines.jobs.bench.memory import Peak
 from pipelines.jobs.bench.stream import epochs
@@ -41,7 +41,7 @@ COMMITS = 6
 PORTS = (3, 64)
 
 
-class Took(NamedTuple):
+class BackfillTook(NamedTuple):
     """What a backfill took: seconds of landing, of tasks, of commits, and the timers that it made."""
 
     landing: float
@@ -51,7 +51,7 @@ class Took(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bench:
+class HeartbeatBench:
     """Where and with what is measured."""
 
     base: Path
@@ -91,7 +91,7 @@ def bench_heartbeat(  # noqa: PLR0913 - as the command has it
     if not as_json:
         echo(f"{rows:,} rows of 32 bytes, {keys:,} keys; medians of {REPEATS}, warm; {versions_text()}")
     with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
-        bench = Bench(Path(folder), engine, rows, keys, grow)
+        bench = HeartbeatBench(Path(folder), engine, rows, keys, grow)
         try:
             return tell_figures(
                 chain.from_iterable(measures[part](bench) for part in parts), as_json=as_json, echo=echo
@@ -100,7 +100,7 @@ def bench_heartbeat(  # noqa: PLR0913 - as the command has it
             engine.close()
 
 
-def batch(bench: Bench) -> Iterator[Figure]:
+def batch(bench: HeartbeatBench) -> Iterator[BenchFigure]:
     """Hold a backfill of one interval against Spark's shuffle and sort of the same rows."""
     from pipelines.jobs.bench.peers import spark_sorts
 
@@ -126,7 +126,7 @@ def batch(bench: Bench) -> Iterator[Figure]:
     shutil.rmtree(feed.folder)
 
 
-def per_keys(bench: Bench) -> Iterator[Figure]:
+def per_keys(bench: HeartbeatBench) -> Iterator[BenchFigure]:
     """Hold one key and a million against each other."""
     took = {}
     for keys in sorted({FEW, bench.keys, MANY}):
@@ -139,7 +139,7 @@ def per_keys(bench: Bench) -> Iterator[Figure]:
     yield named("slowest number of keys", slowest, "s", "the fastest", fastest, 2)
 
 
-def growth(bench: Bench) -> Iterator[Figure]:
+def growth(bench: HeartbeatBench) -> Iterator[BenchFigure]:
     """Hold many intervals against one: time in proportion, memory flat."""
     short = bench.recorded(bench.keys)
     one = backfilled(bench.engine, short, short.beating())
@@ -158,7 +158,7 @@ def growth(bench: Bench) -> Iterator[Figure]:
     yield named("  peak memory, Python", after.python, "MB", "that of one interval", before.python, 1.2)
 
 
-def stream(bench: Bench) -> Iterator[Figure]:
+def stream(bench: HeartbeatBench) -> Iterator[BenchFigure]:
     """Hold commits of a stream against `transformWithStateInPandas` over the same rows."""
     from pipelines.jobs.bench.peers import beating, rates
 
@@ -177,7 +177,7 @@ def stream(bench: Bench) -> Iterator[Figure]:
     yield named(f"stream, commits of {COMMIT:,} rows", ours, "rows/s", name, theirs, 20, at_least=True)
 
 
-def merge(bench: Bench) -> Iterator[Figure]:
+def merge(bench: HeartbeatBench) -> Iterator[BenchFigure]:
     """Hold a merge of one group against Spark's global sort of the same rows."""
     from pipelines.jobs.bench.peers import spark_sorts
 
@@ -211,17 +211,17 @@ def alone(feed: Recorded) -> float:
     return median_seconds(work, REPEATS)
 
 
-def backfilled(engine: SparkEngine, feed: Recorded, flow: Flow) -> Took:
+def backfilled(engine: SparkEngine, feed: Recorded, flow: Flow) -> BackfillTook:
     """Backfill a feed as one interval, each time into a run of its own; give medians."""
     took = []
     for number in range(REPEATS + 1):
         took.append(_backfill(engine, feed, flow, feed.spans(1), f"run-{number}"))
         shutil.rmtree(feed.folder / f"run-{number}")
     landing, tasks, whole, timers = np.median(np.array(took[1:]), axis=0).tolist()
-    return Took(landing, tasks, whole, round(timers))
+    return BackfillTook(landing, tasks, whole, round(timers))
 
 
-def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple[int, int]], run: str) -> Took:
+def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple[int, int]], run: str) -> BackfillTook:
     """Land and run intervals, one after the other."""
     wanted = Backfill(flow=flow, root=feed.folder / run, base=feed.folder, engine=engine)
     landing = tasks = whole = 0.0
@@ -234,10 +234,10 @@ def _backfill(engine: SparkEngine, feed: Recorded, flow: Flow, spans: list[tuple
         [done] = ran
         tasks += float(str(done.entry.durations["tasks_ms"])) / 1_000
         timers += counted(done.entry, "out").get("timer", 0)
-    return Took(landing, tasks, whole, timers)
+    return BackfillTook(landing, tasks, whole, timers)
 
 
-def _namer(feed: Recorded) -> Callable[..., Figure]:
+def _namer(feed: Recorded) -> Callable[..., BenchFigure]:
     """Give a maker of figures over the rows of a feed."""
 
     def named(  # noqa: PLR0913 - a figure, as a line
@@ -249,8 +249,8 @@ def _namer(feed: Recorded) -> Callable[..., Figure]:
         target: float | None = None,
         *,
         at_least: bool = False,
-    ) -> Figure:
-        return Figure(
+    ) -> BenchFigure:
+        return BenchFigure(
             bench="heartbeat",
             name=name,
             value=value,

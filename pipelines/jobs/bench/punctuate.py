@@ -20,10 +20,19 @@ from pipelines.engine.commits.readers import log_state, published
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine, leave_out_of_collection
-from pipelines.jobs.bench.figures import Figure, median_seconds, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import APART
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
-from pipelines.jobs.bench.stamps import FILES, RIGHT, Answer, Stamps, answered, blocks_of, read_stamps, record_stamps
+from pipelines.jobs.bench.stamps import (
+    FILES,
+    RIGHT,
+    StampAnswer,
+    Stamps,
+    answered,
+    blocks_of,
+    read_stamps,
+    record_stamps,
+)
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.readings import land_readings, runner_of
@@ -51,25 +60,25 @@ COMPILED, TO_THE_ANSWER, COMMITTED, STREAM = 25, 15, 6, 2
 """What is to be reached, in M events/s."""
 
 
-class Took(NamedTuple):
+class TaskTook(NamedTuple):
     """What a backfill took: seconds of landing, of its task, of all; and what it came to."""
 
     landing: float
     task: float
     whole: float
-    answer: Answer
+    answer: StampAnswer
 
 
 @dataclass
-class Bench:
+class PunctuateBench:
     """What is measured, and what was found so far: events a second by name of a peer."""
 
     feed: Stamps
     engine: SparkEngine
-    right: Answer
+    right: StampAnswer
     found: dict[str, float] = field(default_factory=dict)
 
-    def peers(self) -> Iterator[Figure]:
+    def peers(self) -> Iterator[BenchFigure]:
         """Measure the peers that are here."""
         for name, peer in PEERS.items():
             if peer.is_installed:
@@ -79,25 +88,25 @@ class Bench:
                 yield from (*wrong, rated)
 
     def measured(
-        self, name: str, work: Callable[[], Answer], target: float | None = None, *, warm: bool = True
-    ) -> Iterator[Figure]:
+        self, name: str, work: Callable[[], StampAnswer], target: float | None = None, *, warm: bool = True
+    ) -> Iterator[BenchFigure]:
         """Measure one way to the answer."""
-        said: list[Answer] = []
+        said: list[StampAnswer] = []
         took = median_seconds(lambda: said.append(work()), REPEATS) if warm else seconds(lambda: said.append(work()))
         yield from self.judged(name, said)
         yield self.rated(name, self.feed.rows / took / 1e6, target)
 
-    def judged(self, name: str, said: Sequence[Answer]) -> Iterator[Figure]:
+    def judged(self, name: str, said: Sequence[StampAnswer]) -> Iterator[BenchFigure]:
         """Tell a wrong answer, which is never in time."""
         for wrong in {answer for answer in said if answer != self.right}:
             told = f"{name} answers {tuple(wrong)} and not {tuple(self.right)}"
-            yield Figure(bench="punctuate", name=told, value=1, unit="wrong answer", target=0, rows=self.feed.rows)
+            yield BenchFigure(bench="punctuate", name=told, value=1, unit="wrong answer", target=0, rows=self.feed.rows)
 
-    def rated(self, name: str, rate: float, target: float | None = None, against: str = YARDSTICK) -> Figure:
+    def rated(self, name: str, rate: float, target: float | None = None, against: str = YARDSTICK) -> BenchFigure:
         """Hold a rate against that of a peer in the same run; where the peer is missing, against NumPy's."""
         peer = against if against in self.found else OTHERWISE
         beside = self.found.get(peer)
-        return Figure(
+        return BenchFigure(
             bench="punctuate",
             name=name,
             value=rate,
@@ -111,9 +120,9 @@ class Bench:
             keys=1,
         )
 
-    def part(self, name: str, took: float) -> Figure:
+    def part(self, name: str, took: float) -> BenchFigure:
         """Tell what part of a way took."""
-        return Figure(bench="punctuate", name=name, value=took, unit="s", rows=self.feed.rows, keys=1)
+        return BenchFigure(bench="punctuate", name=name, value=took, unit="s", rows=self.feed.rows, keys=1)
 
 
 def bench_punctuate(
@@ -140,7 +149,7 @@ def bench_punctuate(
     engine = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
     with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
         feed = record_stamps(Path(folder) / "feed", rows)
-        bench = Bench(feed, engine, RIGHT.get(rows) or over_columns(read_stamps(feed.files)))
+        bench = PunctuateBench(feed, engine, RIGHT.get(rows) or over_columns(read_stamps(feed.files)))
         figures = chain(bench.peers(), chain.from_iterable(measures[part](bench) for part in parts))
         try:
             return tell_figures(figures, as_json=as_json, echo=echo)
@@ -156,7 +165,7 @@ def _tell_missing(*, as_json: bool, echo: Callable[[str], None]) -> None:
         echo(f"not installed, so not compared with: {', '.join(missing)}; {HOW} brings them")
 
 
-def compiled(bench: Bench) -> Iterator[Figure]:
+def compiled(bench: PunctuateBench) -> Iterator[BenchFigure]:
     """Measure the compiled function in this process: over read columns, and with the files read."""
     stamps, policy = read_stamps(bench.feed.files), _policy(bench.feed)
     blocks = np.array_split(stamps, FILES)
@@ -166,7 +175,7 @@ def compiled(bench: Bench) -> Iterator[Figure]:
     yield bench.rated("NumPy, over read columns", rate)
 
 
-def batch(bench: Bench) -> Iterator[Figure]:
+def batch(bench: PunctuateBench) -> Iterator[BenchFigure]:
     """Measure one task on a worker of Spark's to the answer, and a backfill that commits the kept events."""
     asked = partial(on_spark, bench.engine, _policy(bench.feed), bench.feed.files)
     yield from bench.measured("Spark batch, from the files to the answer", asked, TO_THE_ANSWER)
@@ -179,7 +188,7 @@ def batch(bench: Bench) -> Iterator[Figure]:
     yield bench.part("  of it the task", tasks)
 
 
-def stream(bench: Bench) -> Iterator[Figure]:
+def stream(bench: PunctuateBench) -> Iterator[BenchFigure]:
     """Measure a stream in commits of a tenth of the rows, each landed and published, durable."""
     took, answer = streamed(bench.feed, bench.engine)
     yield from bench.judged("stream", [answer])
@@ -188,7 +197,7 @@ def stream(bench: Bench) -> Iterator[Figure]:
     yield bench.rated(name, rate, STREAM, STREAMING)
 
 
-def scanned(policy: AdvanceTimePolicy, blocks: Iterable[Longs]) -> Answer:
+def scanned(policy: AdvanceTimePolicy, blocks: Iterable[Longs]) -> StampAnswer:
     """Run the compiled function over timestamps in their order, a block at a time."""
     operator, layout = AdvanceTime(policy), _Layout()
     operator.grow(1)
@@ -224,26 +233,26 @@ class _Layout:
         return laid
 
 
-def from_files(policy: AdvanceTimePolicy, files: Sequence[str]) -> Answer:
+def from_files(policy: AdvanceTimePolicy, files: Sequence[str]) -> StampAnswer:
     """Read files, some ahead, and run the compiled function over them in their order."""
     return scanned(policy, blocks_of(files))
 
 
-def answer_in_worker(policy: AdvanceTimePolicy, files: Sequence[str]) -> Answer:
+def answer_in_worker(policy: AdvanceTimePolicy, files: Sequence[str]) -> StampAnswer:
     """Do the same in a worker of Spark's, as tasks run there."""
     answer = from_files(policy, files)
     leave_out_of_collection()
     return answer
 
 
-def on_spark(engine: SparkEngine, policy: AdvanceTimePolicy, files: Sequence[str]) -> Answer:
+def on_spark(engine: SparkEngine, policy: AdvanceTimePolicy, files: Sequence[str]) -> StampAnswer:
     """Have one task on a worker of Spark's read the files and give the answer."""
     handed_out = engine.session().sparkContext.parallelize([list(files)], 1)
     [answer] = handed_out.map(partial(answer_in_worker, policy)).collect()
-    return Answer(*answer)
+    return StampAnswer(*answer)
 
 
-def backfilled(feed: Stamps, engine: Engine) -> Took:
+def backfilled(feed: Stamps, engine: Engine) -> TaskTook:
     """Land the feed as one interval and run the flow over it."""
     wanted = _wanted(feed, engine)
     [span] = feed.spans(1)
@@ -254,10 +263,10 @@ def backfilled(feed: Stamps, engine: Engine) -> Took:
     running = seconds(lambda: run_backfill(wanted, [span], done=done.append))
     [ran] = done
     tasks = float(str(ran.entry.durations["tasks_ms"])) / 1_000
-    return Took(landing, tasks, landing + running, _committed(wanted, feed.rows))
+    return TaskTook(landing, tasks, landing + running, _committed(wanted, feed.rows))
 
 
-def streamed(feed: Stamps, engine: Engine) -> tuple[list[float], Answer]:
+def streamed(feed: Stamps, engine: Engine) -> tuple[list[float], StampAnswer]:
     """Land and commit the feed in so many steps; give the seconds of each, and the answer."""
     wanted, took = _wanted(feed, engine), []
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
@@ -274,7 +283,7 @@ def _wanted(feed: Stamps, engine: Engine) -> Backfill:
     return Backfill(flow=feed.flow, root=feed.folder / "run", base=feed.folder, engine=engine)
 
 
-def _committed(wanted: Backfill, rows: int) -> Answer:
+def _committed(wanted: Backfill, rows: int) -> StampAnswer:
     """Take the answer out of published tables, and clear them away."""
     drops = sum(counted(entry, "ledger").get("out late dropped", 0) for entry in log_state(wanted.root).published)
     promises = published(wanted.root, "out").scan(["arrival", "event_time"], pc.field("kind") == "cti")

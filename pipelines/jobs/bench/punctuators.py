@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.jobs.bench.stamps import DELAY, EVENTS, Answer, read_stamps
+from pipelines.jobs.bench.stamps import DELAY, EVENTS, StampAnswer, read_stamps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ class Peer(NamedTuple):
     """A program that gives the answer from files."""
 
     package: str
-    answer: Callable[[Sequence[str]], Answer]
+    answer: Callable[[Sequence[str]], StampAnswer]
     slow: bool = False
     """It is run once and not warm: a second run would take as long."""
 
@@ -46,16 +46,16 @@ class Peer(NamedTuple):
         return find_spec(self.package) is not None
 
 
-def by_duckdb(files: Sequence[str]) -> Answer:
+def by_duckdb(files: Sequence[str]) -> StampAnswer:
     """Ask DuckDB, by window functions."""
     import duckdb
 
     with duckdb.connect() as database:
         found = database.execute(SQL, {"files": list(files)}).fetchall()
-    return Answer(*(int(value) for value in found[0]))
+    return StampAnswer(*(int(value) for value in found[0]))
 
 
-def by_polars(files: Sequence[str]) -> Answer:
+def by_polars(files: Sequence[str]) -> StampAnswer:
     """Ask Polars, by expressions."""
     import polars as pl
 
@@ -65,23 +65,23 @@ def by_polars(files: Sequence[str]) -> Answer:
     events = pl.scan_parquet(list(files)).with_row_index("before").select(due=due, stamp=stamp, newest=newest)
     late = pl.col("stamp") < pl.col("newest").shift(1)
     asked = events.select(pl.col("due").sum(), late=late.sum(), newest=pl.col("newest").filter(pl.col("due")).sum())
-    return Answer(*(int(value) for value in asked.collect().row(0)))
+    return StampAnswer(*(int(value) for value in asked.collect().row(0)))
 
 
-def by_numpy(files: Sequence[str]) -> Answer:
+def by_numpy(files: Sequence[str]) -> StampAnswer:
     """Ask NumPy, by whole columns out of files that PyArrow reads."""
     return over_columns(read_stamps(files))
 
 
-def over_columns(stamps: Longs) -> Answer:
+def over_columns(stamps: Longs) -> StampAnswer:
     """Ask NumPy over a column that is read."""
     newest = np.maximum.accumulate(stamps[EVENTS - 1 :: EVENTS] - DELAY)
     governed = stamps[EVENTS:]
     drops = governed < np.repeat(newest, EVENTS)[: len(governed)]
-    return Answer(len(newest), int(drops.sum()), int(newest.sum()))
+    return StampAnswer(len(newest), int(drops.sum()), int(newest.sum()))
 
 
-def by_bytewax(files: Sequence[str]) -> Answer:
+def by_bytewax(files: Sequence[str]) -> StampAnswer:
     """Ask Bytewax, by a stateful step an event; only late events and CTIs go on from it."""
     import bytewax.operators as op
     from bytewax.dataflow import Dataflow
@@ -93,7 +93,7 @@ def by_bytewax(files: Sequence[str]) -> Answer:
     op.output("answer", op.stateful_flat_map("promise", events, _promised), TestingSink(sent))
     run_main(flow)
     newest = [instant for _, (is_promise, instant) in sent if is_promise]
-    return Answer(len(newest), len(sent) - len(newest), sum(newest))
+    return StampAnswer(len(newest), len(sent) - len(newest), sum(newest))
 
 
 def _events(files: Sequence[str]) -> Iterator[tuple[str, int]]:

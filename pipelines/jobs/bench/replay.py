@@ -17,7 +17,7 @@ from pipelines.engine.commits.history import settled_of
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.bench.figures import Figure, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.figures import BenchFigure, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import record
 from pipelines.jobs.bench.memory import Peak
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -73,7 +73,7 @@ def buffered(feed: Recorded) -> Flow:
     return read_flow(file, {})
 
 
-def timed(base: Path, rows: int, engine: SparkEngine) -> Iterator[Figure]:
+def timed(base: Path, rows: int, engine: SparkEngine) -> Iterator[BenchFigure]:
     """Measure what takes time."""
     feed = record(base, rows, KEYS)
     spark = engine.session()
@@ -88,7 +88,7 @@ def timed(base: Path, rows: int, engine: SparkEngine) -> Iterator[Figure]:
     spans = feed.spans(SEQUENCES)
     with synced() as spent:
         landed = seconds(lambda: _land(wanted, spans))
-    yield Figure(
+    yield BenchFigure(
         bench=BENCH,
         name="landing into three buffers",
         value=landed,
@@ -99,7 +99,7 @@ def timed(base: Path, rows: int, engine: SparkEngine) -> Iterator[Figure]:
         rows=rows,
         keys=KEYS,
     )
-    yield Figure(bench=BENCH, name="  of it fsync", value=sum(spent), unit="s", rows=rows)
+    yield BenchFigure(bench=BENCH, name="  of it fsync", value=sum(spent), unit="s", rows=rows)
     yield from replayed(base, wanted, spans, rows, engine)
 
 
@@ -108,7 +108,9 @@ def _land(wanted: Backfill, spans: list[tuple[int, int]]) -> None:
         land_readings(wanted, spans[0][0], [end for _, end in spans])
 
 
-def replayed(base: Path, wanted: Backfill, spans: list[tuple[int, int]], rows: int, engine: Engine) -> Iterator[Figure]:
+def replayed(
+    base: Path, wanted: Backfill, spans: list[tuple[int, int]], rows: int, engine: Engine
+) -> Iterator[BenchFigure]:
     """Play what is landed, hold it against a backfill that finds the same rows landed, reset it and play again."""
     for name in ("warm", "batch"):
         run_backfill(Backfill(flow=wanted.flow, root=base / name, base=base, engine=engine), spans)
@@ -123,8 +125,8 @@ def replayed(base: Path, wanted: Backfill, spans: list[tuple[int, int]], rows: i
         took = time.perf_counter() - begun
         again = log_state(wanted.root).published[-1]
     if again.hashes != first.hashes:
-        yield Figure(bench=BENCH, name="rows played again DIFFER", value=1, unit="wrong answer", target=0)
-    yield Figure(
+        yield BenchFigure(bench=BENCH, name="rows played again DIFFER", value=1, unit="wrong answer", target=0)
+    yield BenchFigure(
         bench=BENCH,
         name="replay as fast as it goes",
         value=played,
@@ -136,7 +138,7 @@ def replayed(base: Path, wanted: Backfill, spans: list[tuple[int, int]], rows: i
         keys=KEYS,
     )
     name = f"from a reset to the first published commit of {rows // SEQUENCES:,} rows"
-    yield Figure(bench=BENCH, name=name, value=took, unit="s", rows=rows // SEQUENCES)
+    yield BenchFigure(bench=BENCH, name=name, value=took, unit="s", rows=rows // SEQUENCES)
 
 
 def _worked(root: Path) -> Iterator[float]:
@@ -152,7 +154,7 @@ def _play(wanted: Backfill, driver: Driver, engine: Engine) -> None:
         runner.advance(number, number + 1)
 
 
-def memory(base: Path, rows: int, engine: SparkEngine) -> Iterator[Figure]:
+def memory(base: Path, rows: int, engine: SparkEngine) -> Iterator[BenchFigure]:
     """Measure the most memory that landing and replay take over a recording, and over one some times as long."""
     peaks = []
     for times in (1, 1, LONGER):
@@ -168,7 +170,7 @@ def memory(base: Path, rows: int, engine: SparkEngine) -> Iterator[Figure]:
                 for number in range(len(spans)):
                     runner.advance(number, number + 1)
         peaks.append(peak.python)
-    yield Figure(
+    yield BenchFigure(
         bench=BENCH,
         name=f"memory of a recording {LONGER} times as long, {rows * LONGER:,} rows",
         value=peaks[-1],

@@ -42,7 +42,7 @@ streams:
 """
 
 
-class Answer(NamedTuple):
+class StampAnswer(NamedTuple):
     """What is asked: a wrong one is no speed."""
 
     candidates: int
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     """The newest CTI at each candidate, summed up."""
 
 
-RIGHT = {10_000_000: Answer(10_000, 44_932, 49_953_919_237_911)}
+RIGHT = {10_000_000: StampAnswer(10_000, 44_932, 49_953_919_237_911)}
 """What is right is known beforehand for so many rows; for others it is what NumPy says."""
 
 
@@ -118,7 +118,7 @@ def blocks_of(files: Sequence[str]) -> Iterator[Longs]:
         yield ticks(batch["time"])
 
 
-def answered(rows: int, drops: int, instants: Longs, ordinals: Longs) -> Answer:
+def answered(rows: int, drops: int, instants: Longs, ordinals: Longs) -> StampAnswer:
     """Give the answer from the CTIs that were sent; a candidate that sent none leaves the newest one as it was.
 
     Args:
@@ -129,4 +129,4 @@ def answered(rows: int, drops: int, instants: Longs, ordinals: Longs) -> Answer:
     """
     candidates = rows // EVENTS
     standing = np.diff(np.append(ordinals // EVENTS, candidates + 1))
-    return Answer(candidates, drops, int((instants * standing).sum()))
+    return StampAnswer(candidates, drops, int((instants * standing).sum()))

@@ -21,7 +21,7 @@ from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.bench.figures import Figure, tell_figures
+from pipelines.jobs.bench.figures import BenchFigure, tell_figures
 from pipelines.jobs.commands.stream import HOUSE_EVERY, Live, run_live
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.readings import land_readings
@@ -106,7 +106,7 @@ def _feed(base: Path, arrivals: np.ndarray) -> None:
     pq.write_table(pa.table(columns), base / "rows.parquet", row_group_size=131_072)
 
 
-def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[Figure]:
+def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[BenchFigure]:
     """Fit the cost of a commit over its rows, and hold the part per row against batch into the same tables."""
     flow = _flow(base, RECORDED)
     sizes = [size for size in SIZES for _ in range(REPEATS)]
@@ -127,9 +127,11 @@ def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[Figure]:
     batch = (time.perf_counter() - begun) / sum(sizes)
     rows = sum(sizes)
     for size, median in zip(SIZES, medians, strict=True):
-        yield Figure(bench="stream", name=f"commit of {size:,} rows", value=median, unit="s", rows=size, keys=KEYS)
-    yield Figure(bench="stream", name="fixed part of a commit", value=fixed, unit="s", target=0.5, rows=rows, keys=KEYS)
-    yield Figure(
+        yield BenchFigure(bench="stream", name=f"commit of {size:,} rows", value=median, unit="s", rows=size, keys=KEYS)
+    yield BenchFigure(
+        bench="stream", name="fixed part of a commit", value=fixed, unit="s", target=0.5, rows=rows, keys=KEYS
+    )
+    yield BenchFigure(
         bench="stream",
         name="part per row",
         value=per_row * 1e6,
@@ -157,7 +159,7 @@ def epochs(wanted: Backfill, begin: int, readings: Sequence[int], engine: Callab
     return took
 
 
-def many_commits(base: Path, commits: int) -> Iterator[Figure]:
+def many_commits(base: Path, commits: int) -> Iterator[BenchFigure]:
     """Hold the median of small commits late in a run against that of early ones."""
     flow = _flow(base, RECORDED)
     _feed(base, BEGIN + np.arange(commits * 10) * TICKS_PER_SECOND // 10)
@@ -166,7 +168,7 @@ def many_commits(base: Path, commits: int) -> Iterator[Figure]:
     core = CoreEngine()
     took = epochs(wanted, BEGIN, readings, lambda _: core)
     early, late = float(np.median(took[50:150])), float(np.median(took[-100:]))
-    yield Figure(
+    yield BenchFigure(
         bench="stream",
         name=f"median of a small commit after {commits:,}",
         value=late,
@@ -179,7 +181,7 @@ def many_commits(base: Path, commits: int) -> Iterator[Figure]:
     )
 
 
-def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 10_000) -> Iterator[Figure]:
+def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 10_000) -> Iterator[BenchFigure]:
     """Measure how late timers are published while every source is silent: published minus due."""
     flow = _flow(base, FOLDER)
     (base / "inbox").mkdir()
@@ -195,10 +197,10 @@ def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 1
     tasks = [float(entry.durations["tasks_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
     rows = [row for row in log_state(live.root).entries if row.settled]
     tables = [float(settled_of(row).milliseconds) for row in rows[len(rows) // 3 :]]
-    yield Figure(bench="stream", name="heartbeat lateness, silent sources, p50", value=usual, unit="ms", keys=keys)
-    yield Figure(
+    yield BenchFigure(bench="stream", name="heartbeat lateness, silent sources, p50", value=usual, unit="ms", keys=keys)
+    yield BenchFigure(
         bench="stream", name="heartbeat lateness, silent sources, p99", value=worst, unit="ms", target=2_000, keys=keys
     )
     for name, values in (("tasks", tasks), ("tables", tables)):
         median = float(np.median(values)) if values else float("nan")
-        yield Figure(bench="stream", name=f"of an epoch, {name}", value=median, unit="ms", keys=keys)
+        yield BenchFigure(bench="stream", name=f"of an epoch, {name}", value=median, unit="ms", keys=keys)

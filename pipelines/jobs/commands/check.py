@@ -18,7 +18,7 @@ from pipelines.errors import Exit
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
-from pipelines.jobs.facts.views import Judged, views_of
+from pipelines.jobs.facts.views import JudgedCommits, views_of
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
@@ -79,9 +79,9 @@ def check_span(  # noqa: PLR0913 - which rows, of which run
     return _check(spark, flow, root, _published(state, start, end), state, 0)
 
 
-def _one(state: LogState, number: int) -> Judged:
+def _one(state: LogState, number: int) -> JudgedCommits:
     entry = _judgeable(state, number)
-    return Judged(entries=(entry,), earlier=_earlier(state, entry, _replaced(state, entry)))
+    return JudgedCommits(entries=(entry,), earlier=_earlier(state, entry, _replaced(state, entry)))
 
 
 def _judgeable(state: LogState, number: int) -> Entry:
@@ -111,7 +111,7 @@ def _earlier(state: LogState, first: Entry, without: Iterable[int] = ()) -> tupl
     return tuple(row.commit for row in reversed(list(ended)))
 
 
-def _published(state: LogState, start: int | None, end: int | None) -> Judged:
+def _published(state: LogState, start: int | None, end: int | None) -> JudgedCommits:
     inside = [
         row
         for row in state.published
@@ -119,11 +119,11 @@ def _published(state: LogState, start: int | None, end: int | None) -> Judged:
     ]
     if not inside:
         raise WrongUse("nothing is published in this span: run it first, or check another")
-    return Judged(entries=tuple(inside), earlier=_earlier(state, inside[0]))
+    return JudgedCommits(entries=tuple(inside), earlier=_earlier(state, inside[0]))
 
 
 def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
-    spark: SparkSession, flow: Flow, root: Path, judged: Judged, state: LogState, commit: int
+    spark: SparkSession, flow: Flow, root: Path, judged: JudgedCommits, state: LogState, commit: int
 ) -> tuple[Judgement, ...]:
     start, end = judged.span
     found = judge(
@@ -205,7 +205,7 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     return Flow.from_definition(json.loads(plan)["flow"] if plan else known.definition)
 
 
-def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> Judged:
+def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> JudgedCommits:
     """Find the commits to judge; whatever is wrong is found before Spark starts."""
     if commit is not None:
         return _one(known.state, commit)

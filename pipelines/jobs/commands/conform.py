@@ -26,7 +26,7 @@ from pipelines.engine.live.queries import QueryFailedError
 from pipelines.flows.errors import FlowsError
 from pipelines.flows.model import FeedSpec
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.proofs.cases import CASES, KEY, NotBuilt, Prepared
+from pipelines.jobs.proofs.cases import CASES, KEY, NotBuilt, PreparedCase
 from pipelines.jobs.proofs.live_region import LiveRegion
 from pipelines.jobs.proofs.replay_cases import REPLAYS, replayed
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -71,7 +71,7 @@ def conform_file(file: Path, engine: str, out: TextIO) -> None:
 def answers(cases: list[Case], engine: str) -> list[Row]:
     """Give one answer for each case, in order."""
     found: dict[int, Row] = {}
-    shared: dict[tuple[str, bool], list[tuple[int, Prepared]]] = defaultdict(list)
+    shared: dict[tuple[str, bool], list[tuple[int, PreparedCase]]] = defaultdict(list)
     regions: list[tuple[int, Case]] = []
     for number, case in enumerate(cases):
         try:
@@ -123,13 +123,13 @@ def _region(
     return nullcontext(Region(policy)) if spark is None else LiveRegion(policy, folder, spark)
 
 
-def _prepare(case: Case) -> Prepared:
+def _prepare(case: Case) -> PreparedCase:
     if case["operator"] not in CASES:
         raise NotBuilt(f"the operator {case['operator']}")
     return CASES[case["operator"]](case)
 
 
-def _streamed(groups: list[list[tuple[int, Prepared]]], engine: Engine) -> dict[int, Row]:
+def _streamed(groups: list[list[tuple[int, PreparedCase]]], engine: Engine) -> dict[int, Row]:
     """Run cases as queries, some of them at once on one session, and answer each."""
     engine.session()  # type: ignore[attr-defined]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -137,7 +137,7 @@ def _streamed(groups: list[list[tuple[int, Prepared]]], engine: Engine) -> dict[
         return {number: answer for answers in ran for number, answer in answers.items()}
 
 
-def _run(group: list[tuple[int, Prepared]], engine: Engine, *, stream: bool) -> Iterator[tuple[int, Row]]:
+def _run(group: list[tuple[int, PreparedCase]], engine: Engine, *, stream: bool) -> Iterator[tuple[int, Row]]:
     """Run cases that share a flow, and answer each."""
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
@@ -211,6 +211,6 @@ def _rows(table: pa.Table) -> list[Row]:
     return rows
 
 
-def _is_mine(row: Row, number: int, case: Prepared) -> bool:
+def _is_mine(row: Row, number: int, case: PreparedCase) -> bool:
     """Say whether a row is a case's own: of its key, and not past its closing reading."""
     return row[KEY] == str(number) and (case.ends or row["arrival"] is None or row["arrival"] < case.close)

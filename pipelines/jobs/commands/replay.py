@@ -67,7 +67,7 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedReplay:
     """What a replay is made of."""
 
     recording: RecordedPart
@@ -110,7 +110,7 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     return Exit.FINE if compared.same else Exit.CHECK_FAILED
 
 
-def prepared(settings: Settings, wanted: ReplayRequest) -> Prepared:
+def prepared(settings: Settings, wanted: ReplayRequest) -> PreparedReplay:
     """Find what is played through what and into which run, or say why that cannot be; changes nothing.
 
     Raises:
@@ -123,7 +123,7 @@ def prepared(settings: Settings, wanted: ReplayRequest) -> Prepared:
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     recording = recorded(known, wanted.start, wanted.end)
     recording.payloads(flow)
-    return Prepared(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))
+    return PreparedReplay(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))
 
 
 def _own_root(settings: Settings, flow: Flow, wanted: ReplayRequest) -> Path:

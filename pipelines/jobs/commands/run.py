@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine
     from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.runs.backfill import Interval
-    from pipelines.jobs.runs.gate import Judged
+    from pipelines.jobs.runs.gate import GateFinding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
         flow: what runs; a commit that an older flow began is judged by its own.
     """
 
-    def judge(number: int, state: LogState) -> Sequence[Judged]:
+    def judge(number: int, state: LogState) -> Sequence[GateFinding]:
         from pipelines.jobs.commands.check import check_commit
 
         plan = state.commits[number].plan

@@ -41,7 +41,7 @@ STARTS = 2
 """Of one seed at most in which a call fails, behind the first."""
 
 
-class Call(IntEnum):
+class FailingCall(IntEnum):
     """Calls of the file system that go wrong alike; numbered as in faults.c."""
 
     OPEN = 0
@@ -71,33 +71,33 @@ class How(IntEnum):
     """Half of it is written, and told so."""
 
 
-ERRORS: Mapping[Call, tuple[int, ...]] = {
-    Call.OPEN: (errno.EIO, errno.EACCES, errno.ESTALE),
-    Call.CREATE: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
-    Call.READ: (errno.EIO, errno.ESTALE),
-    Call.WRITE: (errno.EIO, errno.ESTALE, errno.ENOSPC),
-    Call.SYNC: (errno.EIO, errno.ESTALE, errno.ENOSPC),
-    Call.NAME: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
-    Call.REMOVE: (errno.EIO, errno.EACCES, errno.ESTALE),
-    Call.FOLDER: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
-    Call.LOOK: (errno.EIO, errno.EACCES, errno.ESTALE),
+ERRORS: Mapping[FailingCall, tuple[int, ...]] = {
+    FailingCall.OPEN: (errno.EIO, errno.EACCES, errno.ESTALE),
+    FailingCall.CREATE: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
+    FailingCall.READ: (errno.EIO, errno.ESTALE),
+    FailingCall.WRITE: (errno.EIO, errno.ESTALE, errno.ENOSPC),
+    FailingCall.SYNC: (errno.EIO, errno.ESTALE, errno.ENOSPC),
+    FailingCall.NAME: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
+    FailingCall.REMOVE: (errno.EIO, errno.EACCES, errno.ESTALE),
+    FailingCall.FOLDER: (errno.EIO, errno.EACCES, errno.ESTALE, errno.ENOSPC),
+    FailingCall.LOOK: (errno.EIO, errno.EACCES, errno.ESTALE),
 }
-HOWS: Mapping[Call, tuple[How, ...]] = {
-    Call.WRITE: (How.REFUSED, How.SHORT),
-    Call.NAME: (How.REFUSED, How.UNHEARD),
-    Call.REMOVE: (How.REFUSED, How.UNHEARD),
-    Call.FOLDER: (How.REFUSED, How.UNHEARD),
+HOWS: Mapping[FailingCall, tuple[How, ...]] = {
+    FailingCall.WRITE: (How.REFUSED, How.SHORT),
+    FailingCall.NAME: (How.REFUSED, How.UNHEARD),
+    FailingCall.REMOVE: (How.REFUSED, How.UNHEARD),
+    FailingCall.FOLDER: (How.REFUSED, How.UNHEARD),
 }
-MOST: Mapping[Call, int] = {
-    Call.OPEN: 60,
-    Call.CREATE: 30,
-    Call.READ: 200,
-    Call.WRITE: 60,
-    Call.SYNC: 40,
-    Call.NAME: 12,
-    Call.REMOVE: 8,
-    Call.FOLDER: 12,
-    Call.LOOK: 200,
+MOST: Mapping[FailingCall, int] = {
+    FailingCall.OPEN: 60,
+    FailingCall.CREATE: 30,
+    FailingCall.READ: 200,
+    FailingCall.WRITE: 60,
+    FailingCall.SYNC: 40,
+    FailingCall.NAME: 12,
+    FailingCall.REMOVE: 8,
+    FailingCall.FOLDER: 12,
+    FailingCall.LOOK: 200,
 }
 """Calls of a kind that are let through at most: about those of a commit."""
 
@@ -106,7 +106,7 @@ MOST: Mapping[Call, int] = {
 class Fault:
     """One call that fails."""
 
-    call: Call
+    call: FailingCall
     skipped: int
     """Calls of its kind that pass before."""
     number: int
@@ -126,7 +126,7 @@ class Fault:
         library().fault_arm(os.fsencode(home), int(self.call), skipped, self.number, int(self.how))
 
 
-def fault(drawn: random.Random, call: Call, told: int) -> Fault:
+def fault(drawn: random.Random, call: FailingCall, told: int) -> Fault:
     """Draw a fault of a kind, behind so many told commits; half of them early, where the few steps are that matter."""
     skipped = int(MOST[call] ** drawn.random()) - 1 if drawn.random() < EARLY else drawn.randrange(MOST[call])
     return Fault(call, skipped, drawn.choice(ERRORS[call]), drawn.choice(HOWS.get(call, (How.REFUSED,))), told)
@@ -153,12 +153,12 @@ class Armed(Witness):
 
 
 @dataclass
-class Seed(Commanded):
+class FailingSeed(Commanded):
     """A run of which one call fails, as one seed draws it."""
 
     work: Callable[..., None] | None = None
     """What the process does; `working` unless given."""
-    only: tuple[Call, ...] = tuple(Call)
+    only: tuple[FailingCall, ...] = tuple(FailingCall)
 
     def __post_init__(self) -> None:
         """Draw the faults, one a start; loops and kinds of calls take turns, so that few seeds see all."""
@@ -235,10 +235,10 @@ def drill_errno(
         return drill_preloaded(telling, seeds, base, at_once)
     telling.begin(f"{len(seeds)} seeds: {ROWS:,} rows, {len(FED)} loops, one call of the file system fails in each")
     with drilling(base) as folder:
-        return telling.through(failed([Seed(number, folder) for number in seeds], at_once))
+        return telling.through(failed([FailingSeed(number, folder) for number in seeds], at_once))
 
 
-def failed(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def failed(seeds: Sequence[FailingSeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one folder to their ends, after the calm run that they are held against.
 
     Args:

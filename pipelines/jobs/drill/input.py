@@ -46,7 +46,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Seed:
+class InputSeed:
     """Inputs of one kind, as one seed draws them."""
 
     number: int
@@ -125,7 +125,7 @@ def fuzzed(
         work: what their processes do; `working` unless given.
     """
     with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(lambda number: Seed(number, base, work).run(), seeds)
+        yield from pool.map(lambda number: InputSeed(number, base, work).run(), seeds)
 
 
 def _until(most: int, first: int, base: Path, at_once: int) -> Iterator[Drilled]:
@@ -134,7 +134,7 @@ def _until(most: int, first: int, base: Path, at_once: int) -> Iterator[Drilled]
     with ThreadPoolExecutor(at_once) as pool:
         while tried < most:
             some = range(number, number + at_once)
-            for done in pool.map(lambda each: Seed(each, base, is_long=True).run(), some):
+            for done in pool.map(lambda each: InputSeed(each, base, is_long=True).run(), some):
                 tried += done.faults.total()
                 yield done
             number = some.stop

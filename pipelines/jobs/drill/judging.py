@@ -14,7 +14,7 @@ from pipelines.engine.commits.instants import NoInstantError, versions_at
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.status import show_status
-from pipelines.jobs.drill.looking import Look, look, looks_now, wrong
+from pipelines.jobs.drill.looking import TableLook, look, looks_now, wrong
 from pipelines.jobs.drill.older_home import older_state
 from pipelines.jobs.drill.witness import content_of
 from pipelines.jobs.proofs.parity import table_hashes
@@ -92,7 +92,7 @@ def hashed(here: Here) -> dict[str, str]:
 def instants(here: Here) -> list[str]:
     """Say at which commits the recorded versions of the tables are not one instant."""
     root = here.root
-    state, found = log_state(root), list[Look]()
+    state, found = log_state(root), list[TableLook]()
     for commit in state.commits:
         with suppress(NoInstantError):
             versions = versions_at(root, state, commit)

@@ -48,7 +48,7 @@ STEPS = 40
 
 
 @dataclass
-class Seed:
+class LiveSeed:
     """A live run that is disturbed, as one seed draws it."""
 
     number: int
@@ -230,10 +230,10 @@ def drill_live(  # noqa: PLR0913 - the command's options
     telling.begin(f"{len(seeds)} seeds: {kinds}")
     with drilling(base) as folder:
         folder.mkdir(parents=True, exist_ok=True)
-        return telling.through(heard([Seed(number, folder, brokers) for number in seeds], at_once))
+        return telling.through(heard([LiveSeed(number, folder, brokers) for number in seeds], at_once))
 
 
-def heard(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def heard(seeds: Sequence[LiveSeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one folder to their ends.
 
     Args:

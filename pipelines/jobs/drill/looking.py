@@ -37,7 +37,7 @@ Counts = tuple[tuple[int, int], ...]
 """Commits and how many rows of each, smallest first."""
 
 
-class Look(NamedTuple):
+class TableLook(NamedTuple):
     """What a reader saw of one table at once."""
 
     reader: str
@@ -76,7 +76,7 @@ if find_spec("duckdb"):
 
 def looking(pipe: Connection, root: Path) -> None:
     """Look at every table of a run, again and again, each reader in turn, and tell each look that is another one."""
-    last: dict[tuple[Path, str], Look] = {}
+    last: dict[tuple[Path, str], TableLook] = {}
     seen: dict[tuple[Path, str], tuple[int, ...]] = {}
     while True:
         for path, reader in product(data_tables(root), READERS):
@@ -99,7 +99,7 @@ def changes(path: Path) -> tuple[int, ...]:
     return tuple(folder.stat().st_mtime_ns for folder in folders if folder.is_dir())
 
 
-def look(reader: str, path: Path, name: str, version: int | None = None) -> Look | None:
+def look(reader: str, path: Path, name: str, version: int | None = None) -> TableLook | None:
     """Look at one table; None where there is none, or nothing was ever settled there.
 
     Args:
@@ -114,21 +114,21 @@ def look(reader: str, path: Path, name: str, version: int | None = None) -> Look
             table = DeltaTable(str(path), version=version)
             settled = table.transaction_version(SETTLED)
             counts = READERS[reader](table) if table.file_uris() else ()
-            return Look(reader, name, table.version(), settled or 0, counts)
+            return TableLook(reader, name, table.version(), settled or 0, counts)
         except TableNotFoundError:
             return None
         except Exception as problem:  # noqa: BLE001 - whatever keeps a reader from reading is the finding
             why = f"{type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
-    return Look(reader, name, -1, -1, (), why)
+    return TableLook(reader, name, -1, -1, (), why)
 
 
-def looks_now(root: Path) -> list[Look]:
+def looks_now(root: Path) -> list[TableLook]:
     """Look at every table once."""
     found = (look("pyarrow", path, table_name(root, path)) for path in data_tables(root))
     return [each for each in found if each is not None]
 
 
-def wrong(looks: list[Look], state: LogState) -> Iterator[str]:
+def wrong(looks: list[TableLook], state: LogState) -> Iterator[str]:
     """Say which looks were no whole settled state, and which were older than one before.
 
     Args:

@@ -31,7 +31,7 @@ from pipelines.jobs.drill.acts import (
 )
 from pipelines.jobs.drill.fed import ROWS, SMALL, feed
 from pipelines.jobs.drill.judging import hashed, instants, lost
-from pipelines.jobs.drill.looking import READERS, Look, looking, looks_now, wrong
+from pipelines.jobs.drill.looking import READERS, TableLook, looking, looks_now, wrong
 from pipelines.jobs.drill.loops import KINDS, Here
 from pipelines.jobs.drill.processes import answer, end_of, killed, signalled, started
 from pipelines.jobs.drill.seeds import small_calm, to_their_ends
@@ -68,7 +68,7 @@ STARTS = 5
 
 
 @dataclass
-class Seed:
+class NeighboursSeed:
     """A run among neighbours, as one seed draws it."""
 
     number: int
@@ -79,7 +79,7 @@ class Seed:
     done: Drilled = field(init=False)
     told: dict[int, str] = field(default_factory=dict)
     """What each commit was when it was told as published."""
-    looks: list[Look] = field(default_factory=list)
+    looks: list[TableLook] = field(default_factory=list)
     children: list[BaseProcess] = field(default_factory=list)
     pipes: list[Connection] = field(default_factory=list)
     asleep: BaseProcess | None = None
@@ -135,7 +135,7 @@ class Seed:
         if not TAKES_FILES.intersection(self.done.faults):
             self.done.differences += answer(self._log, ANSWERS, instants, self.here)[:3]
 
-    def _seen(self) -> list[Look]:
+    def _seen(self) -> list[TableLook]:
         """Give the looks at what nobody else wrote."""
         spoiled = {name: range(first + 1, last) for name, (first, last) in self.spoiled.items()}
         return [each for each in self.looks if each.version not in spoiled.get(each.table, ())]
@@ -250,8 +250,8 @@ class Seed:
             except EOFError:
                 continue
 
-    def _take(self, said: Look | tuple[int, str]) -> None:
-        if isinstance(said, Look):
+    def _take(self, said: TableLook | tuple[int, str]) -> None:
+        if isinstance(said, TableLook):
             self.looks.append(said)
         elif self.told.setdefault(*said) != said[1]:
             self.done.differences.append(f"commit {said[0]} was published twice, with other content")
@@ -288,7 +288,7 @@ def working(pipe: Connection, kind: str, here: Here, at: CutAt | None) -> None:
     KINDS[kind].loop(here, witness)
 
 
-def judged(root: Path, looks: list[Look]) -> list[str]:
+def judged(root: Path, looks: list[TableLook]) -> list[str]:
     """Say what is wrong with looks at a run's tables."""
     return list(wrong(looks, log_state(root)))
 
@@ -319,12 +319,12 @@ def drill_neighbours(
         try:
             without = f"; Spark is left out: {spark.missing}" if spark.missing else ""
             telling.begin(f"{len(seeds)} seeds: {ROWS:,} rows, readers: {', '.join(READERS)}{without}")
-            return telling.through(among([Seed(number, folder, spark) for number in seeds], at_once))
+            return telling.through(among([NeighboursSeed(number, folder, spark) for number in seeds], at_once))
         finally:
             spark.close()
 
 
-def among(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def among(seeds: Sequence[NeighboursSeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one folder to their ends, after the calm run that they are held against.
 
     Args:

@@ -41,7 +41,7 @@ SELDOM, OFTEN = 300, 1
 
 
 @dataclass
-class Seed:
+class PowerSeed:
     """A run whose power is cut, as one seed draws it."""
 
     number: int
@@ -204,10 +204,10 @@ def drill_power(  # noqa: PLR0913 - the command's options
     telling = Telling("power", as_json, echo)
     telling.begin(f"{len(seeds)} seeds: {ROWS:,} rows, {len(KINDS)} loops, the power cut up to {CUTS} times in each")
     with drilling(base) as folder:
-        return telling.through(cut_down([Seed(number, folder, on=on) for number in seeds], at_once))
+        return telling.through(cut_down([PowerSeed(number, folder, on=on) for number in seeds], at_once))
 
 
-def cut_down(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def cut_down(seeds: Sequence[PowerSeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one folder to their ends, after the calm run that they are held against.
 
     Args:

@@ -54,7 +54,7 @@ SMALL = "size=160k"
 
 
 @dataclass
-class Seed:
+class ReplaySeed:
     """A run that is disturbed while it goes on, as one seed draws it."""
 
     number: int
@@ -321,10 +321,10 @@ def drill_replay(
     telling.begin(f"{len(seeds)} seeds: {ROWS:,} rows in {READINGS} sequences, three buffers, real processes{here}")
     with drilling(base) as folder:
         flow = feed(folder)
-        return telling.through(disturbed([Seed(number, folder, flow, mounts) for number in seeds], at_once))
+        return telling.through(disturbed([ReplaySeed(number, folder, flow, mounts) for number in seeds], at_once))
 
 
-def disturbed(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def disturbed(seeds: Sequence[ReplaySeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one feed to their ends and hold each against the undisturbed run, which is made first.
 
     Args:

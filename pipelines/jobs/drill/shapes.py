@@ -50,7 +50,7 @@ RECORDED = {"parquet": "recorded.parquet"}
 
 
 @dataclass(frozen=True)
-class Column:
+class DrawnColumn:
     """A column of the feed."""
 
     name: str
@@ -75,7 +75,7 @@ class FeedShape:
         names = drawn.sample(NAMES, k=4 + drawn.randrange(4))
         roles = [("key", drawn.choice(sorted(KEYS))), ("time", "timestamp"), ("number", "int64"), ("sent", "int64")]
         roles += [("extra", drawn.choice(EXTRAS)) for _ in names[4:]]
-        self.columns = [Column(name, each, role) for name, (role, each) in zip(names, roles, strict=True)]
+        self.columns = [DrawnColumn(name, each, role) for name, (role, each) in zip(names, roles, strict=True)]
         drawn.shuffle(self.columns)
         self.keys = KEYS[self.of("key").kind]
         self.bursts = [(drawn.choice((0.0, 0.02, 0.2, 0.6)), drawn.choice((1, 5, 40, 200))) for _ in range(12)]
@@ -91,7 +91,7 @@ class FeedShape:
         self.interval = drawn.choice(("1s", "3s", "10s"))
         self.buckets, self.buffers = drawn.choice((1, 2, 3)), drawn.choice((1, 1, 3))
 
-    def of(self, role: str) -> Column:
+    def of(self, role: str) -> DrawnColumn:
         """Give the first column of a role."""
         return next(each for each in self.columns if each.role == role)
 
@@ -181,7 +181,7 @@ def _extra(drawn: random.Random, kind: str) -> Any:  # noqa: ANN401 - of the col
     return made[kind]()
 
 
-def _spelled(value: Any, column: Column, form: str) -> Any:  # noqa: ANN401 - as the format takes it
+def _spelled(value: Any, column: DrawnColumn, form: str) -> Any:  # noqa: ANN401 - as the format takes it
     if column.role == "time":
         return dt.datetime.fromtimestamp(value // TICKS_PER_SECOND, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
             f"{value % TICKS_PER_SECOND:06}Z"

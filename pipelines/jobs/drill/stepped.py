@@ -97,7 +97,7 @@ def clock(drawn: random.Random, starts: Sequence[int]) -> SteppedClock:
 
 
 @dataclass
-class Seed(Commanded):
+class SteppedSeed(Commanded):
     """A run whose clock is another one, as one seed draws it; every other one is live."""
 
     work: Callable[..., None] | None = None
@@ -250,10 +250,10 @@ def drill_clock(
         return drill_preloaded(telling, seeds, base, at_once)
     telling.begin(f"{len(seeds)} seeds: {ROWS:,} recorded rows in {len(FED)} loops, or {FILES} files that arrive")
     with drilling(base) as folder:
-        return telling.through(shifted([Seed(number, folder) for number in seeds], at_once))
+        return telling.through(shifted([SteppedSeed(number, folder) for number in seeds], at_once))
 
 
-def shifted(seeds: Sequence[Seed], at_once: int) -> Iterator[Drilled]:
+def shifted(seeds: Sequence[SteppedSeed], at_once: int) -> Iterator[Drilled]:
     """Run seeds of one folder to their ends, after the calm run that they are held against.
 
     Args:

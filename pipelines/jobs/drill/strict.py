@@ -156,9 +156,9 @@ class Journal:
         for each in [self._root, *self._root.rglob("*")]:
             with suppress(FileNotFoundError):
                 now[self._id(each.lstat())] = each
-        self._leave(self._id(self._root.stat()), into, Leaving(loss, drawn, now))
+        self._leave(self._id(self._root.stat()), into, DiskCut(loss, drawn, now))
 
-    def _leave(self, number: int, into: Path, leaving: Leaving) -> None:
+    def _leave(self, number: int, into: Path, leaving: DiskCut) -> None:
         kept, path = self._names.get(number, {}), leaving.now.get(number)
         for name, child in leaving.names(kept, self._listed(path) if path else {}).items():
             if child in self._folders:
@@ -169,7 +169,7 @@ class Journal:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class DiskCut:
     """One cut."""
 
     loss: DiskLoss

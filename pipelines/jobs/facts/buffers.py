@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from pipelines.engine.buffers.depth import Measured, measure
+from pipelines.engine.buffers.depth import MeasuredDepth, measure
 from pipelines.engine.buffers.owners import GONE, run_id
 from pipelines.engine.buffers.places import last_noted, read_record
 from pipelines.engine.commits.paths import landed_path
@@ -77,7 +77,7 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
     }
 
 
-def _lost(landed: Path, found: list[Measured], covered: int) -> tuple[int, int] | None:
+def _lost(landed: Path, found: list[MeasuredDepth], covered: int) -> tuple[int, int] | None:
     """Give the sequences that no buffer holds any more and no commit covers; None where one may still be believed."""
     newest = last_noted(landed)
     if newest <= covered or any(not each.problem and each.health.rebuilt for each in found):

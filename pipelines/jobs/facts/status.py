@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.engine.commits.history import Entry
-    from pipelines.jobs.runs.gate import Judged
+    from pipelines.jobs.runs.gate import GateFinding
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -187,7 +187,7 @@ def _broken(known: KnownRun) -> str | None:
     return f"{told}: {known.command('check', '--commit', str(first.commit))}"
 
 
-def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[Judged]) -> str:
+def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[GateFinding]) -> str:
     """Spell the command that comes next for a pending commit."""
     if check is None:
         return command_for(known, row)

@@ -45,7 +45,7 @@ LANDED = pa.schema([pa.field("kind", pa.string()), pa.field("arrival", TIME)])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedCommits:
     """Which commits are judged, and what is published before them."""
 
     entries: tuple[Entry, ...]
@@ -64,7 +64,7 @@ class Judged:
         return self.entries[0].span.start, max(entry.span.end for entry in self.entries)
 
 
-def views_of(spark: SparkSession, flow: Flow, root: Path, judged: Judged, state: LogState) -> Views:
+def views_of(spark: SparkSession, flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> Views:
     """Open the tables of a run for a judge.
 
     Args:
@@ -101,7 +101,7 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
 
 
 def _view(  # noqa: PLR0913 - one table of one judgement
-    spark: SparkSession, flow: Flow, root: Path, name: str, judged: Judged, state: LogState
+    spark: SparkSession, flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState
 ) -> View:
     laws = laws_of(flow, name)
     scopes = dict.fromkeys(column for law in laws for column in (*law.scope, *flow.key_of(name)))
@@ -115,7 +115,7 @@ def _view(  # noqa: PLR0913 - one table of one judgement
     return View(rows=frame(spark, found), before=bound_rows, small=size <= SMALL)
 
 
-def _landed(spark: SparkSession, root: Path, source: str, judged: Judged) -> DataFrame:
+def _landed(spark: SparkSession, root: Path, source: str, judged: JudgedCommits) -> DataFrame:
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
     sequences = [read_sequence(landed_path(root), number) for number in numbers]
     pieces = pieces_of(sequences, source)
@@ -129,7 +129,7 @@ def _landed(spark: SparkSession, root: Path, source: str, judged: Judged) -> Dat
     return rows
 
 
-def _held(root: Path, flow: Flow, stream: str, judged: Judged, state: LogState) -> Counter[str]:
+def _held(root: Path, flow: Flow, stream: str, judged: JudgedCommits, state: LogState) -> Counter[str]:
     """Count the rows that the carry holds at the end more than at the beginning, by kind.
 
     A commit that began from another carry than the one before it left is reckoned from its own beginning.

@@ -39,7 +39,7 @@ class NotBuilt(Exception):  # noqa: N818 - an answer, not a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreparedCase:
     """One case, ready to run."""
 
     case: Case
@@ -51,7 +51,7 @@ class Prepared:
     """The closing reading, in ticks."""
     ends: bool
     """Whether the stream ends."""
-    read: Callable[[Prepared, Mapping[str, list[Row]]], dict[str, Any]]
+    read: Callable[[PreparedCase, Mapping[str, list[Row]]], dict[str, Any]]
     """From the rows of each stream, and of `ledger`, to the answer."""
     warnings: tuple[str, ...] = field(default=())
 
@@ -121,7 +121,7 @@ def _ms(tick: int) -> int:
     return -(-tick // MS)
 
 
-def heartbeat(case: Case) -> Prepared:
+def heartbeat(case: Case) -> PreparedCase:
     """Prepare a case of one heartbeat."""
     settings = case["config"]
     _known(settings, *HEARTBEAT_SETTINGS)
@@ -132,7 +132,7 @@ def heartbeat(case: Case) -> Prepared:
         for at, item in zip(arrivals, case["input"], strict=True)
     ]
     stream = Stream(name="beating", operator="heartbeat", inputs=("cases",), by=(KEY,), policy=policy)
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=_flow(SOURCE, stream),
         rows=rows,
@@ -143,7 +143,7 @@ def heartbeat(case: Case) -> Prepared:
     )
 
 
-def _read_heartbeat(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _read_heartbeat(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
     settings = prepared.case["config"]
     blank = [name for name in settings.get("schema", ()) if name != settings.get("timestamp_field")]
     output: list[Row] = [{"warning": text} for text in prepared.warnings]
@@ -178,7 +178,7 @@ def _ends(case: Case) -> tuple[list[Row], bool]:
     return items, len(items) < len(case["input"])
 
 
-def merge(case: Case) -> Prepared:
+def merge(case: Case) -> PreparedCase:
     """Prepare a case of one ordered merge; its values have no unit and are ticks."""
     settings = case["config"]
     _known(settings, "ports", "flush_at_end", "max_held", "until_ms")
@@ -188,7 +188,7 @@ def merge(case: Case) -> Prepared:
         {"at": at, "time": item.get("value"), "port": str(item["port"]), "item": item}
         for at, item in zip(arrivals, items, strict=True)
     ]
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=_flow(SOURCE, _merge_stream(settings, "cases")),
         rows=rows,
@@ -198,12 +198,12 @@ def merge(case: Case) -> Prepared:
     )
 
 
-def _read_merge(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
+def _read_merge(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
     shown = [{"id": row["item"]["id"], "value": row["item"]["value"]} for row in streams["merged"]]
     return {"output": shown}
 
 
-def heartbeat_merge(case: Case) -> Prepared:
+def heartbeat_merge(case: Case) -> PreparedCase:
     """Prepare a case of a merge with a heartbeat on each port."""
     settings = case["config"]
     _known(settings, "ports", "flush_at_end", "max_held", "heartbeat", "data_only")
@@ -222,7 +222,7 @@ def heartbeat_merge(case: Case) -> Prepared:
         policy=_heartbeat_policy(settings["heartbeat"]),
     )
     source = Source(name="cases", feed=FeedSpec(kind="parquet"), key=(KEY, "port"), time="time", arrival="at")
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=_flow(source, beating, _merge_stream(settings, "beating")),
         rows=rows,
@@ -232,7 +232,7 @@ def heartbeat_merge(case: Case) -> Prepared:
     )
 
 
-def _read_heartbeat_merge(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _read_heartbeat_merge(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
     data_only = bool(prepared.case["config"].get("data_only"))
     shown = []
     for row in streams["merged"]:
@@ -264,7 +264,7 @@ def _advance_policy(settings: Mapping[str, Any]) -> AdvanceTimePolicy:
     )
 
 
-def cti_input(case: Case) -> Prepared:
+def cti_input(case: Case) -> PreparedCase:
     """Prepare a case of CTIs generated with, or enqueued into, one stream; times are ticks."""
     settings = case["config"]
     names = ("shape", "generation", "delay", "advance_to_infinity", "policy", "late_end", "max_ahead")
@@ -292,7 +292,7 @@ def cti_input(case: Case) -> Prepared:
         shape=SHAPES[settings["shape"]],
         event_id="id" if edge else None,
     )
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=_flow(source, stream),
         rows=[_event(at, item, settings["shape"]) for at, item in zip(arrivals, items, strict=True)],
@@ -323,7 +323,7 @@ def _shown_event(row: Row) -> Row:
     return shown | ({} if row["event_end"] is None else {"end": row["event_end"]})
 
 
-def _read_cti_input(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
+def _read_cti_input(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
     return {"output": [_shown_event(row) for row in streams["punctual"]], "dropped": _gone(streams["ledger"])}
 
 
@@ -332,12 +332,12 @@ def _gone(ledger: list[Row]) -> list[str]:
     return [row["item"]["id"] + ("/end" if row["kind"] == "end" else "") for row in gone if "id" in row["item"]]
 
 
-def cti_liveliness(case: Case) -> Prepared:
+def cti_liveliness(case: Case) -> PreparedCase:
     """Prepare a case that asks what is committed after each input."""
     return replace(cti_input(case), read=_read_liveliness)
 
 
-def _read_liveliness(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _read_liveliness(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
     events = [row for row in streams["punctual"] if row["kind"] != "cti"]
     promises = [row for row in streams["punctual"] if row["kind"] == "cti"]
     output = []
@@ -349,7 +349,7 @@ def _read_liveliness(prepared: Prepared, streams: Mapping[str, list[Row]]) -> di
     return {"output": output}
 
 
-def cti_import(case: Case) -> Prepared:
+def cti_import(case: Case) -> PreparedCase:
     """Prepare a case of several streams, some of which import the CTIs of another; times are ticks."""
     settings = case["config"]
     _known(settings, "streams")
@@ -358,7 +358,7 @@ def cti_import(case: Case) -> Prepared:
     arrivals = _arrivals(items, 1)
     sources = {name: _cti_source(name, told["shape"]) for name, told in wanted.items()}
     streams = {f"{name}_advanced": _importer(name, told, wanted) for name, told in wanted.items()}
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=Flow(name="cases", sources=sources, streams=_behind(streams), buckets=3),
         rows=[
@@ -403,7 +403,7 @@ def _behind(streams: dict[str, Stream]) -> dict[str, Stream]:
     return done
 
 
-def _read_cti_import(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _read_cti_import(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
     order = {f"{name}_advanced": (place, name) for place, name in enumerate(prepared.case["config"]["streams"])}
     rows = [
         (row["arrival"], place, row["place"], {**_shown_event(row), "stream": name})
@@ -429,7 +429,7 @@ def _cti_source(name: str, shape: str, other: str = "") -> Source:
     )
 
 
-def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], sides: tuple[str, ...]) -> Prepared:
+def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], sides: tuple[str, ...]) -> PreparedCase:
     """Prepare a case whose input rows are events and CTIs; times are ticks, and an event without an end is a point."""
     items, ends = _ends(case)
     arrivals = _arrivals(items, 1)
@@ -445,7 +445,7 @@ def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], 
     shaped = tuple(
         replace(stream, policy=_of_shape(stream.policy, known.copy().pop(), len(sides))) for stream in streams
     )
-    return Prepared(
+    return PreparedCase(
         case=case,
         flow=Flow(name="cases", sources=sources, streams={stream.name: stream for stream in shaped}, buckets=3),
         rows=rows,
@@ -476,13 +476,13 @@ def _of_sides(operator: str, policy: Any) -> Stream:  # noqa: ANN401 - any polic
     )  # fmt: skip
 
 
-def cti_union(case: Case) -> Prepared:
+def cti_union(case: Case) -> PreparedCase:
     """Prepare a case of a union of two sides with their CTIs."""
     _known(case["config"], "until_ms")
     return _meeting(case, _of_sides("union", UnionPolicy(shapes=PAIR)), read=_read_released, sides=SIDES)
 
 
-def cti_join(case: Case) -> Prepared:
+def cti_join(case: Case) -> PreparedCase:
     """Prepare a case of a join of two sides with their CTIs, on the key of the rows."""
     _known(case["config"], "until_ms")
     on = ("port",) if any("key" in item for item in case["input"]) else ()
@@ -492,7 +492,7 @@ def cti_join(case: Case) -> Prepared:
 PAIR = (Shape.INTERVAL, Shape.INTERVAL)
 
 
-def cti_hopping_window(case: Case) -> Prepared:
+def cti_hopping_window(case: Case) -> PreparedCase:
     """Prepare a case of windows that count."""
     settings = case["config"]
     _known(settings, "size", "hop", "until_ms")
@@ -507,7 +507,7 @@ def cti_hopping_window(case: Case) -> Prepared:
     return _meeting(case, stream, read=_read_released, sides=("cases",))
 
 
-def _read_released(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
+def _read_released(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
     output: list[Row] = []
     released: list[Row] = []
     for row in streams["released"]:
@@ -527,7 +527,7 @@ def _shown_result(row: Row) -> Row:
     return {"id": "+".join(names)} | times
 
 
-def cti_lifetime(case: Case) -> Prepared:
+def cti_lifetime(case: Case) -> PreparedCase:
     """Prepare a case of events that are shifted, or given a length, or both."""
     settings = case["config"]
     _known(settings, "shift", "length", "until_ms")
@@ -544,7 +544,7 @@ def _passing(operator: str, given: str, policy: Any) -> Stream:  # noqa: ANN401 
     return Stream(name=operator, operator=operator, inputs=(given,), by=(KEY,), policy=policy, shape=Shape.INTERVAL)
 
 
-def _read_lifetime(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
+def _read_lifetime(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
     last = list(prepared.flow.streams)[-1]
     shown = [
         {"cti": _instant(row["event_time"])} if row["kind"] == "cti" else _shown_result(row) for row in streams[last]
@@ -552,7 +552,7 @@ def _read_lifetime(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict
     return {"output": shown}
 
 
-def deduplicate(case: Case) -> Prepared:
+def deduplicate(case: Case) -> PreparedCase:
     """Prepare a case of rows that come again: `on` names fields of the items, without it all but `id` and `at`."""
     settings = case["config"]
     _known(settings, "on", "within_ms", "within", "max_ahead_ms", "max_ahead", "max_kept", "until_ms")
@@ -571,7 +571,7 @@ def deduplicate(case: Case) -> Prepared:
     ]  # fmt: skip
     stream = Stream(name="once", operator="deduplicate", inputs=("cases",), by=(KEY,), policy=policy)
     flow, close = _flow(SOURCE, stream), _close(settings, arrivals)
-    return Prepared(case=case, flow=flow, rows=rows, close=close, ends=False, read=_read_deduplicate)
+    return PreparedCase(case=case, flow=flow, rows=rows, close=close, ends=False, read=_read_deduplicate)
 
 
 def _compared(item: Row, on: list[str] | None) -> Row:
@@ -579,7 +579,7 @@ def _compared(item: Row, on: list[str] | None) -> Row:
     return {name: item.get(name) for name in (on or [name for name in item if name not in {"id", "at"}])}
 
 
-def _read_deduplicate(prepared: Prepared, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
+def _read_deduplicate(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
     shown = [
         {"kind": "data", "id": row["item"].get("id"), "ts": row["item"].get("ts"), "at": _ms(row["arrival"])}
         for row in streams["once"]
@@ -587,7 +587,7 @@ def _read_deduplicate(prepared: Prepared, streams: Mapping[str, list[Row]]) -> d
     return {"output": shown, "dropped": _gone(streams["ledger"])}
 
 
-CASES: Mapping[str, Callable[[Case], Prepared]] = MappingProxyType(
+CASES: Mapping[str, Callable[[Case], PreparedCase]] = MappingProxyType(
     {
         "heartbeat": heartbeat,
         "merge": merge,

@@ -26,7 +26,7 @@ CARRY = "carry"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class ParityWay:
     """One way of computing the same rows."""
 
     name: str
@@ -46,7 +46,7 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class ParityDifference:
     """The first row of a table that differs from the reference's, both as plain values; None where there is none."""
 
     table: str
@@ -58,17 +58,17 @@ class Difference:
 
 
 @dataclass
-class Certificate:
+class ParityCertificate:
     """Content hashes by way and table, and where they differ."""
 
     flow: str
     start: int
     end: int
     tables: tuple[str, ...]
-    ways: list[Way] = field(default_factory=list)
+    ways: list[ParityWay] = field(default_factory=list)
     hashes: list[dict[str, ContentHash]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ParityDifference] = field(default_factory=list)
     gaps: tuple[GivenUp, ...] = ()
     """What a run that it speaks for has lost for ever."""
 
@@ -78,7 +78,7 @@ class Certificate:
         return all(found == self.hashes[0] for found in self.hashes)
 
 
-def keep_certificate(root: Path, certificate: Certificate) -> None:
+def keep_certificate(root: Path, certificate: ParityCertificate) -> None:
     """Keep a certificate beside the tables of the run that it speaks for; the one before goes."""
     told = {
         "flow": certificate.flow,
@@ -94,7 +94,7 @@ def keep_certificate(root: Path, certificate: Certificate) -> None:
     durable.replace(root / FILE, json.dumps(told, default=str).encode())
 
 
-def read_certificate(root: Path) -> Certificate | None:
+def read_certificate(root: Path) -> ParityCertificate | None:
     """Read what was kept; None where nothing was, or what was cannot be read: it can be made again."""
     try:
         return _read(json.loads((root / FILE).read_text(encoding="utf-8")))
@@ -102,16 +102,16 @@ def read_certificate(root: Path) -> Certificate | None:
         return None
 
 
-def _read(told: dict[str, Any]) -> Certificate:
-    return Certificate(
+def _read(told: dict[str, Any]) -> ParityCertificate:
+    return ParityCertificate(
         flow=told["flow"],
         start=told["start"],
         end=told["end"],
         tables=tuple(told["tables"]),
-        ways=[Way(**way) for way in told["ways"]],
+        ways=[ParityWay(**way) for way in told["ways"]],
         hashes=[{table: ContentHash.from_text(text) for table, text in hashes.items()} for hashes in told["hashes"]],
         seconds=told["seconds"],
-        differences=[Difference(**found) for found in told["differences"]],
+        differences=[ParityDifference(**found) for found in told["differences"]],
         gaps=tuple(GivenUp(**gap) for gap in told.get("gaps", ())),
     )
 
@@ -132,7 +132,7 @@ def _of_commits(published: Sequence[Entry], table: str) -> ContentHash:
     return reduce(add, (ContentHash.from_text(text) for text in texts if text), ContentHash())
 
 
-def _told(made: Certificate) -> report.Certificate:
+def _told(made: ParityCertificate) -> report.Certificate:
     return report.Certificate(
         ways=tuple(
             report.Way(engine=way.name, buckets=way.buckets, cut=way.cut, seconds=seconds)

@@ -10,7 +10,7 @@ from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
 from pipelines.flows.changes import StreamFate, changes
-from pipelines.jobs.proofs.certificates import CARRY, Certificate, Way
+from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityWay
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
 from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
 from pipelines.jobs.runs.given_up import given_up
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipelines.flows.changes import Change
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.recorded import RecordedPart
-    from pipelines.jobs.proofs.certificates import Difference
+    from pipelines.jobs.proofs.certificates import ParityDifference
 
 PLACING = ("arrival", "place", "kind", "event_time", "reason")
 """Columns that are told of every row that has them."""
@@ -33,7 +33,7 @@ PLACING = ("arrival", "place", "kind", "event_time", "reason")
 class Compared:
     """Two runs over one span, stream by stream."""
 
-    certificate: Certificate
+    certificate: ParityCertificate
     changed: tuple[Change, ...]
     """What became of each stream, the older flow against the one that was played."""
     newer_code: bool
@@ -84,11 +84,13 @@ def compare(recording: RecordedPart, flow: Flow, root: Path) -> Compared:
         {name: _hash(each, made, name, start, end) for name in tables} for each, made in zip(roots, flows, strict=True)
     ]
     ways = [
-        Way(name="recorded", engine="", cut="as it was", buckets=older.buckets, run=recording.known.run),
-        Way(name="replayed", engine="", cut="epoch by epoch", buckets=flow.buckets, run=root.name),
+        ParityWay(name="recorded", engine="", cut="as it was", buckets=older.buckets, run=recording.known.run),
+        ParityWay(name="replayed", engine="", cut="epoch by epoch", buckets=flow.buckets, run=root.name),
     ]
     gaps = given_up(recording.known.root)
-    certificate = Certificate(flow=flow.name, start=start, end=end, tables=tables, ways=ways, hashes=hashes, gaps=gaps)
+    certificate = ParityCertificate(
+        flow=flow.name, start=start, end=end, tables=tables, ways=ways, hashes=hashes, gaps=gaps
+    )
     certificate.differences += differences(certificate, flow, roots, 1)
     row = planned(recording.known.state, recording.entries[-1].commit)
     newer = row is not None and row.fingerprint != older.fingerprint()
@@ -150,7 +152,7 @@ def _alone(compared: Compared) -> list[Change]:
     return [each for each in compared.changed if each.fate in {StreamFate.NEW, StreamFate.GONE}]
 
 
-def _difference_lines(compared: Compared, found: Difference) -> list[str]:
+def _difference_lines(compared: Compared, found: ParityDifference) -> list[str]:
     """Say in which row a table differs first, how many others do, and why."""
     names = _told(found)
     told = f": {compared.spreads[found.table]}" if found.table in compared.spreads else ""
@@ -162,7 +164,7 @@ def _difference_lines(compared: Compared, found: Difference) -> list[str]:
     ]
 
 
-def _told(found: Difference) -> list[str]:
+def _told(found: ParityDifference) -> list[str]:
     """Name the columns that tell two rows from one another, and where they stand."""
     rows = [row for row in (found.expected, found.came) if row is not None]
     names = dict.fromkeys(name for row in rows for name in row)

@@ -27,7 +27,7 @@ from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import load_flow, read_settings
-from pipelines.jobs.proofs.certificates import CARRY, Certificate, Difference, Way, keep_certificate
+from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityDifference, ParityWay, keep_certificate
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.given_up import given_up
 from pipelines.jobs.runs.remade import make_anew, require_remade
@@ -47,7 +47,7 @@ COMMAND = "parity"
 BUCKETS = (1, 7, 16)
 
 
-def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[Way]:
+def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[ParityWay]:
     """List the ways of a certificate.
 
     Args:
@@ -56,12 +56,12 @@ def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[Way]:
         live_run: a run that played the span live.
     """
     own = flow.buckets
-    live = [Way(name="Spark, live", engine="stream", cut="epoch by epoch", buckets=own, run=live_run)]
+    live = [ParityWay(name="Spark, live", engine="stream", cut="epoch by epoch", buckets=own, run=live_run)]
     return [
-        Way(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),
-        *(Way(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in BUCKETS),
-        *(Way(name="Spark", engine="batch", cut="one shot", buckets=buckets) for buckets in BUCKETS),
-        Way(name="Spark", engine="batch", cut="by interval", buckets=own, run=main_run),
+        ParityWay(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),
+        *(ParityWay(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in BUCKETS),
+        *(ParityWay(name="Spark", engine="batch", cut="one shot", buckets=buckets) for buckets in BUCKETS),
+        ParityWay(name="Spark", engine="batch", cut="by interval", buckets=own, run=main_run),
         *(live if live_run else []),
     ]
 
@@ -78,7 +78,7 @@ class Trial:
     live_run: str = ""
 
 
-def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
+def certify(trial: Trial, tell: Callable[[str], None]) -> ParityCertificate:
     """Compute a flow in every way and compare what the tables hold.
 
     Args:
@@ -93,7 +93,7 @@ def certify(trial: Trial, tell: Callable[[str], None]) -> Certificate:
     require_ways(trial.settings, trial.flow)
     flow, spans = trial.flow, trial.spans
     tables = (*flow.tables(), LEDGER, CARRY)
-    certificate = Certificate(flow=flow.name, start=spans[0][0], end=spans[-1][1], tables=tables)
+    certificate = ParityCertificate(flow=flow.name, start=spans[0][0], end=spans[-1][1], tables=tables)
     roots = []
     for number, way in enumerate(ways_of(flow, trial.main_run, trial.live_run)):
         begun = time.perf_counter()
@@ -127,7 +127,7 @@ def require_ways(settings: Settings, flow: Flow) -> None:
         require_remade(way_root(settings, flow, number), COMMAND)
 
 
-def _compute(trial: Trial, way: Way, number: int) -> Path:
+def _compute(trial: Trial, way: ParityWay, number: int) -> Path:
     if way.run:
         return trial.settings.root(trial.flow.name, way.run)
     root = way_root(trial.settings, trial.flow, number)
@@ -189,7 +189,7 @@ def rows_between(root: Path, flow: Flow, name: str, start: int, end: int) -> pa.
     return read_stream(root, name, start, end, key=flow.key_of(name))
 
 
-def differences(certificate: Certificate, flow: Flow, roots: Sequence[Path], way: int) -> list[Difference]:
+def differences(certificate: ParityCertificate, flow: Flow, roots: Sequence[Path], way: int) -> list[ParityDifference]:
     """Find the first row of each table in which a way differs from the first one; of the carry none is looked for.
 
     Args:
@@ -209,7 +209,7 @@ def differences(certificate: Certificate, flow: Flow, roots: Sequence[Path], way
     return found
 
 
-def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -> Difference:
+def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -> ParityDifference:
     """Find the first row in which two tables, both in stream order, differ.
 
     Args:
@@ -228,7 +228,7 @@ def first_difference(table: str, way: int, expected: pa.Table, came: pa.Table) -
         else:
             high = middle
     rows = [table.slice(low, 1).to_pylist() for table in (expected, came)]
-    return Difference(
+    return ParityDifference(
         table=table,
         way=way,
         position=low + 1,
@@ -266,7 +266,7 @@ def print_certificate(  # noqa: PLR0913 - the options of the command
     return Exit.FINE if certificate.equal else Exit.CHECK_FAILED
 
 
-def json_lines(certificate: Certificate) -> list[str]:
+def json_lines(certificate: ParityCertificate) -> list[str]:
     """Give one JSON object a way and table."""
     return [
         json.dumps(
@@ -288,7 +288,7 @@ def json_lines(certificate: Certificate) -> list[str]:
     ]
 
 
-def text_lines(certificate: Certificate) -> list[str]:
+def text_lines(certificate: ParityCertificate) -> list[str]:
     """Give the certificate in words: one line a table, then what differs."""
     width = max(len(table) for table in certificate.tables)
     lines = [f"{'':{width}}  {'rows':>10}  content hash                      ways"]
@@ -309,6 +309,6 @@ def text_lines(certificate: Certificate) -> list[str]:
     return [*lines, *gap_lines(certificate), verdict]
 
 
-def gap_lines(certificate: Certificate) -> list[str]:
+def gap_lines(certificate: ParityCertificate) -> list[str]:
     """Say what the runs of a certificate have lost for ever."""
     return [f"gap: {gap}" for gap in certificate.gaps]

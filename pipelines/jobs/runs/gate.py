@@ -23,7 +23,7 @@ Gate = Callable[[Driver, Entry], Entry]
 """Takes a commit at written, and gives it as it stands afterwards."""
 
 
-class Judged(Protocol):
+class GateFinding(Protocol):
     """What the gate wants to know of an expectation that was checked."""
 
     @property
@@ -51,7 +51,7 @@ class Judged(Protocol):
         """Rows that break it."""
 
 
-J = TypeVar("J", bound=Judged)
+J = TypeVar("J", bound=GateFinding)
 
 
 @dataclass(eq=False)
@@ -87,7 +87,7 @@ class Checked:
         judge: checks a commit by number, as if it stood in place of what it would supersede.
     """
 
-    judge: Callable[[int, LogState], Sequence[Judged]]
+    judge: Callable[[int, LogState], Sequence[GateFinding]]
 
     def __call__(self, driver: Driver, entry: Entry) -> Entry:
         """Check a commit, then publish it.
@@ -98,7 +98,7 @@ class Checked:
         return settle(driver, entry, self.judge(entry.commit, driver.state()))
 
 
-def settle(driver: Driver, entry: Entry, judged: Sequence[Judged]) -> Entry:
+def settle(driver: Driver, entry: Entry, judged: Sequence[GateFinding]) -> Entry:
     """Publish or reject a commit at written, by what was found.
 
     Raises:
@@ -111,7 +111,7 @@ def settle(driver: Driver, entry: Entry, judged: Sequence[Judged]) -> Entry:
     raise RejectedError(entry.commit, verdict, broken[0].remedy)
 
 
-def reject(driver: Driver, entry: Entry, broken: Sequence[Judged]) -> Entry:
+def reject(driver: Driver, entry: Entry, broken: Sequence[GateFinding]) -> Entry:
     """Keep a commit at written from readers, and say in the log what does not hold."""
     return driver.reject(entry.commit, verdict="; ".join(broken_words(each) for each in broken))
 
@@ -121,7 +121,7 @@ def blocking(judged: Sequence[J]) -> list[J]:
     return [each for each in judged if not each.held and each.severity == BLOCKING]
 
 
-def kept_words(judged: Sequence[Judged]) -> str:
+def kept_words(judged: Sequence[GateFinding]) -> str:
     """Say how many expectations hold, and how many only warn.
 
     >>> kept_words([])
@@ -130,7 +130,7 @@ def kept_words(judged: Sequence[Judged]) -> str:
     return f"{sum(each.held for each in judged)} of {len(judged)} expectations hold"
 
 
-def broken_words(judged: Judged) -> str:
+def broken_words(judged: GateFinding) -> str:
     """Say which expectation does not hold, where, and for how many rows."""
     noun = "row breaks" if judged.unexpected == 1 else "rows break"
     return f"{judged.table}: {judged.unexpected:,} {noun} `{judged.sentence}`"

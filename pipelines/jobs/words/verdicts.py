@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.judge import Judgement
-    from pipelines.jobs.facts.views import Judged
+    from pipelines.jobs.facts.views import JudgedCommits
     from pipelines.jobs.runs.known import KnownRun
 
 SHOWN = 2
@@ -30,7 +30,7 @@ class SpokenVerdict:
     """What was judged of a run, and what was found."""
 
     known: KnownRun
-    judged: Judged
+    judged: JudgedCommits
     commit: int
     """0 where published commits of a span were judged."""
     found: Sequence[Judgement]

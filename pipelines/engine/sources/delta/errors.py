@@ -10,7 +10,7 @@ ANEW = "read the table anew into a run of its own (--run NAME)"
 
 
 @dataclass(eq=False)
-class TableMissingError(LandingError):
+class DeltaTableMissingError(LandingError):
     """No Delta table lies where one should."""
 
     source: str

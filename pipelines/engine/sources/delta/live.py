@@ -12,13 +12,13 @@ from pipelines.engine.columnar.columns import canonical_json
 from pipelines.engine.commits.paths import LOG
 from pipelines.engine.landing.column_errors import ColumnBrokenError, OtherColumnsError
 from pipelines.engine.landing.errors import ColumnTypeError, FeedUnreadableError
-from pipelines.engine.landing.file_rows import DROPPED, NOTED, Terms, read_rows
+from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, read_rows
 from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources.delta.columns import declared, with_committed
 from pipelines.engine.sources.delta.errors import (
+    DeltaTableMissingError,
     FileGoneError,
-    TableMissingError,
     TableReplacedError,
     VersionsGoneError,
 )
@@ -82,7 +82,7 @@ class CommitsFeed(ComesOnce):
         self.schema, self._columns = self._landing(shape, payload)
         self._shapes: dict[int, TableShape] = {}
         """By the version that comes next: the columns of the one before."""
-        self._looks: list[_Look] = []
+        self._looks: list[_CommitsLook] = []
         self._is_fresh = False
         """Whether nothing was made of the last look yet."""
         self._heard, self._state, self._since = MIN_TIME, "silent", 0
@@ -113,7 +113,7 @@ class CommitsFeed(ComesOnce):
         if not versions and not away:
             away = "its log holds no version"
         at = max([self._now(), *(each.at for each in self._looks)])
-        self._looks = [*self._looks[-1:], _Look(at, tuple(versions), away)]
+        self._looks = [*self._looks[-1:], _CommitsLook(at, tuple(versions), away)]
         self._is_fresh = True
         return at
 
@@ -157,13 +157,13 @@ class CommitsFeed(ComesOnce):
         self._heard = self._heard if is_away else end
         return arrived
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> ColumnTerms:
         """Give what becomes of other columns: without declared types those of the first reading are the declared."""
         said = terms_of(self.source)
         names = Names(taken=frozenset({*self.source.rename.values(), self._spec.committed}))
-        return Terms(said.missing, said.retyped, names, said.edge)
+        return ColumnTerms(said.missing, said.retyped, names, said.edge)
 
-    def _seen_before(self, end: int) -> tuple[_Look, bool]:
+    def _seen_before(self, end: int) -> tuple[_CommitsLook, bool]:
         """Give the newest look that was before a reading; where none was, the newest, and that it was not."""
         if not self._is_fresh:
             self.look(SourceProgress())
@@ -171,7 +171,7 @@ class CommitsFeed(ComesOnce):
         looks = [each for each in self._looks if each.at < end]
         return (looks or self._looks)[-1], not looks
 
-    def _start(self, look: _Look, known: SourceProgress, gathered: Gathered) -> int:
+    def _start(self, look: _CommitsLook, known: SourceProgress, gathered: Gathered) -> int:
         """Say which version comes next; a run that has landed nothing takes what the table holds."""
         table = str(self._log.path)
         if not known.ends:
@@ -197,7 +197,7 @@ class CommitsFeed(ComesOnce):
     def _committed(self, version: int) -> int:
         return self._log.commit(version).at if self._spec.committed else 0
 
-    def _take(self, version: int, look: _Look, gathered: Gathered) -> int:
+    def _take(self, version: int, look: _CommitsLook, gathered: Gathered) -> int:
         """Take one commit, or tell that it is gone; give the version that comes next: the same, if it went just now."""
         try:
             commit = self._log.commit(version)
@@ -230,10 +230,10 @@ class CommitsFeed(ComesOnce):
     def _opened_shape(self, version: int) -> TableShape:
         try:
             return self._log.shape(self._log.opened(version))
-        except TableMissingError:
+        except DeltaTableMissingError:
             return self._log.shape(self._log.opened())
 
-    def _lost(self, version: int, look: _Look, gathered: Gathered) -> int:
+    def _lost(self, version: int, look: _CommitsLook, gathered: Gathered) -> int:
         following = min(each for each in look.versions if each > version)
         table = str(self._log.path)
         if self._loss is Loss.STOP:
@@ -262,7 +262,7 @@ class CommitsFeed(ComesOnce):
 
     def _file_lost(self, file: DataFile, version: int, gathered: Gathered) -> None:
         if not (self._log.path / LOG).is_dir():
-            raise TableMissingError(self.source.name, str(self._log.path), "it is gone while it was read")
+            raise DeltaTableMissingError(self.source.name, str(self._log.path), "it is gone while it was read")
         if self._loss is Loss.STOP:
             raise FileGoneError(self.source.name, str(self._log.path), version, file.name, is_live=True)
         facts = {"table": self.source.feed.paths[0], "first": version, "last": version, "file": file.name}
@@ -291,7 +291,7 @@ class CommitsFeed(ComesOnce):
         write_state(self._root, self.source.name, **facts, waiting_commits=waiting)
 
 
-class _Look(NamedTuple):
+class _CommitsLook(NamedTuple):
     """What the log held at an instant."""
 
     at: int

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, Schema
 
 from pipelines.engine.columnar.columns import RESERVED
 from pipelines.engine.commits.paths import LOG, version_lines, version_path
-from pipelines.engine.sources.delta.errors import CommitUnreadableError, TableFeatureError, TableMissingError
+from pipelines.engine.sources.delta.errors import CommitUnreadableError, DeltaTableMissingError, TableFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ class Log:
             table = DeltaTable(str(self.path), version=version)
             protocol = table.protocol()
         except Exception as problem:  # noqa: BLE001 - delta-rs raises its own errors, and others
-            raise TableMissingError(self._source, str(self.path), str(problem).partition("\n")[0]) from None
+            raise DeltaTableMissingError(self._source, str(self.path), str(problem).partition("\n")[0]) from None
         self._check(set(protocol.reader_features or ()), table.metadata().configuration)
         return table
 

@@ -13,8 +13,8 @@ from pipelines.engine.landing.file_rows import with_unreadable
 from pipelines.engine.landing.told_rows import alone, in_file
 from pipelines.engine.sources.delta.columns import declared, with_committed
 from pipelines.engine.sources.delta.errors import (
+    DeltaTableMissingError,
     FileGoneError,
-    TableMissingError,
     VersionAheadError,
     VersionsGoneError,
 )
@@ -106,7 +106,7 @@ class DeltaFeed:
     def _opened(self, version: int) -> DeltaTable:
         try:
             return self._log.opened(version)
-        except TableMissingError:
+        except DeltaTableMissingError:
             last = min(self._log.versions(), default=version + 1) - 1
             first = self._spec.versions[0] if self._spec.versions else version
             raise VersionsGoneError(

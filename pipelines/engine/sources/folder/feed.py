@@ -22,11 +22,19 @@ from pipelines.engine.landing.errors import (
     FeedMissingError,
     FeedUnreadableError,
 )
-from pipelines.engine.landing.file_rows import DROPPED, NOTED, FileRows, Line, Terms, read_parquet, with_unreadable
+from pipelines.engine.landing.file_rows import (
+    DROPPED,
+    NOTED,
+    ColumnTerms,
+    FileRows,
+    Line,
+    read_parquet,
+    with_unreadable,
+)
 from pipelines.engine.landing.seen_files import FileFate, FileLanded, KnownFiles
 from pipelines.engine.landing.types import declared_type, landed_type
 from pipelines.engine.landing.undeclared import together
-from pipelines.engine.sources.folder.look import LARGE, Look, look, read_below, unpacked
+from pipelines.engine.sources.folder.look import LARGE, FolderLook, look, read_below, unpacked
 from pipelines.engine.sources.formats.csv_rows import read_csv
 from pipelines.engine.sources.formats.json_rows import read_json
 from pipelines.flows.model import Missing
@@ -42,7 +50,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import FeedSpec
     from pipelines.operators.rows import Longs
 
-NOTHING = Look({}, {}, ())
+NOTHING = FolderLook({}, {}, ())
 RAW_BYTES = 1 << 20
 """How much of an unreadable file goes to the ledger; its name, size and hash do in any case."""
 
@@ -121,7 +129,7 @@ class FolderFeed:
     def arrivals(
         self,
         known: KnownFiles,
-        terms: Terms,
+        terms: ColumnTerms,
         limit_rows: int | None = None,
         before: int = MAX_TIME,
     ) -> Arrivals:
@@ -149,7 +157,7 @@ class FolderFeed:
         looked = found.files
         fresh = sorted(path for path, seen in looked.items() if not self._is_done(path, seen, known))
         ready = [path for path in fresh if self._standing[path].is_twice and self._standing[path].since < before]
-        taken = _Taken(self.schema, known, terms)
+        taken = _TakenFiles(self.schema, known, terms)
         unsettled = [*sorted(set(fresh) - set(ready)), *found.closed]
         for done, path in enumerate(ready):
             if taken.is_full(limit_rows):
@@ -165,7 +173,7 @@ class FolderFeed:
         before = known.at(path)
         return (before is not None and (before.size, before.changed) == seen) or self._touched.get(path) == seen
 
-    def _look(self) -> Look:
+    def _look(self) -> FolderLook:
         try:
             return look(self._folder)
         except OSError as error:
@@ -175,7 +183,7 @@ class FolderFeed:
         most = self._spec.max_bytes
         return None if seen.size <= most else f"a file must have {LARGE.format(most)}; it has {seen.size:,}"
 
-    def _take(self, path: str, seen: Seen, taken: _Taken) -> bool:
+    def _take(self, path: str, seen: Seen, taken: _TakenFiles) -> bool:
         """Deal with one file; say whether it stood still."""
         try:
             data = read_below(self._folder, path, seen)
@@ -196,7 +204,7 @@ class FolderFeed:
             taken.report(file, fate)
         return True
 
-    def _read(self, path: str, data: bytes, terms: Terms) -> FileRows:
+    def _read(self, path: str, data: bytes, terms: ColumnTerms) -> FileRows:
         spec = self._spec
         if spec.format == "parquet":
             return read_parquet(path, data, self.schema, spec.timezone, terms)
@@ -248,12 +256,12 @@ class _File:
 
 
 @dataclass
-class _Taken:
+class _TakenFiles:
     """What the files read so far hold together."""
 
     schema: pa.Schema
     known: KnownFiles
-    terms: Terms
+    terms: ColumnTerms
     count: int = 0
     tables: list[pa.Table] = field(default_factory=list)
     places: list[Longs] = field(default_factory=list)

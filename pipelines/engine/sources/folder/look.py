@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     changed: int
 
 
-class Look(NamedTuple):
+class FolderLook(NamedTuple):
     """What is in a folder and the folders in it, by path; hidden and unfinished files are left out."""
 
     files: dict[str, Seen]
@@ -42,7 +42,7 @@ class Look(NamedTuple):
     """Folders in it that cannot be listed now."""
 
 
-def look(folder: Path) -> Look:
+def look(folder: Path) -> FolderLook:
     """List a folder.
 
     Raises:
@@ -70,7 +70,7 @@ def look(folder: Path) -> Look:
             if not under:
                 raise
             closed.append(under)
-    return Look(files, refused, tuple(closed))
+    return FolderLook(files, refused, tuple(closed))
 
 
 def _entries(path: str) -> Iterator[os.DirEntry[str]]:

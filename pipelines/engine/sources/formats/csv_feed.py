@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.file_rows import Terms
+    from pipelines.engine.landing.file_rows import ColumnTerms
     from pipelines.flows.model import FeedSpec
 
 BLOCK_BYTES = 16 << 20
@@ -46,7 +46,7 @@ class Header(NamedTuple):
 class CsvFeed:
     """CSV files whose columns are those of the first that has all declared ones; undeclared ones there are strings."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: Terms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the headers.
 
         Raises:
@@ -100,7 +100,7 @@ class CsvFeed:
         return self._spec
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ColumnTerms:
         """Give what becomes of rows with other columns."""
         return self._terms
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.file_rows import Terms
+    from pipelines.engine.landing.file_rows import ColumnTerms
     from pipelines.engine.sources.columns import Fit
     from pipelines.flows.model import FeedSpec
     from pipelines.operators.rows import Longs
@@ -53,7 +53,7 @@ class Mending:
     """
 
     def __init__(  # noqa: PLR0913 - a file, and what it is read as
-        self, file: Path, where: str, names: tuple[str, ...], schema: pa.Schema, spec: FeedSpec, terms: Terms
+        self, file: Path, where: str, names: tuple[str, ...], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms
     ) -> None:
         """Read nothing yet."""
         self._file, self._where, self._names, self._schema = file, where, names, schema

@@ -15,7 +15,7 @@ from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.columnar.text_times import read_times, read_values, remember_unread, told_texts
 from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.errors import FeedUnreadableError
-from pipelines.engine.landing.file_rows import DROPPED, FileRows, Line, Terms, check_columns, with_unreadable
+from pipelines.engine.landing.file_rows import DROPPED, ColumnTerms, FileRows, Line, check_columns, with_unreadable
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.landing.undeclared import NOTHING, Undeclared
 from pipelines.flows.model import Retyped
@@ -42,7 +42,7 @@ def records(data: bytes) -> list[bytes]:
     return [record for record in cut if record.strip(b"\r\n")]
 
 
-def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
+def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
     """Read a CSV file whose header names the declared columns, in any order; others are text.
 
     A record of another number of fields, of bytes that are no UTF-8, or with a value that is not of its declared type
@@ -65,7 +65,7 @@ def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: T
 
 
 def read_csv_records(  # noqa: PLR0913 - what is read, and as what
-    file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms
+    file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms
 ) -> FileRows:
     """Read CSV records, each of which stands alone; one that is none becomes a line.
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.file_rows import FileRows, Line, Terms
+    from pipelines.engine.landing.file_rows import ColumnTerms, FileRows, Line
     from pipelines.flows.model import FeedSpec
 
 
 class JsonFeed:
     """JSON lines; their columns are those declared."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: Terms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
         """Read nothing yet."""
         self._files, self._spec, self._terms, self._base = list(files), spec, terms, base
         self.schema = pa.schema([(name, declared_type(spelled)) for name, spelled in spec.types.items()])

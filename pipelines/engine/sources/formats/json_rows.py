@@ -18,7 +18,7 @@ import pyarrow.json as pj
 from pipelines.engine.columnar.columns import TIME, canonical_json
 from pipelines.engine.columnar.text_times import read_times, read_values, remember_unread, told_texts
 from pipelines.engine.landing.column_errors import Breach
-from pipelines.engine.landing.file_rows import DROPPED, NOTED, FileRows, Line, Terms, with_unreadable
+from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, FileRows, Line, with_unreadable
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.landing.undeclared import is_deep, of_objects
 from pipelines.flows.model import Missing, Retyped
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 1 << 20
 MOST_BYTES = 1 << 30
-RECORDED = Terms()
+RECORDED = ColumnTerms()
 
 
-def read_json(data: bytes, schema: pa.Schema, timezone: str | None, terms: Terms = RECORDED) -> FileRows:
+def read_json(data: bytes, schema: pa.Schema, timezone: str | None, terms: ColumnTerms = RECORDED) -> FileRows:
     """Read a file of JSON lines; a column that a line does not have is null there.
 
     A line that is no object, or has a value that is not of its declared type, becomes a line of the ledger; so does,
@@ -52,7 +52,7 @@ def read_json(data: bytes, schema: pa.Schema, timezone: str | None, terms: Terms
     return read_objects(body, schema, timezone, terms)
 
 
-def read_objects(body: Sequence[bytes], schema: pa.Schema, timezone: str | None, terms: Terms) -> FileRows:
+def read_objects(body: Sequence[bytes], schema: pa.Schema, timezone: str | None, terms: ColumnTerms) -> FileRows:
     """Read JSON objects, each of which stands alone; see `read_json`.
 
     Args:
@@ -85,7 +85,7 @@ def _is_time(kind: pa.DataType) -> bool:
 class _Found:
     """Lines that were read so far, halved where something among them is wrong."""
 
-    def __init__(self, schema: pa.Schema, terms: Terms) -> None:
+    def __init__(self, schema: pa.Schema, terms: ColumnTerms) -> None:
         self.lines: dict[int, Line] = {}
         self.numbers: list[int] = []
         self.undeclared: dict[str, dict[int, object]] = defaultdict(dict)

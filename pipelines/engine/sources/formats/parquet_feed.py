@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipelines.engine.landing.file_rows import Terms
+    from pipelines.engine.landing.file_rows import ColumnTerms
     from pipelines.flows.model import FeedSpec
 
 BATCH = 131_072
@@ -52,7 +52,7 @@ class FileShape(NamedTuple):
 class ParquetFeed:
     """Parquet files; row groups that `where` rules out are not read."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: Terms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the files' footers.
 
         Raises:
@@ -157,7 +157,7 @@ class ParquetFeed:
         return _cast(landed, wanted), None
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ColumnTerms:
         """Give what becomes of rows with other columns."""
         return self._terms
 

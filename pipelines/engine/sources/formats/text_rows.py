@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.engine.landing.errors import FeedUnreadableError
-from pipelines.engine.landing.file_rows import DROPPED, FileRows, Line, Terms, with_unreadable
+from pipelines.engine.landing.file_rows import DROPPED, ColumnTerms, FileRows, Line, with_unreadable
 from pipelines.engine.sources.formats.csv_rows import read_csv_records
 from pipelines.engine.sources.formats.json_rows import read_objects
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import FeedSpec
 
 
-def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
+def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
     """Read JSON objects or CSV records that have no header.
 
     Args:
@@ -32,7 +32,7 @@ def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec,
     return _halved(where, body, schema, spec, terms)
 
 
-def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: Terms) -> FileRows:
+def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
     """Read records; where one of them spoils the others, find it by halves."""
     try:
         return read_csv_records(where, schema.names, body, schema, spec, terms)

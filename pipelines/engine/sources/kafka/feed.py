@@ -13,7 +13,7 @@ from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.sources.formats.text_rows import read_texts
 from pipelines.engine.sources.kafka.errors import OffsetsLostError, TopicReplacedError
 from pipelines.engine.sources.kafka.properties import client_properties
-from pipelines.engine.sources.kafka.topic import SERVERS, SETTINGS, AwayError, Bounds, Most, Taken, Topic
+from pipelines.engine.sources.kafka.topic import SERVERS, SETTINGS, AwayError, Most, OffsetBounds, Taken, Topic
 from pipelines.engine.sources.live import (
     ComesOnce,
     Gathered,
@@ -76,7 +76,7 @@ class KafkaFeed(ComesOnce):
             self._topic.check()
         self._heard = MIN_TIME
         self._state = ("silent", "", 0)
-        self._looks: list[_Look] = []
+        self._looks: list[_TopicLook] = []
         self._is_fresh = False
         """Whether nothing was made of the last look yet."""
 
@@ -96,13 +96,13 @@ class KafkaFeed(ComesOnce):
         Raises:
             TopicMissingError: there is no such topic.
         """
-        bounds, away = dict[int, Bounds](), ""
+        bounds, away = dict[int, OffsetBounds](), ""
         try:
             bounds = self._topic.bounds()
         except AwayError as error:
             away = str(error)
         at = max([self._now(), *(each.at for each in self._looks)])
-        self._looks = [*self._looks[-1:], _Look(at, bounds, away)]
+        self._looks = [*self._looks[-1:], _TopicLook(at, bounds, away)]
         self._is_fresh = True
         return at
 
@@ -148,7 +148,7 @@ class KafkaFeed(ComesOnce):
         self._heard = self._heard if is_away else end
         return arrived
 
-    def _seen_before(self, end: int) -> tuple[_Look, bool]:
+    def _seen_before(self, end: int) -> tuple[_TopicLook, bool]:
         """Give the newest look that was before a reading; where none was, the newest, and that it was not."""
         if not self._is_fresh:
             self.look(SourceProgress())
@@ -156,7 +156,7 @@ class KafkaFeed(ComesOnce):
         looks = [each for each in self._looks if each.at < end]
         return (looks or self._looks)[-1], not looks
 
-    def _starts(self, bounds: dict[int, Bounds], known: SourceProgress, gathered: Gathered) -> dict[int, int]:
+    def _starts(self, bounds: dict[int, OffsetBounds], known: SourceProgress, gathered: Gathered) -> dict[int, int]:
         """Say where to go on in each partition: where sequences ended, or where a run or a new partition begins."""
         gone = [int(number) for number in known.ends if int(number) not in bounds]
         if gone:
@@ -208,12 +208,12 @@ class KafkaFeed(ComesOnce):
         write_state(self._root, self.source.name, **facts, waiting_rows=waiting, partitions=partitions)
 
 
-class _Look(NamedTuple):
+class _TopicLook(NamedTuple):
     """What the topic held at an instant."""
 
     at: int
     """In ticks."""
-    bounds: dict[int, Bounds]
+    bounds: dict[int, OffsetBounds]
     away: str
     """Why nobody said it; empty where somebody did."""
 
@@ -222,6 +222,6 @@ def _most(limit_rows: int | None) -> int:
     return MOST_ROWS if limit_rows is None else min(limit_rows, MOST_ROWS)
 
 
-def _left(taken: Taken, bounds: dict[int, Bounds]) -> int:
+def _left(taken: Taken, bounds: dict[int, OffsetBounds]) -> int:
     """Count the rows that wait because enough were read."""
     return sum(max(0, each.high - taken.ends[number]) for number, each in bounds.items())

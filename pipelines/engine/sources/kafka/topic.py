@@ -39,7 +39,7 @@ class AwayError(Exception):
     """The brokers do not answer; it is caught by whoever reads, who tries again at the next reading."""
 
 
-class Bounds(NamedTuple):
+class OffsetBounds(NamedTuple):
     """What a partition holds: offsets [low, high)."""
 
     low: int
@@ -151,7 +151,7 @@ class Topic:
             self._consumer.close()
             del self._consumer
 
-    def bounds(self) -> dict[int, Bounds]:
+    def bounds(self) -> dict[int, OffsetBounds]:
         """Ask what each partition holds; one that is new is there from the first time it is asked for.
 
         Raises:
@@ -173,7 +173,7 @@ class Topic:
         silent = [number for number, bounds in found.items() if bounds is None]
         if silent:
             raise AwayError(f"partition {silent[0]} does not answer")
-        return {number: Bounds(*bounds) for number, bounds in found.items() if bounds is not None}
+        return {number: OffsetBounds(*bounds) for number, bounds in found.items() if bounds is not None}
 
     def _partitions(self) -> list[int]:
         from confluent_kafka import KafkaError

@@ -31,7 +31,7 @@ class AppendState(Enum):
     """Its bytes are others than were written."""
 
 
-class Found(NamedTuple):
+class FoundAppend(NamedTuple):
     """An append as it stands in a file."""
 
     state: AppendState
@@ -58,7 +58,7 @@ def packed(place: tuple[int, int], at: int, data: bytes) -> bytes:
     return head + _sum(place, head) + data
 
 
-def found_at(data: bytes, start: int, place: tuple[int, int]) -> Found:
+def found_at(data: bytes, start: int, place: tuple[int, int]) -> FoundAppend:
     """Read the append that begins at a byte of a file.
 
     Args:
@@ -70,14 +70,14 @@ def found_at(data: bytes, start: int, place: tuple[int, int]) -> Found:
     rest = data[start + HEAD.size : start + HEAD_BYTES]
     if len(rest) < SUM.size or not any(memoryview(data)[start:]):
         # A power cut may leave room that was never written.
-        return Found(AppendState.UNFINISHED)
+        return FoundAppend(AppendState.UNFINISHED)
     if rest != _sum(place, head):
-        return Found(AppendState.HEAD_DAMAGED)
+        return FoundAppend(AppendState.HEAD_DAMAGED)
     _, length, at, checksum = HEAD.unpack(head)
     body = data[start + HEAD_BYTES : start + HEAD_BYTES + length]
     if len(body) < length:
-        return Found(AppendState.UNFINISHED)
-    return Found(AppendState.WHOLE if crc32(body) == checksum else AppendState.DAMAGED, at, body)
+        return FoundAppend(AppendState.UNFINISHED)
+    return FoundAppend(AppendState.WHOLE if crc32(body) == checksum else AppendState.DAMAGED, at, body)
 
 
 def _sum(place: tuple[int, int], head: bytes) -> bytes:

@@ -154,7 +154,7 @@ class SocketFeed(ComesOnce):
             raise self._receiver.error
         spool = self._opened(known)
         longest = min(LINE_BYTES, self.source.feed.max_bytes)
-        taken = _Taken(self.source, self._columns, known, longest, reading.limit_rows)
+        taken = _TakenLines(self.source, self._columns, known, longest, reading.limit_rows)
         spool.release(taken.offset, taken.number)
         gaps = spool.gaps(self._until)
         for part in spool.parts(taken.offset, taken.number, before=reading.end):
@@ -175,7 +175,7 @@ class SocketFeed(ComesOnce):
         return arrived
 
 
-class _Taken:
+class _TakenLines:
     """What one reading takes out of a spool."""
 
     def __init__(

@@ -24,8 +24,8 @@ from pipelines.engine.sources.socket.spool_files import (
     DAMAGED,
     Append,
     Event,
-    Mark,
     SpoolFile,
+    SpoolMark,
     read_segments,
     write_all,
     write_segment,
@@ -97,7 +97,7 @@ class Spool:
         self._segment_bytes = max(1, min(segment_bytes, max_bytes // 4))
         self._changed = Condition()
         self._file: BinaryIO | None = None
-        self._landed, self._cursor = offset, Mark(0, 0, 0)
+        self._landed, self._cursor = offset, SpoolMark(0, 0, 0)
         self._damaged: set[int] = set()
         """Segments that could not be read to their end; they are not removed."""
         make_folder(folder)
@@ -144,7 +144,7 @@ class Spool:
             end, at = append.mark.offset + len(append.data), append.at
         return end, at
 
-    def _appends(self, segment: SpoolFile, upto: int | None, begin: Mark | None = None) -> Iterator[Append]:
+    def _appends(self, segment: SpoolFile, upto: int | None, begin: SpoolMark | None = None) -> Iterator[Append]:
         """Give the appends of a segment; one without bytes stands behind some that cannot be read.
 
         Raises:
@@ -163,7 +163,7 @@ class Spool:
                 if end > self._landed:
                     self._accept(problem)
                 self._damaged.add(segment.number)
-                begin = Mark(segment.number, end, behind or 0)
+                begin = SpoolMark(segment.number, end, behind or 0)
                 yield Append(begin, at, b"")
                 if behind is None:
                     return

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files.durable import sync_folder
-from pipelines.engine.sources.socket.appends import MAGIC, AppendState, Found, found_at, packed
+from pipelines.engine.sources.socket.appends import MAGIC, AppendState, FoundAppend, found_at, packed
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolTakenError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Event(Enum):
     """The connection ended; no bytes follow."""
 
 
-class Mark(NamedTuple):
+class SpoolMark(NamedTuple):
     """Where an append begins."""
 
     number: int
@@ -60,7 +60,7 @@ class Mark(NamedTuple):
 class Append(NamedTuple):
     """Bytes that were received at once."""
 
-    mark: Mark
+    mark: SpoolMark
     at: int
     """When, in ticks of the wall clock; never before those that stand before it."""
     data: bytes
@@ -95,11 +95,11 @@ class SpoolFile:
         said = (self.offset, self.event.value, self.at, self.since, self.why)
         return packed((self.number, HEADER), self.at, json.dumps(dict(zip(TOLD, said, strict=True))).encode())
 
-    def begin(self) -> Mark:
+    def begin(self) -> SpoolMark:
         """Give where its first append begins."""
-        return Mark(self.number, self.offset, self.head)
+        return SpoolMark(self.number, self.offset, self.head)
 
-    def appends(self, folder: Path, upto: int | None = None, begin: Mark | None = None) -> Iterator[Append]:
+    def appends(self, folder: Path, upto: int | None = None, begin: SpoolMark | None = None) -> Iterator[Append]:
         """Give its appends, up to where it ends or to the first that was never finished.
 
         Args:
@@ -125,7 +125,7 @@ class SpoolFile:
             return
         yield from self._checked(folder, data, begin, upto)
 
-    def _checked(self, folder: Path, data: bytes, begin: Mark, upto: int | None) -> Iterator[Append]:
+    def _checked(self, folder: Path, data: bytes, begin: SpoolMark, upto: int | None) -> Iterator[Append]:
         mark, start = begin, 0
         while start < len(data) and (upto is None or mark.offset < upto):
             found = found_at(data, start, (mark.number, mark.offset))
@@ -135,13 +135,13 @@ class SpoolFile:
                 raise self._damage(folder, found, mark, len(data) - start)
             yield Append(mark, found.at, found.data)
             start += found.length
-            mark = Mark(mark.number, mark.offset + len(found.data), mark.position + found.length)
+            mark = SpoolMark(mark.number, mark.offset + len(found.data), mark.position + found.length)
 
-    def _damage(self, folder: Path, found: Found, mark: Mark, rest: int) -> SpoolDamagedError:
+    def _damage(self, folder: Path, found: FoundAppend, mark: SpoolMark, rest: int) -> SpoolDamagedError:
         file = str(self.path(folder))
         if found.state is AppendState.HEAD_DAMAGED:
             return SpoolDamagedError(file, mark.offset, mark.offset + rest)
-        behind = Mark(mark.number, mark.offset + len(found.data), mark.position + found.length)
+        behind = SpoolMark(mark.number, mark.offset + len(found.data), mark.position + found.length)
         return SpoolDamagedError(file, mark.offset, behind.offset, behind.position)
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import TIME, json_rows, kinds, longs, ticks, times
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.link import Delta, Link
-from pipelines.engine.tasks.numbered import KnownNumbers, Values, changes
+from pipelines.engine.tasks.numbered import KnownNumbers, NumberedValues, changes
 from pipelines.engine.tasks.payload import column_of, require_comparable
 from pipelines.operators.deduplicate import CARRIED, STANDING, STANDING_INSTANTS, Named
 from pipelines.operators.rows import NULL, Kind
@@ -53,8 +53,12 @@ class DeduplicateLink(Link):
     def _number_afresh(self) -> None:
         key = list(self.keys.schema)
         apart = [field for field in self._on if field.name not in self.stream.by]
-        self._same = Values([*key, *apart])
-        self._ids = Values([*key, self._id]) if self._id is not None and self._id not in key else Values([*key, *apart])
+        self._same = NumberedValues([*key, *apart])
+        self._ids = (
+            NumberedValues([*key, self._id])
+            if self._id is not None and self._id not in key
+            else NumberedValues([*key, *apart])
+        )
 
     def _take_up(self, carried: pa.Table) -> None:
         known = np.zeros(carried.num_rows, dtype=STANDING)

@@ -12,10 +12,9 @@ from pipelines.engine.columnar.columns import TIME, longs, ticks, times
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.link import Delta
 from pipelines.engine.tasks.links.meeting import ResultLink
-from pipelines.engine.tasks.numbered import KnownNumbers, Values, changes
+from pipelines.engine.tasks.numbered import KnownNumbers, NumberedValues, changes
 from pipelines.engine.tasks.payload import PayloadError, column_of, require_comparable
-from pipelines.operators.window import Measure, Sums, sums
-from pipelines.operators.window import Values as Measured
+from pipelines.operators.window import Measure, Measured, Sums, sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +36,7 @@ class WindowLink(ResultLink):
         self.measures = policy.parsed()
         self._is_real = [self._counts_in_floats(measure, column) for _, measure, column in self.measures]
         self.group = [self.inner.field(name) for name in policy.group if name not in self.stream.by]
-        self.groups = Values([*self.keys.schema, *self.group]) if self.group else None
+        self.groups = NumberedValues([*self.keys.schema, *self.group]) if self.group else None
         carried = carry.get("windows")
         if carried is not None:
             self._take_up(carried)
