@@ -8,8 +8,9 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipelines.flows import model
+from pipelines.flows import definition
 from pipelines.flows.durations import spell
+from pipelines.flows.model import TableSpec
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift", "within"})
 """Settings that are spans of time."""
-SILENT = model.SILENT | {"buffers", "advancing"}
+SILENT = definition.SILENT | {"buffers", "advancing"}
 """What changes no row."""
 LIMITS = frozenset({"max_held", "max_open", "max_kept"})
 """Settings that only say when a run stops."""
@@ -176,7 +177,7 @@ def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
 def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting
     if isinstance(value, Enum):
         return value.name.lower()
-    if isinstance(value, model.TableSpec):
+    if isinstance(value, TableSpec):
         return f"{value}, committed {value.committed or NOTHING}"
     if dataclasses.is_dataclass(value):
         parts = (getattr(value, field.name) for field in dataclasses.fields(value))

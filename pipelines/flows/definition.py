@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -25,7 +27,12 @@ from pipelines.flows.model import (
 from pipelines.flows.policies import enum_of, new_policy
 from pipelines.operators.replay import ReplayPolicy, Trigger
 from pipelines.operators.rows import PolicyError, Shape
+from pipelines.operators.specs import SPECS
 
+SILENT = frozenset(
+    {"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped", "changes"}
+)
+"""What changes no row: where and how often landed rows lie, and how a live feed is read."""
 CHOICES = ("shape", "late", "late_end", "at_end", "ahead")
 """Settings of policies that are enums."""
 BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", "unsaid", "keep_versions"})
@@ -37,8 +44,12 @@ UNSAID = frozenset({"history", "table"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 
-def written(flow: Flow) -> Definition:
-    """Spell a flow as JSON: all but the file it came from, its warnings, and the span that its sources hold."""
+def flow_to_json(flow: Flow) -> Definition:
+    """Give all that decides what a flow means, as JSON; `flow_from_json` reads it back.
+
+    It leaves out the file that the flow came from, its warnings, and the span that its sources hold. Sources and
+    streams are lists, so that their order survives JSON whose keys are sorted.
+    """
     parts = {name: part for name, part in _fields(flow) if name not in BESIDE}
     spelled: Definition = {name: _plain(part) for name, part in parts.items() if name not in {"sources", "streams"}}
     spelled["sources"] = [_plain(source) for source in flow.sources.values()]
@@ -58,11 +69,11 @@ def _says_nothing(part: Definition) -> bool:
     return part["operator"] == "merge" and "max_ahead" not in part["policy"]
 
 
-def read(definition: Definition) -> Flow:
-    """Make the flow that `written` spelled.
+def flow_from_json(definition: Definition) -> Flow:
+    """Make the flow that `flow_to_json` gave.
 
     Raises:
-        DefinitionError: a part is missing, unknown, or no longer allowed.
+        DefinitionError: another version wrote it: a part is missing, unknown, or no longer allowed.
     """
     try:
         sources = [_source(part) for part in definition["sources"]]
@@ -77,6 +88,18 @@ def read(definition: Definition) -> Flow:
         )
     except (KeyError, TypeError, AttributeError, PolicyError) as problem:
         raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
+
+
+def fingerprint_of(flow: Flow) -> str:
+    """Give 64 hex digits that change when a flow or the meaning of one of its operators does.
+
+    What the flow says `about` itself changes nothing, nor where landed rows lie.
+    """
+    operators = sorted({stream.operator for stream in flow.streams.values()})
+    versions = {operator: SPECS[operator].version for operator in operators}
+    parts = [_silent(flow_to_json(flow)), versions]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _region(parts: Definition | None) -> ReplayPolicy | None:
@@ -137,3 +160,14 @@ def _setting(operator: str, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
     if name == "shapes":
         return tuple(Shape[each.upper()] for each in part)
     return enum_of(operator, name)[part.upper()] if name in CHOICES and isinstance(part, str) else part
+
+
+def _silent(value: Definition) -> Definition:
+    """Leave out every `about`, where and how often landed rows lie, and how a live feed is read."""
+    parts = {name: part for name, part in value.items() if name not in SILENT}
+    parts |= {"buffers": 1} if "buffers" in parts else {}
+    for name in ("sources", "streams"):
+        if name in parts:
+            parts[name] = [_silent(part) for part in parts[name]]
+    parts |= {name: _silent(parts[name]) for name in ("feed", "table") if name in parts}
+    return parts

@@ -5,8 +5,6 @@ A commit keeps the definition of the flow it was made under, so that a restart f
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any
@@ -357,51 +355,3 @@ class Flow:
             return (made.name,)
         found = [source for read in made.feeding for source in self.sources_of(read)]
         return tuple(dict.fromkeys(found))
-
-    def definition(self) -> Definition:
-        """Give all that decides what the flow means, as JSON; `from_definition` reads it back.
-
-        Sources and streams are lists, so that their order survives JSON whose keys are sorted.
-        """
-        from pipelines.flows.definition import written
-
-        return written(self)
-
-    @classmethod
-    def from_definition(cls, definition: Definition) -> Flow:
-        """Make the flow that `definition` was taken from.
-
-        Raises:
-            DefinitionError: another version wrote it, and this one cannot read it.
-        """
-        from pipelines.flows.definition import read
-
-        return read(definition)
-
-    def fingerprint(self) -> str:
-        """Give 64 hex digits that change when the flow or the meaning of one of its operators does.
-
-        What the flow says `about` itself changes nothing, nor where landed rows lie.
-        """
-        operators = sorted({stream.operator for stream in self.streams.values()})
-        versions = {operator: SPECS[operator].version for operator in operators}
-        told = json.dumps(
-            [_silent(self.definition()), versions], sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
-        return hashlib.sha256(told.encode()).hexdigest()
-
-
-SILENT = frozenset(
-    {"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped", "changes"}
-)
-
-
-def _silent(value: Definition) -> Definition:
-    """Leave out every `about`, where and how often landed rows lie, and how a live feed is read."""
-    parts = {name: part for name, part in value.items() if name not in SILENT}
-    parts |= {"buffers": 1} if "buffers" in parts else {}
-    for name in ("sources", "streams"):
-        if name in parts:
-            parts[name] = [_silent(part) for part in parts[name]]
-    parts |= {name: _silent(parts[name]) for name in ("feed", "table") if name in parts}
-    return parts

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import Exit
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.environment.exits import INTERRUPTED, PIPE_CLOSED
 
@@ -51,7 +52,7 @@ def test_the_flow_that_is_told_line_by_line_is_that_of_the_demo(tmp_path: Path) 
     (flow,) = flows_of(DOCS / "tutorial" / "flow.md")
     (tmp_path / "flow.yaml").write_text(flow)
 
-    assert read_flow(tmp_path / "flow.yaml").fingerprint() == read_flow(FLIGHTS).fingerprint()
+    assert fingerprint_of(read_flow(tmp_path / "flow.yaml")) == fingerprint_of(read_flow(FLIGHTS))
 
 
 def test_the_files_of_the_guide_are_the_examples() -> None:

@@ -21,6 +21,7 @@ from pipelines.engine.commits.history import LogState
 from pipelines.engine.landing.stamp import bucketed, landed_row_schema
 from pipelines.engine.tasks.stages import Outcome, Work, _tasks
 from pipelines.engine.tasks.task import flow_of
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.rows import KIND_NAMES, NULL, Kind, Reason, Shape
@@ -221,7 +222,7 @@ class Shared:
     def tasks(self) -> list[Task]:
         """Give the tasks of the one commit."""
         first = self.documents[0]
-        definition = json.dumps(self.flow.definition(), sort_keys=True)
+        definition = json.dumps(flow_to_json(self.flow), sort_keys=True)
         flow, plan = flow_of(definition)
         work = Work(
             root=self.root,

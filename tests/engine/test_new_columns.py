@@ -36,6 +36,7 @@ from pipelines.engine.landing.undeclared import (
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.landed_schema import payloads_over, read_as
 from pipelines.engine.tasks.link import landed_as_stream
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.model import Flow, Missing, Retyped
 from tests.engine.folders import TYPES, Stand, flow_of, lines_of, rows_of
 from tests.engine.sockets import Listening, Sender, socket_flow
@@ -326,7 +327,7 @@ def test_a_stop_names_what_is_missing_and_moves_nothing(tmp_path: Path, form: st
     sequence = stand.land()
     assert [row["v"] for row in rows_of(sequence)] == ([1] if form == "json" else [])
     assert [line[0] for line in lines_of(sequence)] == ["missing_column"]
-    assert stopping.fingerprint() == stand.flow.fingerprint()
+    assert fingerprint_of(stopping) == fingerprint_of(stand.flow)
 
 
 WRONG: dict[str, list[tuple[bytes, Breach]]] = {

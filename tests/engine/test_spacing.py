@@ -19,6 +19,7 @@ from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.files.ordered import OrderedInput
 from pipelines.engine.tasks import task as tasks
 from pipelines.engine.tasks.readings import common, spaced
+from pipelines.flows.definition import flow_to_json
 from tests.jobs.streamed import streamed
 from tests.jobs.trials import BEGIN, MINUTE, SECOND, parcels, trial
 
@@ -43,10 +44,10 @@ CHILD = """\
 import json, re, sys
 from pathlib import Path
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 asked = json.loads(sys.stdin.read())
-wanted = Backfill(flow=Flow.from_definition(asked["flow"]), root=Path(asked["root"]), base=Path(asked["base"]),
+wanted = Backfill(flow=flow_from_json(asked["flow"]), root=Path(asked["root"]), base=Path(asked["base"]),
                   engine=CoreEngine())
 ran = run_backfill(wanted, [asked["span"]])
 high = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
@@ -149,7 +150,7 @@ def peak(here: Trial, start: int, days: int, again: int) -> tuple[int, int]:
     """Run so many days in a child process; give the timers and the peak memory in KB."""
     span = (start, start + days * 1_440 * MINUTE)
     facts = {"root": str(here.root(f"days-{days}-{again}")), "base": str(here.base), "span": span}
-    asked = json.dumps(facts | {"flow": here.flow.definition()})
+    asked = json.dumps(facts | {"flow": flow_to_json(here.flow)})
     run = subprocess.run([sys.executable, "-c", CHILD], input=asked, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     timers, kilobytes = json.loads(run.stdout)

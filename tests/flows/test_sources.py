@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.flows.changes import StreamFate, changes
+from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Changes, Clock, Flow, Missing, Placing, Retyped, Start, TableSpec
+from pipelines.flows.model import Changes, Clock, Missing, Placing, Retyped, Start, TableSpec
 from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
@@ -56,7 +57,7 @@ def test_points_and_intervals_may_name_the_column_that_says_what_a_row_is(read: 
     plain = read(sources=f"  d: {{{source}}}\n", streams=BEAT)
     flow = read(sources=f"  d: {{{source}, edge: says}}\n", streams=BEAT)
     assert (plain.sources["d"].edge, flow.sources["d"].edge, flow.streams["b"].event_id) == (None, "says", None)
-    assert Flow.from_definition(flow.definition()) == flow
+    assert flow_from_json(flow_to_json(flow)) == flow
 
 
 @pytest.mark.parametrize("feed", FEEDS)
@@ -149,7 +150,7 @@ def test_a_socket_and_a_topic_have_the_real_clock(read: Read) -> None:
     assert (line.kind, line.paths, line.max_bytes, flow.clock) == ("socket", ("sensors:9999",), 65_536, Clock.WALL)
     assert (topic.kind, topic.paths, topic.brokers) == ("kafka", ("doors",), ("a:9092", "b:9092"))
     assert topic.start is Start.LATEST
-    assert Flow.from_definition(flow.definition()) == flow
+    assert flow_from_json(flow_to_json(flow)) == flow
 
 
 TABLES = [
@@ -169,13 +170,13 @@ def test_a_delta_table_is_recorded_where_rows_say_when_they_arrived(
     found = flow.sources["d"].feed.table
     assert (found, found and found.changes) == (table, table.changes)
     assert flow.clock is (Clock.RECORDED if arrival else Clock.WALL)
-    assert Flow.from_definition(flow.definition()) == flow
+    assert flow_from_json(flow_to_json(flow)) == flow
 
 
 def test_which_part_of_a_table_is_read_is_what_a_flow_means_and_what_becomes_of_changes_is_not(read: Read) -> None:
     said = ("", ", committed: c", ", changes: ledger", ", start: latest")
     marks = [
-        read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t}}\n", streams=BEAT).fingerprint()
+        fingerprint_of(read(sources=f"  d: {{feed: {{delta: t{more}}}, key: k, time: t}}\n", streams=BEAT))
         for more in said
     ]
     assert marks[0] == marks[2] == marks[3] != marks[1]
@@ -185,10 +186,10 @@ def test_which_part_of_a_table_is_read_is_what_a_flow_means_and_what_becomes_of_
     )
     assert [each.fate for each in changes(plain, told)] == [StreamFate.KEPT]
     assert "the commits from version 0 to 4" in " ".join(changes(plain, other)[0].why)
-    definition = told.definition()["sources"][0]["feed"]["table"]
+    definition = flow_to_json(told)["sources"][0]["feed"]["table"]
     assert definition["changes"] == "ledger", "what a restart finishes goes by it"
     plain = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
-    assert "table" not in plain.definition()["sources"][0]["feed"], "flows of before are what they were"
+    assert "table" not in flow_to_json(plain)["sources"][0]["feed"], "flows of before are what they were"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_a_wrong_delta_table_is_refused(read: Read, feed: str, arrival: str, tol
 
 def test_how_a_live_feed_is_read_is_no_part_of_what_a_flow_means(read: Read) -> None:
     marks = {
-        read(sources=f"  d: {{feed: {{socket: 'a:1', {LIVE}{more}}}, key: k, time: t}}\n", streams=BEAT).fingerprint()
+        fingerprint_of(read(sources=f"  d: {{feed: {{socket: 'a:1', {LIVE}{more}}}, key: k, time: t}}\n", streams=BEAT))
         for more in ("", ", max_bytes: 5_000", ", retyped: stop")
     }
     assert len(marks) == 1
@@ -244,16 +245,16 @@ def test_a_live_feed_says_what_becomes_of_other_columns(
     )
     feed = flow.sources["d"].feed
     assert (feed.missing, feed.retyped, feed.lacking) == (missing, retyped, lacking)
-    assert Flow.from_definition(flow.definition()) == flow
-    assert flow.fingerprint() == plain.fingerprint()
+    assert flow_from_json(flow_to_json(flow)) == flow
+    assert fingerprint_of(flow) == fingerprint_of(plain)
     assert [each.fate for each in changes(plain, flow)] == [StreamFate.KEPT]
 
 
 def test_a_definition_of_before_does_not_say_what_becomes_of_other_columns(read: Read) -> None:
     flow = read(sources=f"  d: {{feed: {{{OBJECTS}}}, key: k, time: t}}\n", streams=BEAT)
-    told = flow.definition()
+    told = flow_to_json(flow)
     assert [told["sources"][0]["feed"].pop(name) for name in ("missing", "retyped")] == [None, "ledger"]
-    assert Flow.from_definition(told) == flow
+    assert flow_from_json(told) == flow
     files = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
     assert files.sources["d"].feed.lacking is Missing.LEDGER
 
@@ -296,7 +297,7 @@ def test_a_folder_has_the_real_clock_and_no_arrival(read: Read) -> None:
     source = flow.sources["d"]
     assert (source.feed.kind, source.feed.paths, source.feed.format) == ("folder", ("in",), "csv")
     assert (source.arrival, source.clock, flow.clock) == ("", Clock.WALL, Clock.WALL)
-    assert Flow.from_definition(flow.definition()) == flow
+    assert flow_from_json(flow_to_json(flow)) == flow
     assert read().clock is Clock.RECORDED
 
 
@@ -353,15 +354,15 @@ def test_a_parquet_feed_may_be_landed_by_reference_which_changes_no_meaning(read
     )
     assert (flow.sources["d"].feed.landing, copied.sources["d"].feed.landing) == (Placing.REFERENCE, Placing.COPY)
     assert read(sources=REFERRED.replace(", landing: reference", ""), streams=BEAT, top="buckets: 1\n") == copied
-    assert Flow.from_definition(flow.definition()) == flow
-    assert flow.fingerprint() == copied.fingerprint()
+    assert flow_from_json(flow_to_json(flow)) == flow
+    assert fingerprint_of(flow) == fingerprint_of(copied)
 
 
 def test_a_definition_from_before_there_were_references_is_one_of_copies(read: Read) -> None:
     flow = read()
-    told = flow.definition()
+    told = flow_to_json(flow)
     del told["sources"][0]["feed"]["landing"]
-    assert Flow.from_definition(told) == flow
+    assert flow_from_json(told) == flow
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from pipelines.engine.commits.quality import Quality, read_quality, write_qualit
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.upgrade import upgrade_flow
 from pipelines.jobs.drill.older_home import older_state, unpack
 from pipelines.jobs.drill.strict import ENDS, DiskLoss, Journal
@@ -339,7 +339,7 @@ def judge_upgrade(left: Path, told: list[str]) -> None:
     assert not (told and older), "it was told as upgraded"
     if older is not None:
         upgrade_here(left)
-    flow = Flow.from_definition(json.loads(str(log_state(root).commits[3].plan))["flow"])
+    flow = flow_from_json(json.loads(str(log_state(root).commits[3].plan))["flow"])
     found = {name: content.text for name, content in table_hashes(root, flow, BEGIN, BEGIN + 2 * HOUR).items()}
     assert found == HASHES, found
     for name in flow.tables():

@@ -11,6 +11,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.flows.definition import fingerprint_of, flow_to_json
 from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
@@ -117,7 +118,7 @@ def test_a_written_commit_that_nobody_wants_is_given_up(house: House) -> None:
         tip = driver.state().tip
         assert tip is not None
         span = (tip.span.end, tip.span.end + 1)
-        driver.intent(2, span, 1, [7], {"flow": flow.definition()}, flow.fingerprint())  # type: ignore[arg-type]
+        driver.intent(2, span, 1, [7], {"flow": flow_to_json(flow)}, fingerprint_of(flow))  # type: ignore[arg-type]
         driver.written(2, {}, {}, {}, "", {})
     assert "is given up; nobody has seen anything of it" in give_up(house, 2)
     assert log_state(house.root).pending is None

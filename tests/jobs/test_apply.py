@@ -19,6 +19,7 @@ from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.model import Stream
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.finish import finish_flow
@@ -248,7 +249,7 @@ def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -
 
 def test_another_version_of_an_operator_is_a_change(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
-    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
+    monkeypatch.setattr("pipelines.flows.definition.SPECS", newer)
     assert "(an operator has another version)" in refused(live)
     assert "an operator has another version than when the run was made; its carry stands" in apply(live)
     goes_on(live)
@@ -340,7 +341,7 @@ def test_a_plan_without_a_format_is_of_the_first(house: House) -> None:
     flow = flow_now()
     assert plan_of(flow, 5)["carry"] == 5
     with open_driver(house.root, flow="tiny") as driver:
-        entry = driver.intent(1, Span(1, 2), 0, [1], {"flow": flow.definition()}, "", kind=CommitKind.EPOCH)
+        entry = driver.intent(1, Span(1, 2), 0, [1], {"flow": flow_to_json(flow)}, "", kind=CommitKind.EPOCH)
         driver.written_and_published(entry.commit, {}, {}, {}, "", {})
     state = log_state(house.root)
     assert (carry_format(state, 1), carry_format(state, 0)) == (1, None)

@@ -229,7 +229,7 @@ def test_what_follows_a_changed_stream_is_told_apart_from_it(live: House) -> Non
 
 def test_another_version_of_an_operator_is_named(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = {**SPECS, "advance_time": replace(SPECS["advance_time"], version=99)}
-    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
+    monkeypatch.setattr("pipelines.flows.definition.SPECS", newer)
     monkeypatch.setattr("pipelines.jobs.proofs.comparing.content_hash", changing())
     found = told(live)
     assert not found["same"]

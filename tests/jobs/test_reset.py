@@ -36,6 +36,7 @@ from pipelines.engine.live import epochs
 from pipelines.engine.live.checkpoints import CHECKPOINTS
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.flows.definition import flow_to_json
 from pipelines.jobs.commands.reset import ResetPlan, ResetRequest, reset_run, reset_to
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.buffer_settings import Buffering, consistent_state
@@ -207,7 +208,7 @@ def test_a_stream_adopts_an_interval_that_was_run_again_by_a_reset_to_it(here: T
     go_on(wanted, 2, start=SPANS[1][0])
     epoch = log_state(wanted.root).published[1].commit
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        rerun = driver.intent(4, Span(*SPANS[0]), 0, [1], {"flow": wanted.flow.definition()}, "other")
+        rerun = driver.intent(4, Span(*SPANS[0]), 0, [1], {"flow": flow_to_json(wanted.flow)}, "other")
         driver.written(rerun.commit, {}, {}, {}, ContentHash(1, 2, 3).text, {})
         driver.publish(rerun.commit)
     assert [row.commit for row in log_state(wanted.root).stale] == [epoch]

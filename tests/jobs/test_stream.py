@@ -253,7 +253,7 @@ def test_a_pending_commit_of_another_code_is_refused(here: Trial, monkeypatch: p
         with pytest.raises(InterruptedError):
             runner.advance(0, 2)
     newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
-    monkeypatch.setattr("pipelines.flows.model.SPECS", newer)
+    monkeypatch.setattr("pipelines.flows.definition.SPECS", newer)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, pytest.raises(PlanChangedError):
         runner_of(wanted, driver)
 

@@ -18,7 +18,7 @@ from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import data_tables
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.upgrade import OLDER, UnfinishedHomeError, upgrade_plan
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.upgrade import upgrade_flow
 from pipelines.jobs.drill.older_home import OLDER_HOME
 from tests.jobs.streamed import streamed
@@ -49,7 +49,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     base = tmp_path / "older"
     monkeypatch.setenv("PULSELINE_HOME", str(base))
     state = older(base / "runs" / "days")
-    return Trial(flow=Flow.from_definition(json.loads(str(state.commits[3].plan))["flow"]), base=base)
+    return Trial(flow=flow_from_json(json.loads(str(state.commits[3].plan))["flow"]), base=base)
 
 
 def older(root: Path) -> LogState:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import plan as plans
 from pipelines.engine.commits.readers import log_state
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def test_the_plan_says_it_and_the_fingerprint_does_not(house: House) -> None:
     flow = load_flow(read_settings(), "tiny")
-    before = flow.fingerprint()
+    before = fingerprint_of(flow)
     house.backfill("2013-01-01", "2013-01-02")
     [row] = log_state(house.root).published
     assert json.loads(str(row.plan))["tzdata"] == VERSION

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import START_OF_RUN
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.zones import VERSION
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def plan_of(flow: Flow, carry: int) -> dict[str, object]:
         flow: what runs.
         carry: number of the format in which the carry is written.
     """
-    return {"flow": flow.definition(), "given": dict(flow.given), CARRY: carry, ZONES: VERSION}
+    return {"flow": flow_to_json(flow), "given": dict(flow.given), CARRY: carry, ZONES: VERSION}
 
 
 def plan_text(plan: Mapping[str, object]) -> str:

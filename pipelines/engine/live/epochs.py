@@ -33,6 +33,7 @@ from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.tasks.stages import Work, create_tables, run_stages
 from pipelines.engine.tasks.standing import flow_begun
+from pipelines.flows.definition import fingerprint_of, flow_to_json
 from pipelines.operators.rows import INFINITY
 
 if TYPE_CHECKING:
@@ -210,9 +211,9 @@ class EpochRunner:
         if pending.state is State.WRITTEN or pending.plan is None:
             return self.driver.publish(pending.commit)
         flow = flow_begun(self.root, pending.plan, lambda: self._opened(pending.sequences[-1]))
-        entry = pending.under(flow.fingerprint())
+        entry = pending.under(fingerprint_of(flow))
         done = self._worked(flow, entry)
-        if self._ran != self.flow.fingerprint():
+        if self._ran != fingerprint_of(self.flow):
             self._next_due = UNKNOWN_DUE
         return done
 
@@ -262,7 +263,7 @@ class EpochRunner:
             tip.commit if tip else 0,
             numbers,
             plan_of(self.flow, UPGRADES.current),
-            self.flow.fingerprint(),
+            fingerprint_of(self.flow),
             kind=CommitKind.EPOCH,
         )
         return self._worked(self.flow, entry, sequences)
@@ -303,7 +304,7 @@ class EpochRunner:
         state = self.driver.state()
         work = Work(
             root=self.root,
-            definition=json.dumps(flow.definition()),
+            definition=json.dumps(flow_to_json(flow)),
             schemas=schemas,
             commit=entry.commit,
             parent=entry.parent,
@@ -360,9 +361,9 @@ class EpochRunner:
             LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
         """
         schemas = payloads_over(flow, sequences.parts)
-        if self._ran != flow.fingerprint():
+        if self._ran != fingerprint_of(flow):
             create_tables(self.root, flow, schemas)
-            self._ran, self._session, self._kept = flow.fingerprint(), uuid.uuid4().hex, 0
+            self._ran, self._session, self._kept = fingerprint_of(flow), uuid.uuid4().hex, 0
         return schemas
 
     def _carry_before(self, parent: int) -> ContentHash:

@@ -24,6 +24,7 @@ from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_hashes
 from pipelines.engine.tasks.stages import Work, run_stages
 from pipelines.engine.tasks.standing import flow_begun
+from pipelines.flows.definition import flow_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -110,7 +111,7 @@ def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequen
     base = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA
     work = Work(
         root=root,
-        definition=json.dumps(flow.definition()),
+        definition=json.dumps(flow_to_json(flow)),
         schemas=payloads_over(flow, parts),
         commit=entry.commit,
         parent=state.parent_of(entry.commit),

@@ -23,6 +23,7 @@ from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, CarryChange
 from pipelines.engine.tasks.leading import PORTS, led_back
 from pipelines.engine.tasks.stages import carry_schemas, create_tables
 from pipelines.engine.tasks.task import carry_key, carry_parts, payloads
+from pipelines.flows.definition import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -82,7 +83,7 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
     number, tip = driver.next_number(), driver.state().tip
     parent = tip.commit if tip else START_OF_RUN
     plan, span = plan_of(flow, UPGRADES.current), Span(ground.end, ground.end)
-    driver.intent(number, span, parent, [], plan, flow.fingerprint(), kind=CommitKind.ADOPT)
+    driver.intent(number, span, parent, [], plan, fingerprint_of(flow), kind=CommitKind.ADOPT)
     carry, held, files = NO_ROWS, dict[str, object](), dict[str, list[NewFile]]()
     for path, rows in _carried(driver.root, flow, ground, streams, schemas, number):
         carry += content_hash(rows, leave_out=NOT_HASHED)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.columns import canonical_json
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.paths import stream_path
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.landing.sequence import LandedSequence
-    from pipelines.flows.model import Source
+    from pipelines.flows.model import Flow, Source
 
 
 def flow_begun(root: Path, plan: str, landed: Callable[[], LandedSequence]) -> Flow:
@@ -34,7 +34,7 @@ def flow_begun(root: Path, plan: str, landed: Callable[[], LandedSequence]) -> F
     Raises:
         DefinitionError: this code can no longer read it.
     """
-    flow = Flow.from_definition(json.loads(plan)["flow"])
+    flow = flow_from_json(json.loads(plan)["flow"])
     if plan != canonical_json(json.loads(plan)):
         return flow
     sources = {name: _in_order(source, _orders(root, flow, source, landed)) for name, source in flow.sources.items()}

@@ -35,7 +35,7 @@ from pipelines.engine.tasks.link import landed_as_stream
 from pipelines.engine.tasks.link_catalogue import link_of, output_payload
 from pipelines.engine.tasks.links.advance_time import AdvanceTimeLink
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.registry import parts_of
 from pipelines.operators.rows import KIND_NAMES, NULL, FullError, Kind
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.sequence import Chain, Piece
     from pipelines.engine.tasks.link import Link
-    from pipelines.flows.model import Stream
+    from pipelines.flows.model import Flow, Stream
 
 NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
 _WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
@@ -76,7 +76,7 @@ class Task:
 
     root: str
     definition: str
-    """The flow, as `Flow.definition()` has it, in JSON."""
+    """The flow, as `flow_to_json` gives it."""
     schemas: Mapping[str, pa.Schema]
     """Payload of each source, as landed."""
     stage: int
@@ -128,7 +128,7 @@ class Done:
 @lru_cache(maxsize=8)
 def flow_of(definition: str) -> tuple[Flow, Plan]:
     """Give the flow and its stages from the text in a task."""
-    flow = Flow.from_definition(json.loads(definition))
+    flow = flow_from_json(json.loads(definition))
     return flow, plan(flow)
 
 

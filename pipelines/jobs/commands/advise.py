@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.paths import landed_path
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.environment.no_pandas import spare_pandas
 
 spare_pandas()
@@ -149,7 +150,7 @@ def _flow(known: KnownRun, params: Sequence[str]) -> Flow:
     except WrongUse:
         if params:
             raise
-        return Flow.from_definition(known.definition)
+        return flow_from_json(known.definition)
     return load_flow(settings, known.called, {**known.given, **parameters_of(params)})
 
 
@@ -394,7 +395,7 @@ def _notes(advice: Advice) -> Iterable[str]:
 def _otherwise(advice: Advice) -> bool:
     """Say whether what leads to the stream is defined otherwise than when the run made it; `about` says nothing."""
     try:
-        made = Flow.from_definition(advice.known.definition)
+        made = flow_from_json(advice.known.definition)
     except DefinitionError:
         return True
     given = advice.stream.inputs[0]

@@ -15,6 +15,7 @@ from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import Exit
+from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
@@ -198,11 +199,9 @@ def check_flow(  # noqa: PLR0913 - the options of the command
 
 def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     """Give the flow that the judged commits were made by."""
-    from pipelines.flows.model import Flow
-
     entry = known.state.commits.get(commit or 0)
     plan = entry.plan if entry else None
-    return Flow.from_definition(json.loads(plan)["flow"] if plan else known.definition)
+    return flow_from_json(json.loads(plan)["flow"] if plan else known.definition)
 
 
 def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> JudgedCommits:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.live.queries import QueryFailedError
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.errors import FlowsError
 from pipelines.flows.model import FeedSpec
 from pipelines.jobs.environment.engines import engine_named
@@ -79,7 +80,7 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
                 regions.append((number, case))
                 continue
             prepared = _prepare(case)
-            shared[prepared.flow.fingerprint(), prepared.ends].append((number, prepared))
+            shared[fingerprint_of(prepared.flow), prepared.ends].append((number, prepared))
         except NotBuilt as error:
             found[number] = {"unsupported": str(error)}
         except (PolicyError, FlowsError) as error:

@@ -12,8 +12,8 @@ from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import intervals
-from pipelines.flows.model import Flow
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import java_problem
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.tasks.stages import Engine
+    from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.runs.backfill import Interval
     from pipelines.jobs.runs.gate import GateFinding
@@ -132,7 +133,7 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
         from pipelines.jobs.commands.check import check_commit
 
         plan = state.commits[number].plan
-        own = Flow.from_definition(json.loads(plan)["flow"]) if plan else flow
+        own = flow_from_json(json.loads(plan)["flow"]) if plan else flow
         return check_commit(spark.session(), own, root, number, state)
 
     return Checked(judge)

@@ -15,7 +15,7 @@ from pipelines.engine.landing.arrived import is_declared
 from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry_over import Ground
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.states import asked_state
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.flows.model import Flow
     from pipelines.jobs.runs.known import KnownRun
 
 
@@ -102,12 +103,12 @@ class RecordedPart:
     def flows(self) -> list[Flow]:
         """Give the flows that the recording was made by, one after the other."""
         made = groupby((row for row in self.entries if row.plan), key=lambda row: row.fingerprint)
-        return [Flow.from_definition(definition_of(next(rows))) for _, rows in made]
+        return [flow_from_json(definition_of(next(rows))) for _, rows in made]
 
     def flow_at(self, commit: int) -> Flow | None:
         """Give the flow that the carry at a commit was made by; None where there is none."""
         row = planned(self.known.state, commit)
-        return None if row is None else Flow.from_definition(definition_of(row))
+        return None if row is None else flow_from_json(definition_of(row))
 
 
 def recorded(known: KnownRun, start: str | None, end: str | None) -> RecordedPart:

@@ -14,6 +14,7 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
+from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.facts.report_live import epoch_facts, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
@@ -46,7 +47,7 @@ class Reported:
     @cached_property
     def flow(self) -> Flow:
         """Give the flow that made the newest commit."""
-        return Flow.from_definition(self.known.definition)
+        return flow_from_json(self.known.definition)
 
     @property
     def root(self) -> Path:

@@ -10,6 +10,7 @@ from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
 from pipelines.flows.changes import StreamFate, changes
+from pipelines.flows.definition import fingerprint_of
 from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityWay
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
 from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
@@ -93,7 +94,7 @@ def compare(recording: RecordedPart, flow: Flow, root: Path) -> Compared:
     )
     certificate.differences += differences(certificate, flow, roots, 1)
     row = planned(recording.known.state, recording.entries[-1].commit)
-    newer = row is not None and row.fingerprint != older.fingerprint()
+    newer = row is not None and row.fingerprint != fingerprint_of(older)
     compared = Compared(certificate=certificate, changed=changed, newer_code=newer)
     for found in certificate.differences:
         if found.table != LEDGER:

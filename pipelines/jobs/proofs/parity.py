@@ -21,6 +21,7 @@ from pipelines.engine.commits.readers import log_state, read_carry, read_ledger,
 from pipelines.engine.tasks.carry import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.tasks.task import carry_key, carry_parts
 from pipelines.errors import Exit
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Clock
 from pipelines.jobs.environment.engines import engine_named
@@ -146,7 +147,7 @@ def _compute(trial: Trial, way: ParityWay, number: int) -> Path:
 
 def _run_plain(flow: Flow, root: Path, base: Path, spans: Sequence[Interval]) -> None:
     """Backfill in a child process whose operators are not compiled."""
-    request = {"flow": flow.definition(), "root": str(root), "base": str(base), "intervals": spans, "engine": "core"}
+    request = {"flow": flow_to_json(flow), "root": str(root), "base": str(base), "intervals": spans, "engine": "core"}
     run = subprocess.run(
         [sys.executable, "-m", "pipelines.jobs.runs.backfill"],
         input=json.dumps(request),

@@ -29,7 +29,7 @@ from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, c
 from pipelines.engine.tasks.stages import Work, create_tables, run_stages
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.fitting import fitting_payloads
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.tasks.stages import Engine
+    from pipelines.flows.model import Flow
 
 Interval = tuple[int, int]
 """Start and end, in ticks; the end is exclusive."""
@@ -171,7 +172,7 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
     ends = final if span == intervals[-1] else None
     standing = Standing.LATER if written.parent else Standing.FIRST
     now = land_interval(wanted.landing, wanted.flow, *span, feeds, ends, standing)
-    if (written.sequences, written.fingerprint) == ((now.id,), wanted.flow.fingerprint()):
+    if (written.sequences, written.fingerprint) == ((now.id,), fingerprint_of(wanted.flow)):
         return written
     driver.abandon(written.commit, why="its interval was run again, and is another now")
     return None
@@ -208,7 +209,7 @@ def _begin(driver: Driver, flow: Flow, sequence: LandedSequence) -> Entry:
         parent,
         [sequence.id],
         plan_of(flow, UPGRADES.current),
-        flow.fingerprint(),
+        fingerprint_of(flow),
     )
 
 
@@ -225,7 +226,7 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
         raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
     sequence = read_sequence(wanted.landing, pending.sequences[0])
     flow = flow_begun(wanted.root, pending.plan, lambda: sequence)
-    entry = pending.under(flow.fingerprint())
+    entry = pending.under(fingerprint_of(flow))
     own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
     return _commit(driver, own, entry, sequence, tell)
 
@@ -238,7 +239,7 @@ def _commit(
     create_tables(wanted.root, wanted.flow, schemas)
     work = Work(
         root=wanted.root,
-        definition=json.dumps(wanted.flow.definition()),
+        definition=json.dumps(flow_to_json(wanted.flow)),
         schemas=schemas,
         commit=entry.commit,
         parent=entry.parent,
@@ -267,7 +268,7 @@ def main(argv: Sequence[str] = ()) -> int:
     request = json.loads(text)
     engine = engine_named(request["engine"], request.get("master", "local[2]"))
     wanted = Backfill(
-        flow=Flow.from_definition(request["flow"]),
+        flow=flow_from_json(request["flow"]),
         root=Path(request["root"]),
         base=Path(request["base"]),
         engine=engine,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
 from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
-from pipelines.flows.model import Flow
+from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipelines.engine.commits.history import LogState
+    from pipelines.flows.model import Flow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def as_run(flow: Flow, state: LogState) -> Flow:
     """
     pending = state.pending
     row = pending if pending is not None and pending.plan else planned(state, state.tip.commit) if state.tip else None
-    return flow if row is None else as_it_was(Flow.from_definition(definition_of(row)), flow)
+    return flow if row is None else as_it_was(flow_from_json(definition_of(row)), flow)
 
 
 def edited(state: LogState, commit: int, flow: Flow) -> Edited:
@@ -63,8 +64,8 @@ def edited(state: LogState, commit: int, flow: Flow) -> Edited:
     row = planned(state, commit)
     if row is None:
         return Edited(changes=(), newer_code=False)
-    older = Flow.from_definition(definition_of(row))
-    return Edited(changes=changes(older, flow), newer_code=row.fingerprint != older.fingerprint())
+    older = flow_from_json(definition_of(row))
+    return Edited(changes=changes(older, flow), newer_code=row.fingerprint != fingerprint_of(older))
 
 
 def require_in_use(

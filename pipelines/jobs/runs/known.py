@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.model import DIVERTED, LIVE_KINDS, Flow
 from pipelines.jobs.environment.errors import WrongUse
@@ -162,7 +163,7 @@ def open_run(called: str, run: str) -> KnownRun:
         raise WrongUse(f"no run `{run}` of {name}{offered(run, runs)}")
     state = log_state(root)
     plan = _plan(state)
-    definition = plan.get("flow") or load_flow(settings, called).definition()
+    definition = plan.get("flow") or flow_to_json(load_flow(settings, called))
     given = plan.get("given", {})
     return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.durations import spell
 from pipelines.flows.model import Placing
 from pipelines.flows.plan import plan
@@ -30,7 +31,7 @@ def drawn(flow: Flow) -> Iterator[str]:
     yield f"{flow.name}" + (f": {flow.about}" if flow.about else "")
     yield (
         f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {counted(flow.buckets, 'bucket')} · "
-        f"fingerprint {flow.fingerprint()[:HASH]}"
+        f"fingerprint {fingerprint_of(flow)[:HASH]}"
     )
     yield ""
     above: list[str] = []
