@@ -238,10 +238,11 @@ class NeighboursSeed:
         if self.asleep is None and self._holder() == self.children[-1].pid:
             self.done.faults["second driver"] += 1
             said = answer(self._log, ANSWERS, asked_second, self.here.root, "drilled")
-            if said:
-                # One that is done has let go of its lease a moment before its process ends.
-                self.children[-1].join(ANSWERS)
-                self.done.differences += [] if self.children[-1].exitcode == 0 else [said]
+            child = self.children[-1]
+            if said and not _sleeps(child):
+                # One that is done has let go of its lease a moment before its process ends; who sleeps renews none.
+                child.join(ANSWERS)
+                self.done.differences += [] if child.exitcode == 0 else [said]
 
     def _hear(self) -> None:
         """Take in looks and what is told."""
