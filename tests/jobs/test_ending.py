@@ -209,6 +209,22 @@ def test_what_was_raised_in_a_task_is_judged_as_if_it_were_here() -> None:
     assert "no space left" in exit_code_of(from_worker("OSError: [Errno 28] No space left on device"))[1]
 
 
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        ("java.io.IOException: Input/output error", "failed (Input/output error): see what the system says"),
+        ("java.lang.IllegalStateException: batch 3 is gone", "Spark ended a query: java.lang.IllegalStateException: b"),
+    ],
+)
+def test_a_query_that_spark_ended_is_told_by_its_cause(cause: str, told: str) -> None:
+    buried = (
+        f"[STREAM_FAILED] Query\n=== Streaming Query ===\nIdentifier: landing-main [id = 1]\n\nJVM stacktrace:\n{cause}"
+    )
+    kind = type("StreamingQueryException", (Exception,), {"__module__": "pyspark.errors"})
+    code, line = exit_code_of(kind(f"{buried}\n\tat org.apache.spark.A\nCaused by: {cause}\n\tat org.apache.spark.B"))
+    assert (code, told in line) == (3, True), line
+
+
 def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
     root = Path(__file__).parents[2]
     program = (

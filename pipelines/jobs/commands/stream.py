@@ -159,13 +159,16 @@ class Session:
         live: what runs.
         driver: holds the lease.
         tell: told a line now and then.
+        asked: set by whoever wants it to stop.
     """
 
-    def __init__(self, live: Live, driver: Driver, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, live: Live, driver: Driver, tell: Callable[[str], None], asked: threading.Event | None = None
+    ) -> None:
         """Find where the tables stand, and finish what an earlier driver left."""
         self.live, self.driver, self.tell = live, driver, tell
         self.figures = Figures(live.flow)
-        self.asked, self.stopping = threading.Event(), threading.Event()
+        self.asked, self.stopping = asked or threading.Event(), threading.Event()
         self.buffers = self._settled()
         self.landing = Landing(landed_path(live.root), self.buffers)
         self._upkeep = Upkeep(driver)
@@ -402,28 +405,32 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
     SIGINT and SIGTERM stop it cleanly; it goes on from there when it is started again.
     """
     require_own_landing(live.root, "stream")
-    with open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver, noted_stop(live.root):
-        session = Session(live, driver, tell)
+    asked = threading.Event()
+    with (
+        _signals(asked, signal.SIGTERM),
+        open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver,
+        noted_stop(live.root),
+    ):
+        session = Session(live, driver, tell, asked)
         forget_stop(live.root)
         # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
         live.spark.session()
-        with _signals(session.asked):
+        with _signals(asked, signal.SIGINT):
             session.run()
     tell(session.figures.line(session.lander.last))
     return session.figures
 
 
 class _signals:  # noqa: N801 - used as a statement
-    """Turn SIGINT and SIGTERM into a wish to stop, where this is the main thread."""
+    """Turn a signal into a wish to stop, where this is the main thread."""
 
-    def __init__(self, asked: threading.Event) -> None:
-        self._asked = asked
+    def __init__(self, asked: threading.Event, number: signal.Signals) -> None:
+        self._asked, self._number = asked, number
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, lambda *_: self._asked.set())
+            self._before[self._number] = signal.signal(self._number, lambda *_: self._asked.set())
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -249,7 +249,12 @@ def _carried(error: BaseException) -> Judged:
             known = getattr(sys.modules.get(module), kind, None)
             if isinstance(known, type) and issubclass(known, PulselineError):
                 return known.code, message
-            return (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
+            return _broken(error) or (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
+        if type(link).__name__ == "StreamingQueryException":
+            from pipelines.engine.live.queries import why_ended
+
+            why = why_ended(link)
+            return _broken(RuntimeError(why)) or (Exit.RUN_FAILED, f"Spark ended a query: {why}{_hint()}")
     return None
 
 
@@ -272,8 +277,8 @@ def _broken(error: BaseException) -> Judged:
 
 
 def _worker_text(text: str) -> str:
-    """Give what the Python worker wrote, without the JVM's own trace."""
-    return text.partition("\n\tat ")[0]
+    """Give what the Python worker wrote, without the JVM's own trace and what Spark adds of its query."""
+    return text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0]
 
 
 def _one_line(text: str) -> str:

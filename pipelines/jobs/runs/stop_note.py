@@ -13,6 +13,7 @@ from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.files.durable import whole
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.exits import exit_code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ def noted_stop(root: Path) -> Iterator[None]:
     except (LeaseLostError, WrongUse):
         raise
     except Exception as error:
-        _note(root, str(error) or type(error).__name__)
+        _note(root, exit_code_of(error)[1])
         raise
 
 
