@@ -12,7 +12,7 @@ from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.landing.arrived import Arrived
 from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
 from pipelines.engine.landing.write import write_sequence
-from pipelines.engine.live.drains import Drains, Replayed, read, spelled
+from pipelines.engine.live.drains import Drains, Replayed, from_options, to_options
 from pipelines.flows.reading import read_flow
 from pipelines.operators.replay import ReplayPolicy, Trigger
 
@@ -135,7 +135,7 @@ def test_when_somebody_looks_does_not_matter(
 @pytest.mark.parametrize("policy", [OPERATOR, every(7), ReplayPolicy(trigger=Trigger.PERIODIC), None])
 def test_options_of_a_source_say_the_same(tmp_path: Path, flow: Flow, policy: ReplayPolicy | None) -> None:
     landed(tmp_path, flow, ".p.....p..")
-    planner = read(spelled(policy, Replayed(2)), tmp_path)
+    planner = from_options(to_options(policy, Replayed(2)), tmp_path)
     assert (planner is None) == (policy is None)
     if planner is not None and policy is not None:
         assert planner.next(0, 10) == Drains(policy, tmp_path, Replayed(2)).next(0, 10)

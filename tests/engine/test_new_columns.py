@@ -18,7 +18,7 @@ from pipelines.engine.landing.column_errors import Breach, ColumnBrokenError, La
 from pipelines.engine.landing.compaction import compact, verify_segment
 from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
 from pipelines.engine.landing.progress import SourceProgress
-from pipelines.engine.landing.sequence import from_told
+from pipelines.engine.landing.sequence import from_json
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.landing.undeclared import (
@@ -176,7 +176,7 @@ def test_a_manifest_of_before_says_nothing_of_new_columns(tmp_path: Path) -> Non
     said = json.loads((sequence.folder / MANIFEST).read_text())
     assert said["sources"]["rows"].pop("added") == [["w", "int64"]]
     assert said["sources"]["rows"].pop("whole") == sequence.sources["rows"].stored.text  # type: ignore[union-attr]
-    assert from_told(sequence.folder, said).sources["rows"].added == ()
+    assert from_json(sequence.folder, said).sources["rows"].added == ()
 
 
 ROWS = st.lists(

@@ -18,7 +18,7 @@ from pipelines.engine.commits import steps
 from pipelines.engine.commits.delta_log import mend
 from pipelines.engine.commits.entry import NOTHING, CommitKind, Entry, Span, State
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
-from pipelines.engine.commits.file_lists import FileLists, spelled
+from pipelines.engine.commits.file_lists import FileLists, lists_to_json
 from pipelines.engine.commits.history import settled_text
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, House
 from pipelines.engine.commits.lease import Claim, Holder
@@ -175,7 +175,7 @@ class Driver:
                 require_file(table_path(self.root, name), file)
         paths = [table_path(self.root, name) / file.name for name, listed in named.items() for file in listed]
         durable.sync_files(self.root, paths)
-        return spelled(self.root, n, named)
+        return lists_to_json(self.root, n, named)
 
     def publish(
         self,

@@ -52,7 +52,7 @@ Lists = dict[str, tuple[NewFile, ...]]
 """By table, named by its folder below the root: `streams/beating`."""
 
 
-def spelled(root: Path, number: int, lists: Mapping[str, Sequence[NewFile]]) -> str:
+def lists_to_json(root: Path, number: int, lists: Mapping[str, Sequence[NewFile]]) -> str:
     """Give what the row of a commit says of its files; a long list is on disk when this returns.
 
     Args:

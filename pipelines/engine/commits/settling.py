@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.commits.delta_log import HOUSE, SETTLED, exists, mend
 from pipelines.engine.commits.entry import CommitKind, Entry, State
-from pipelines.engine.commits.file_lists import FileLists, named_in, ranges_of, spelled, strangers, visible_at
+from pipelines.engine.commits.file_lists import FileLists, lists_to_json, named_in, ranges_of, strangers, visible_at
 from pipelines.engine.commits.paths import (
     COMMIT,
     ActiveFile,
@@ -249,7 +249,7 @@ class Tables:
             Entry(
                 state=State.COMPACTED,
                 kind=CommitKind.HOUSE,
-                files=spelled(self.root, 0, {name: [file]}),
+                files=lists_to_json(self.root, 0, {name: [file]}),
                 detail={
                     "table": name,
                     "covers": ranges_of(keep),

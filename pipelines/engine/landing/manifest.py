@@ -23,7 +23,7 @@ from pipelines.engine.files.packed import in_segment, is_segment, segment_folder
 from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
-from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_told, told
+from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_json, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,7 +235,7 @@ def _read(folder: Path, changed: int) -> LandedSequence:  # noqa: ARG001 - anoth
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
     if said.get("format") not in READABLE:
         raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT} or before")
-    return from_told(folder, said)
+    return from_json(folder, said)
 
 
 def _check_file(path: Path, landed: LandedFile) -> None:
@@ -311,7 +311,7 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
     Raises:
         SequenceClosedError: another closed it meanwhile.
     """
-    durable.replace(sequence.folder / MANIFEST, json.dumps(told(sequence), indent=1, ensure_ascii=False).encode())
+    durable.replace(sequence.folder / MANIFEST, json.dumps(to_json(sequence), indent=1, ensure_ascii=False).encode())
     return replace(sequence, folder=name_once(sequence.folder, sequence.id))
 
 

@@ -184,17 +184,17 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def told(rows: ReferencedRows) -> dict[str, Any]:
-    """Spell references as manifests do; `from_told` reads them back."""
+def to_json(rows: ReferencedRows) -> dict[str, Any]:
+    """Give references as manifests have them; `from_json` reads them back."""
     source = rows.source
     stamps = {name: getattr(source, name) for name in ("time", "arrival", "end", "edge")}
     return {
         "stamps": stamps | {"key": list(source.key), "shape": source.shape.name.lower(), "rename": dict(source.rename)},
-        "files": [_file_told(file) for file in rows.files],
+        "files": [_file_to_json(file) for file in rows.files],
     }
 
 
-def _file_told(file: Reference) -> dict[str, Any]:
+def _file_to_json(file: Reference) -> dict[str, Any]:
     return {
         "path": file.path,
         "bytes": file.size,
@@ -209,8 +209,8 @@ def _file_told(file: Reference) -> dict[str, Any]:
     }
 
 
-def from_told(name: str, said: dict[str, Any]) -> ReferencedRows:
-    """Read what `told` spelt.
+def from_json(name: str, said: dict[str, Any]) -> ReferencedRows:
+    """Read what `to_json` gave.
 
     Args:
         name: of the source.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import SEGMENT_FILE, in_segment, opened, segment_folder, span_of
 from pipelines.engine.landing.errors import SequenceBrokenError
-from pipelines.engine.landing.sequence import NO_FILE, LandedSequence, Removed, from_told, told
+from pipelines.engine.landing.sequence import NO_FILE, LandedSequence, Removed, from_json, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class Segment:
 
     def sequence(self, number: int) -> LandedSequence:
         """Give one of its sequences."""
-        sequence = from_told(self.folder, self._said(number))
+        sequence = from_json(self.folder, self._said(number))
         return sequence if self.removed is None else replace(sequence, removed=self.removed)
 
     @property
@@ -110,7 +110,7 @@ def spelled_segment(sequences: Iterable[tuple[LandedSequence, int]]) -> dict[str
         sequences: in order, each with the time at which it was closed, in nanoseconds.
     """
     known: dict[str, int] = {}
-    entries = [told(sequence) | {"closed_ns": closed} for sequence, closed in sequences]
+    entries = [to_json(sequence) | {"closed_ns": closed} for sequence, closed in sequences]
     for entry in entries:
         entry["sources"] = {name: _told_once(source, known) for name, source in entry["sources"].items()}
     first, alike = entries[0]["sequence"], [json.loads(spelled) for spelled in known]

@@ -228,8 +228,8 @@ def _schema(spelled: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(spelled)))
 
 
-def told(sequence: LandedSequence) -> dict[str, Any]:
-    """Spell a sequence as its manifest does, instants as ISO 8601; `from_told` reads it back."""
+def to_json(sequence: LandedSequence) -> dict[str, Any]:
+    """Give a sequence as its manifest has it, instants as ISO 8601; `from_json` reads it back."""
     return {
         "format": FORMAT,
         "sequence": sequence.id,
@@ -239,12 +239,12 @@ def told(sequence: LandedSequence) -> dict[str, Any]:
         "version": sequence.version,
         "buckets": sequence.buckets,
         "final": None if sequence.final is None else instant_text(sequence.final),
-        "sources": {name: _source_told(landed) for name, landed in sequence.sources.items()},
-        "ledger": _file_told(sequence.ledger),
+        "sources": {name: _source_to_json(landed) for name, landed in sequence.sources.items()},
+        "ledger": _file_to_json(sequence.ledger),
     }
 
 
-def _file_told(landed: LandedFile) -> dict[str, Any]:
+def _file_to_json(landed: LandedFile) -> dict[str, Any]:
     return {
         "file": landed.file,
         "rows": landed.rows,
@@ -255,7 +255,7 @@ def _file_told(landed: LandedFile) -> dict[str, Any]:
     }
 
 
-def _source_told(landed: LandedSource) -> dict[str, Any]:
+def _source_to_json(landed: LandedSource) -> dict[str, Any]:
     groups = [
         {
             "bucket": group.bucket,
@@ -266,16 +266,16 @@ def _source_told(landed: LandedSource) -> dict[str, Any]:
         for group in landed.row_groups
     ]
     return {
-        **_file_told(landed),
+        **_file_to_json(landed),
         "feed": landed.feed,
         "declared": landed.declared,
         "columns": [list(column) for column in landed.columns],
         "schema": landed.schema,
         "row_groups": groups,
         "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
-        "files": [_landed_told(file) for file in landed.files],
+        "files": [_landed_to_json(file) for file in landed.files],
         **({"positions": [position._asdict() for position in landed.positions]} if landed.positions else {}),
-        "referenced": None if landed.referenced is None else references.told(landed.referenced),
+        "referenced": None if landed.referenced is None else references.to_json(landed.referenced),
         "copied": landed.copied,
         **({"added": [list(column) for column in landed.added]} if landed.added else {}),
         **({"whole": landed.whole.text} if landed.whole is not None else {}),
@@ -283,7 +283,7 @@ def _source_told(landed: LandedSource) -> dict[str, Any]:
     }
 
 
-def _landed_told(file: FileLanded) -> dict[str, Any]:
+def _landed_to_json(file: FileLanded) -> dict[str, Any]:
     return {
         "path": file.path,
         "bytes": file.size,
@@ -294,8 +294,8 @@ def _landed_told(file: FileLanded) -> dict[str, Any]:
     }
 
 
-def from_told(folder: Path, said: dict[str, Any]) -> LandedSequence:
-    """Read what `told` spelt."""
+def from_json(folder: Path, said: dict[str, Any]) -> LandedSequence:
+    """Read what `to_json` gave."""
     return LandedSequence(
         folder=folder,
         id=said["sequence"],
@@ -338,7 +338,7 @@ def _source(name: str, said: dict[str, Any]) -> LandedSource:
         blind_spans=tuple((instant_tick(start), instant_tick(end)) for start, end in said["blind_spans"]),
         files=tuple(_landed(each) for each in said["files"]),
         positions=tuple(Position(**each) for each in said.get("positions", ())),
-        referenced=None if referenced is None else references.from_told(name, referenced),
+        referenced=None if referenced is None else references.from_json(name, referenced),
         copied=said.get("copied", ""),
         added=tuple((name, kind) for name, kind in said.get("added", ())),
         whole=ContentHash.from_text(said["whole"]) if "whole" in said else None,

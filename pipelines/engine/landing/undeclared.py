@@ -116,7 +116,7 @@ def of_objects(values: Mapping[int, object], rows: int) -> Undeclared:
     kind = kinds.pop() if len(kinds) == 1 else JSON
     laid: list[object] = [None] * rows
     for row, value in there.items():
-        laid[row] = spelled(value) if kind == JSON else value
+        laid[row] = to_json(value) if kind == JSON else value
     return Undeclared(kind, pa.array(laid, PLAIN[kind]))
 
 
@@ -130,12 +130,12 @@ def _kind(value: object) -> str:
     return "string" if isinstance(value, str) else JSON
 
 
-def spelled(value: object) -> str:
-    """Spell a value as JSON: as the ledger does, but a whole number the same whether it came with a fraction or not.
+def to_json(value: object) -> str:
+    """Give a value as JSON: as the ledger does, but a whole number the same whether it came with a fraction or not.
 
     So it does not matter of which type the column was when it landed.
 
-    >>> spelled({"b": 1.0, "a": [True]}), spelled("x")
+    >>> to_json({"b": 1.0, "a": [True]}), to_json("x")
     ('{"a":[true],"b":1}', '"x"')
     """
     return canonical_json(_whole(value))
@@ -156,14 +156,14 @@ def texts_of(column: Undeclared, *, as_json: bool = False) -> pa.Array:
     if column.kind == JSON:
         spelt = [None if text is None else json.loads(text) for text in column.values.to_pylist()]
         return pa.array([value if value is None else _text(value) for value in spelt], pa.string())
-    write = spelled if as_json else _text
+    write = to_json if as_json else _text
     return pa.array([value if value is None else write(value) for value in column.values.to_pylist()], pa.string())
 
 
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    text = spelled(value)
+    text = to_json(value)
     return str(json.loads(text)) if text.startswith('"') else text
 
 

@@ -85,8 +85,8 @@ class Drains:
         return self._since
 
 
-def spelled(policy: ReplayPolicy | None, replayed: Replayed) -> dict[str, str]:
-    """Spell a policy as options of a Spark source; `read` reads them back."""
+def to_options(policy: ReplayPolicy | None, replayed: Replayed) -> dict[str, str]:
+    """Give a policy as options of a Spark source; `from_options` reads them back."""
     if policy is None:
         return {}
     return {
@@ -96,8 +96,8 @@ def spelled(policy: ReplayPolicy | None, replayed: Replayed) -> dict[str, str]:
     }
 
 
-def read(options: Mapping[str, str], landing: Path) -> Drains | None:
-    """Give what `spelled` spelt; None where the region has no policy."""
+def from_options(options: Mapping[str, str], landing: Path) -> Drains | None:
+    """Give what `to_options` gave; None where the region has no policy."""
     if "trigger" not in options:
         return None
     period = options.get("period")

@@ -247,7 +247,7 @@ def flow_query(  # noqa: PLR0913 - what a query is made of
         advance: runs one epoch over the sequences after one id up to another.
         gate: through which epochs go.
         since: number of the run's newest reset, 0 for none: what was planned before it counts no more.
-        drains: what `drains.spelled` gave, where the region says when it drains; `most` bounds nothing then.
+        drains: what `drains.to_options` gave, where the region says when it drains; `most` bounds nothing then.
     """
     options = {"landing": str(landing), "after": str(after), "most": str(most), **drains}
     return LiveQuery(spark, FLOW, SEQUENCES, options, root, advance, gate, since)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import CommitError
-from pipelines.engine.commits.file_lists import spelled
+from pipelines.engine.commits.file_lists import lists_to_json
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.writing import NO_ROWS
@@ -84,7 +84,7 @@ def remake(driver: Driver, commit: int, tables: Collection[str], engine: Engine)
             Entry(
                 state=State.COMPACTED,
                 kind=CommitKind.HOUSE,
-                files=spelled(driver.root, 0, {name: made}),
+                files=lists_to_json(driver.root, 0, {name: made}),
                 detail={"table": name, "covers": [[commit, commit]], "out": [], "why": "made again"},
             )
         )

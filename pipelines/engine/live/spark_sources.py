@@ -94,7 +94,7 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
     def __init__(self, options: dict[str, str]) -> None:
         """Look at the landing that the options name."""
         self._landing, self._after = Path(options["landing"]), int(options["after"])
-        self._most, self._drains = int(options["most"]), drains.read(options, self._landing)
+        self._most, self._drains = int(options["most"]), drains.from_options(options, self._landing)
         self._known, self._target = self._after, ALL
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name

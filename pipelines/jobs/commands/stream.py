@@ -22,7 +22,7 @@ from pipelines.engine.commits.resets import newest_reset
 from pipelines.engine.landing.errors import BuffersLostError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.checkpoints import forget_checkpoints
-from pipelines.engine.live.drains import Drains, replayed_since, spelled
+from pipelines.engine.live.drains import Drains, replayed_since, to_options
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner, nothing_else
 from pipelines.engine.live.landing import LATE, LiveLanding
 from pipelines.engine.live.queries import (
@@ -291,7 +291,7 @@ class Session:
             self._advance,
             gate,
             newest_reset(self.driver.state()),
-            spelled(live.flow.region, self._replayed),
+            to_options(live.flow.region, self._replayed),
         )
         return landing, flow
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.resets import newest_reset
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.live.drains import replayed_since, spelled
+from pipelines.engine.live.drains import replayed_since, to_options
 from pipelines.engine.live.epochs import EpochRunner, nothing_else
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.live.queries import Gate, flow_query
@@ -140,7 +140,7 @@ def drain(spark: SparkSession, runner: EpochRunner, most: int) -> None:
         runner.advance,
         Gate(),
         newest_reset(state),
-        spelled(runner.flow.region, replayed_since(state)),
+        to_options(runner.flow.region, replayed_since(state)),
     )
     query.start(None)
     query.wait()
