@@ -21,15 +21,16 @@ export PYTHONUTF8 := 1
 
 # Tests in the order of their price: meaning first (seconds, no JVM), then everything between, engine and jobs last.
 FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shape tests/expectations)
-LAST := $(wildcard tests/engine tests/jobs tests/cli tests/end_to_end)
+LAST := $(wildcard tests/engine tests/laws tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
 # Beside the others, behind Airflow's: the demo, processes of their own, brokers, sockets and disks.
 BESIDE := tests/dags tests/end_to_end \
-  $(wildcard $(addprefix tests/jobs/test_,kills.py stream_kills.py relations_kills.py two_streams.py) \
-  $(addprefix tests/engine/test_,buffers.py commits.py compaction.py housekeeping.py kafka_feed.py landing.py lease.py \
-  socket_feed.py spool.py))
-DRILLS := $(wildcard tests/jobs/test_drill*.py tests/jobs/test_syncs_left_out.py)
+  $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py) \
+  $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
+  commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
+  $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
+DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 APART := $(BESIDE) $(DRILLS)
 
 .PHONY: help machine java setup demo up down test drill lint types contracts check check-all parity-flows bench diagrams docs pictures clean
@@ -107,7 +108,7 @@ check-all: java lint types contracts ## check with the exhaustive tests, then th
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
 
 parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
-	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/test_stream.py -k drawn --timeout 0
+	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/commands/test_stream.py -k drawn --timeout 0
 
 bench: java setup ## what streams and operators cost, each figure beside what it is compared with (40 minutes, a quiet machine)
 	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from pipelines.engine.tasks.spark import SparkEngine
-from tests.engine.broker import Broker, BrokerEndedError, broker_jars
+from tests.engine.sources.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

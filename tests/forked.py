@@ -10,12 +10,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 PRELOADED = [
-    "tests.engine.driver_process",
-    "tests.engine.housekeeping_process",
-    "tests.engine.killed_transcript",
-    "tests.jobs.killed_live",
-    "tests.jobs.killed_stream",
-    "tests.jobs.planned_live",
+    "tests.engine.commits.driver_process",
+    "tests.engine.commits.housekeeping_process",
+    "tests.laws.killed_transcript",
+    "tests.laws.killed_live",
+    "tests.laws.killed_stream",
+    "tests.laws.planned_live",
     "pipelines.jobs.drill.drilled",
     "pipelines.jobs.drill.power",
 ]

@@ -16,7 +16,7 @@ import pytest
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.readers import read_stream
-from tests.engine.sockets import Sender
+from tests.engine.sources.sockets import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable

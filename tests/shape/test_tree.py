@@ -60,3 +60,12 @@ def test_every_package_says_what_it_is_for() -> None:
 
     assert packages
     assert silent == set()
+
+
+@pytest.mark.parametrize("floor", ["engine", "jobs"])
+def test_tests_lie_in_the_rooms_of_what_they_test(floor: str) -> None:
+    rooms = {path.name for path in (ROOT / "pipelines" / floor).iterdir() if path.is_dir()}
+    tests = [path.relative_to(ROOT / "tests" / floor) for path in (ROOT / "tests" / floor).rglob("test_*.py")]
+
+    assert tests
+    assert {str(path) for path in tests if path.parent.name not in rooms} == set(), "laws over rooms: tests/laws"

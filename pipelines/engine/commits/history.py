@@ -95,9 +95,9 @@ class CarryLine(NamedTuple):
 class LogState:
     """What a set of rows of `commits` says.
 
-    Laws (tests/engine/test_commits.py): the order of rows does not matter · published intervals follow one another
-    without gap or overlap · only a published row changes what readers see · a stale commit's parent was superseded by
-    another carry · the carry at a commit has one line.
+    Laws (tests/engine/commits/test_commits.py): the order of rows does not matter · published intervals follow one
+    another without gap or overlap · only a published row changes what readers see · a stale commit's parent was
+    superseded by another carry · the carry at a commit has one line.
     """
 
     entries: Sequence[Entry]

@@ -132,8 +132,8 @@ class Promises:
 class Delays:
     """What every delay would have done with the events of a history.
 
-    Exact, and compared with the operator under each delay in tests/jobs/test_advising.py. Of edges, start and end count
-    each, by their own time. An event that the CTIs of the input leave behind is late whatever the delay.
+    Exact, and compared with the operator under each delay in tests/jobs/facts/test_advising.py. Of edges, start and end
+    count each, by their own time. An event that the CTIs of the input leave behind is late whatever the delay.
 
     Args:
         policy: of the stream; its delay, and what it does to late events, do not matter.

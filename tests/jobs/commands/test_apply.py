@@ -1,0 +1,365 @@
+"""A changed flow is taken into use between two commits, and said; a carry of an older format is written anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pipelines.engine.commits.carry_format import OldCarryError, UnknownCarryError, Upgrades
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import CommitKind, Span
+from pipelines.engine.commits.paths import SchemaChangedError, landed_path
+from pipelines.engine.commits.plan import carry_format, plan_of
+from pipelines.engine.commits.readers import log_state, read_carry
+from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.tasks import carry_over as adopting
+from pipelines.engine.tasks.carry_over import Ground, adopt
+from pipelines.flows.definition import flow_to_json
+from pipelines.flows.model import Stream
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.commands.reset import ResetRequest as Reset
+from pipelines.jobs.commands.reset import reset_run
+from pipelines.jobs.commands.run import RunRequest as Run
+from pipelines.jobs.commands.run import run_flow
+from pipelines.jobs.commands.stream import is_backfilled
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.in_use import require_in_use
+from pipelines.jobs.runs.known import open_run
+from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.specs import SPECS
+from tests.jobs.commands.test_replay import copied, edit, lived_in
+from tests.jobs.commands.test_status_live import HOUR, START, Stage, hours
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.engine.columnar.content import ContentHash
+    from pipelines.engine.commits import carry_format as formats
+    from pipelines.flows.model import Flow
+    from tests.jobs.conftest import House
+
+FIRST, SECOND = hours(3, 6, 9, 12.5), hours(15, 20, 26)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """Give a house in which the tiny flow ran live over four readings; tests copy it."""
+    return lived_in(tmp_path_factory.mktemp("begun"), FIRST)
+
+
+@pytest.fixture
+def live(begun: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Give such a house of a test's own."""
+    return copied(begun, tmp_path / "live", monkeypatch)
+
+
+def flow_now() -> Flow:
+    """Read the flow's file."""
+    return load_flow(read_settings(), "tiny")
+
+
+def refused(house: House) -> str:
+    """Give why a stream would not go on."""
+    state = log_state(house.root)
+    assert state.tip is not None
+    with pytest.raises(WrongUse) as error:
+        require_in_use(state, state.tip.commit, flow_now(), "main")
+    return str(error.value)
+
+
+def goes_on(house: House) -> None:
+    """See that a stream may go on."""
+    state = log_state(house.root)
+    require_in_use(state, state.tip.commit if state.tip else 0, flow_now(), "main")
+
+
+def apply(house: House, **asked: Any) -> str:  # noqa: ANN401 - as `ApplyRequest` takes them
+    """Take the flow into use and give what was said."""
+    apply_flow(ApplyRequest(flow="tiny", **asked), house.tell)
+    return house.text
+
+
+def hashes(house: House, end: int) -> dict[str, ContentHash]:
+    """Give the content hash of every table."""
+    return table_hashes(house.root, flow_now(), START, end)
+
+
+def test_a_flow_that_did_not_change_goes_on_unsaid(live: House) -> None:
+    goes_on(live)
+    edit(live, "buckets: 2", "buckets: 3")
+    edit(live, "about: Trips of two stations.", "about: Other words.")
+    edit(live, "[north, south]}}", "[north, south]}, max_held: 900}")
+    goes_on(live)
+    assert apply(live) == "run `main` of tiny is made by this flow already; nothing to do"
+    assert [row.kind for row in log_state(live.root).published] == [CommitKind.EPOCH] * 4
+
+
+def test_a_changed_flow_is_not_gone_on_with_until_it_is_taken_into_use(live: House) -> None:
+    edit(live, "delay: 1h", "delay: 2h")
+    assert refused(live) == (
+        "run `main` goes on with the flow that it was made by, and tiny has changed since (punctual: delay 1h → 2h): "
+        "pulseline apply tiny takes it into use and says what that means; or put it back as it was"
+    )
+    with pytest.raises(WrongUse, match="pulseline apply tiny takes it into use"):
+        finish_flow("tiny", "main", (), live.tell)
+    stale = "stale: rows that punctual published up to 2013-01-01 12:30:00 were made by the flow of before, and stay"
+    told = apply(live)
+    assert told.splitlines() == [
+        "run `main` of tiny, behind commit 4 (2013-01-01 12:30:00):",
+        "  kept    beating: its rows are those of before",
+        "  kept    ordered: its rows are those of before",
+        "  goes on punctual (delay 1h → 2h): from what it remembers, under its new settings",
+        f"{stale}; what they would be now: pulseline replay tiny",
+        "commit 5 takes it into use; next: pulseline stream tiny",
+    ]
+    goes_on(live)
+    Stage(live).play(SECOND)
+    state = log_state(live.root)
+    assert [row.kind.value for row in state.published] == ["epoch"] * 4 + ["adopt"] + ["epoch"] * 3
+    assert state.commits[5].carry_hash == state.commits[4].carry_hash, "all of it stands"
+    assert state.carry_line(8).base == 5
+
+
+def test_what_is_kept_gives_the_rows_of_an_undisturbed_run(live: House) -> None:
+    edit(live, "delay: 1h", "delay: 2h")
+    apply(live)
+    Stage(live).play(SECOND)
+    changed = hashes(live, SECOND[-1])
+    assert open_run("tiny", "main").streams["punctual"]["policy"]["delay"] == 2 * HOUR
+    reset_run(Reset(flow="tiny", to="4"), live.tell)
+    assert open_run("tiny", "main").streams["punctual"]["policy"]["delay"] == HOUR
+    assert "delay 1h → 2h" in refused(live)
+    edit(live, "delay: 2h", "delay: 1h")
+    goes_on(live)
+    Stage(live).play(SECOND)
+    same = hashes(live, SECOND[-1])
+    assert {name for name in same if same[name] == changed[name]} == {"beating", "ordered"}
+
+
+def test_an_operator_whose_carry_cannot_stand_begins_anew(live: House) -> None:
+    edit(live, "interval: 6h", "interval: 2h")
+    found = json.loads(apply(live, as_json=True))
+    assert {name: each["fate"] for name, each in found["streams"].items()} == {
+        "beating": "reset",
+        "ordered": "follows",
+        "punctual": "follows",
+    }
+    assert found["stale"] == ["beating", "ordered", "punctual"]
+    key = ("station", "line")
+    assert read_carry(live.root, "beating", "state", 4, key=key).num_rows > 0
+    assert read_carry(live.root, "beating", "state", 5, key=key).num_rows == 0
+    held = [read_carry(live.root, "ordered", "held", commit, key=("position",)).num_rows for commit in (4, 5)]
+    assert held[0] == held[1] > 0
+    Stage(live).play(SECOND)
+
+
+def test_new_and_gone_streams_are_told(live: House) -> None:
+    edit(live, "  punctual: {", "  timely: {")
+    assert "timely is new; punctual is gone" in refused(live)
+    told = apply(live, dry_run=True)
+    assert "  new     timely: it begins with nothing" in told
+    assert "  gone    punctual: its rows stay readable, and none comes behind them" in told
+    assert told.endswith("nothing was done; next: pulseline apply tiny")
+    apply(live)
+    Stage(live).play(SECOND)
+    assert (live.root / "streams" / "punctual").exists()
+    assert log_state(live.root).tip is not None
+
+
+def test_other_columns_are_refused_and_leave_nothing_behind(live: House) -> None:
+    edit(live, "arrival: went}", "arrival: went, rename: {note: remark}}")
+    before = log_state(live.root).next_number
+    for dry_run in (True, False):
+        with pytest.raises(SchemaChangedError, match=r"writes others \(new: remark string; gone: note string\)"):
+            apply(live, dry_run=dry_run)
+    assert log_state(live.root).next_number == before
+
+
+def test_a_commit_that_waits_is_finished_under_the_flow_of_before(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.engine.live.epochs.run_stages", stop)
+        with pytest.raises(InterruptedError):
+            Stage(live).play(SECOND[:1])
+    edit(live, "delay: 1h", "delay: 2h")
+    with pytest.raises(
+        WrongUse, match=r"commit 5 is at intent, under the flow of before: pulseline stream tiny finishes"
+    ):
+        apply(live)
+
+
+def test_an_apply_that_was_killed_is_given_up_by_whoever_comes_next(
+    live: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(live, "delay: 1h", "delay: 2h")
+
+    def killed(*_: object) -> None:
+        raise InterruptedError
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(adopting, "_write", killed)
+            with pytest.raises(InterruptedError):
+                apply(live)
+    assert apply(live).endswith("commit 7 takes it into use; next: pulseline stream tiny")
+    Stage(live).play(SECOND)
+    assert [row.commit for row in log_state(live.root).published] == [1, 2, 3, 4, 7, 8, 9, 10]
+
+
+def test_a_source_with_history_is_the_same_behind_its_first_reading(house: House) -> None:
+    edit(house, "arrival: went", "arrival: went, history: 1d")
+    stage = Stage(house)
+    stage.play(FIRST[:1])
+    stage.play(FIRST[1:2], publish=False)
+    edit(house, "slack: 90s", "slack: 91s")
+    assert "takes it into use" in apply(house), "what landed first has its own history in it, and is no other source"
+
+
+def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    edit(house, "delay: 1h", "delay: 2h")
+    wanted = Run(flow="tiny", start="2013-01-02", end="2013-01-03", check=False)
+    with pytest.raises(WrongUse, match="has changed since"):
+        run_flow(wanted, house.tell)
+    assert apply(house).endswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-03")
+    run_flow(wanted, house.tell)
+    state = log_state(house.root)
+    assert [(row.commit, row.kind.value, row.parent) for row in state.published] == [
+        (1, "interval", 0),
+        (2, "adopt", 1),
+        (3, "interval", 2),
+    ]
+    assert is_backfilled(state, state.published[1])
+    assert is_backfilled(state, state.published[2])
+    run_flow(replace(wanted, start="2013-01-01", end="2013-01-02"), house.tell)
+    state = log_state(house.root)
+    assert [(row.commit, row.supersedes) for row in state.published] == [(4, (1, 2)), (3, ())]
+    assert [row.commit for row in state.stale] == [3]
+
+
+def test_another_version_of_an_operator_is_a_change(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
+    monkeypatch.setattr("pipelines.flows.definition.SPECS", newer)
+    assert "(an operator has another version)" in refused(live)
+    assert "an operator has another version than when the run was made; its carry stands" in apply(live)
+    goes_on(live)
+
+
+# --- formats of the carry
+
+SHIFT = 7_000_000
+
+
+def shifted(by: int) -> formats.Upgrade:
+    """Give an upgrade between two made-up formats: the next timer of a heartbeat stands so much later."""
+
+    def upgrade(stream: Stream, part: str, rows: pa.Table) -> pa.Table:
+        if (stream.operator, part) != ("heartbeat", "state"):
+            return rows
+        place = rows.schema.get_field_index("due")
+        due = pc.add(rows["due"].cast(pa.int64()), by).cast(rows["due"].type)
+        return rows.set_column(place, rows.schema.field(place), due)
+
+    return upgrade
+
+
+def in_format(monkeypatch: pytest.MonkeyPatch, current: int, **steps: formats.Upgrade) -> None:
+    """Let the code write another format, and know these steps: `from_1` leads from 1 to 2."""
+    known = Upgrades(current, {int(name.removeprefix("from_")): step for name, step in steps.items()})
+    for module in ("commits.carry_format", "tasks.carry_over", "live.epochs"):
+        monkeypatch.setattr(f"pipelines.engine.{module}.UPGRADES", known)
+    for job in ("commands.apply", "runs.backfill"):
+        monkeypatch.setattr(f"pipelines.jobs.{job}.UPGRADES", known)
+
+
+def test_a_carry_of_an_older_format_is_written_anew_by_apply(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    Stage(live).play(SECOND)
+    undisturbed = hashes(live, SECOND[-1])
+    reset_run(Reset(flow="tiny", to="4"), live.tell)
+    write_as(live, monkeypatch, 0, shifted(SHIFT))
+    in_format(monkeypatch, 1, from_0=shifted(-SHIFT))
+    with pytest.raises(
+        OldCarryError, match="that of commit 9 is of format 0, which can be written anew: pulseline apply"
+    ):
+        Stage(live).play(SECOND)
+    assert log_state(live.root).pending is None, "nothing was begun"
+
+    told = apply(live)
+
+    assert "the carry is written anew: format 0 → 1" in told
+    Stage(live).play(SECOND)
+    assert hashes(live, SECOND[-1]) == undisturbed
+
+
+def write_as(house: House, monkeypatch: pytest.MonkeyPatch, number: int, change: formats.Upgrade) -> None:
+    """Write the carry as a made-up older format has it."""
+    flow, state = flow_now(), log_state(house.root)
+    assert state.tip is not None
+    tip, last = state.tip, load_manifest(landed_path(house.root), state.tip.upto)
+    schemas = {name: last.payload(name) for name in flow.sources}
+    ground = Ground(root=house.root, state=state, commit=tip.commit, end=tip.span.end, sequence=tip.upto)
+    with monkeypatch.context() as patch:
+        in_format(patch, number)
+        patch.setattr("pipelines.engine.tasks.carry_over.UPGRADES", Older(number, change))
+        patch.setattr("pipelines.engine.tasks.carry_over.carry_format", lambda *_: number)
+        with open_driver(house.root, flow="tiny") as driver:
+            adopt(driver, flow, ground, list(flow.streams), schemas)
+
+
+class Older(Upgrades):
+    """What an older version of this code wrote."""
+
+    def __init__(self, current: int, change: formats.Upgrade) -> None:
+        """Take its format, and how that differs from the one of now."""
+        super().__init__(current)
+        self.change = change
+
+    def upgraded(self, stream: Stream, part: str, rows: pa.Table, written: int) -> pa.Table:
+        """Write as the older version did."""
+        assert written == self.current
+        return self.change(stream, part, rows)
+
+
+def test_an_unknown_format_is_refused_by_its_number(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_format(monkeypatch, 4, from_3=shifted(0))
+    for act in (lambda: Stage(live).play(SECOND), lambda: apply(live)):
+        with pytest.raises(UnknownCarryError, match="of format 3 to 4; that of commit 4 is of format 1"):
+            act()
+
+
+def test_a_plan_without_a_format_is_of_the_first(house: House) -> None:
+    flow = flow_now()
+    assert plan_of(flow, 5)["carry"] == 5
+    with open_driver(house.root, flow="tiny") as driver:
+        entry = driver.intent(1, Span(1, 2), 0, [1], {"flow": flow_to_json(flow)}, "", kind=CommitKind.EPOCH)
+        driver.written_and_published(entry.commit, {}, {}, {}, "", {})
+    state = log_state(house.root)
+    assert (carry_format(state, 1), carry_format(state, 0)) == (1, None)
+
+
+def test_steps_lead_from_one_format_to_the_next() -> None:
+    stream = flow_stream()
+    rows = pa.table({"due": pa.array([10], pa.timestamp("us", tz="UTC"))})
+    known = Upgrades(4, {1: shifted(1), 2: shifted(2), 3: shifted(3)})
+    assert known.oldest == 1
+    for written, due in ((1, 16), (2, 15), (3, 13), (4, 10)):
+        assert known.upgraded(stream, "state", rows, written)["due"].cast(pa.int64()).to_pylist() == [due]
+    gap = Upgrades(4, {1: shifted(1), 3: shifted(3)})
+    assert gap.oldest == 3
+    with pytest.raises(UnknownCarryError):
+        gap.upgraded(stream, "state", rows, 1)
+
+
+def flow_stream() -> Stream:
+    """Give a heartbeat."""
+    return Stream(name="s", operator="heartbeat", inputs=("t",), by=(), policy=HeartbeatPolicy(interval=10_000_000))

@@ -1,0 +1,308 @@
+"""`pulseline check`: what a flow made holds; what is planted in a commit is found, and its verdict kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine.columnar.columns import TIME, ticks
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.paths import landed_path, stream_path
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import log_state, rows_of
+from pipelines.engine.files import packed
+from pipelines.engine.landing.compaction import compact
+from pipelines.errors import Exit
+from pipelines.jobs.commands import check
+from pipelines.jobs.commands.check import check_commit, check_flow, check_span
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.earlier import before
+from pipelines.jobs.runs.backfill import run_backfill
+from pipelines.jobs.runs.gate import blocking, hold
+from tests.laws.streamed import streamed
+from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from expectations.judge import Judgement
+    from tests.conftest import LentSpark
+    from tests.jobs.conftest import House
+
+EXPECTED = [
+    ("beating", "account_holds"),
+    ("beating", "timers_increase"),
+    ("ordered", "account_holds"),
+    ("ordered", "few_held"),
+    ("ordered", "timers_increase"),
+    ("punctual", "account_holds"),
+    ("punctual", "timers_increase"),
+    ("punctual", "no_event_behind_cti"),
+    ("punctual", "ctis_increase"),
+]
+
+
+@pytest.fixture(scope="module")
+def session(spark: LentSpark) -> SparkSession:
+    return spark.session()
+
+
+@pytest.fixture(scope="module")
+def parcels_run(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give a run whose folder would be a pattern, with three hours: two published, the third at written."""
+    made = trial(tmp_path_factory.mktemp("judged") / "a 100% {x}[1]*", PARCELS, {"parcels": parcels()})
+    made.ran("main", SPANS[:2])
+    run_backfill(replace(made.wanted("main"), gate=hold), SPANS[2:])
+    return made
+
+
+@pytest.fixture
+def here(parcels_run: Trial, tmp_path: Path) -> Trial:
+    """Give a copy that a test may spoil."""
+    shutil.copytree(parcels_run.base, tmp_path / "copy")
+    return replace(parcels_run, base=tmp_path / "copy")
+
+
+def broken(found: tuple[Judgement, ...]) -> dict[tuple[str, str], Judgement]:
+    return {(each.table, each.expectation): each for each in found if not each.held}
+
+
+def spoil(here: Trial, stream: str, commit: int, change: Callable[[pa.Table], pa.Table | None]) -> None:
+    """Change the first file of a commit that `change` has an answer for."""
+    path = stream_path(here.root("main"), stream)
+    for file in rows_of(here.root("main"), path, [commit], pa.schema([]), log_state(here.root("main"))).files:
+        changed = change(pq.read_table(file))
+        if changed is not None:
+            pq.write_table(changed, file)
+            return
+    raise AssertionError(f"commit {commit} has no such row in {stream}")
+
+
+def with_time(rows: pa.Table, place: int, tick: int) -> pa.Table:
+    """Give one row another event time."""
+    stamps = ticks(rows["event_time"]).copy()
+    stamps[place] = tick
+    values = pa.array(stamps, mask=pc.is_null(rows["event_time"]).to_numpy(zero_copy_only=False)).cast(TIME)
+    return rows.set_column(rows.schema.get_field_index("event_time"), "event_time", values)
+
+
+def first(rows: pa.Table, where: pc.Expression) -> int | None:
+    numbered = rows.append_column("__at", pa.array(range(rows.num_rows))).filter(where)
+    return numbered["__at"][0].as_py() if numbered.num_rows else None
+
+
+def test_what_a_flow_made_holds_and_its_verdict_is_kept_once(session: SparkSession, here: Trial) -> None:
+    root = here.root("main")
+    assert log_state(root).commits[3].state is State.WRITTEN
+    found = check_commit(session, here.flow, root, 3)
+    assert [(each.table, each.expectation) for each in found] == EXPECTED
+    assert broken(found) == {}
+    assert all(each.looked_at for each in found)
+    kept = read_quality(root)
+    assert [(row.table, row.expectation, row.commit, row.start, row.end) for row in kept] == [
+        (*each, 3, *SPANS[2]) for each in EXPECTED
+    ]
+    check_commit(session, here.flow, root, 3)
+    assert [replace(row, at=0) for row in read_quality(root)] == [replace(row, at=0) for row in kept]
+    assert (root / "quality_docs" / "commit-3" / "index.html").exists()
+
+
+def test_a_folder_that_looks_like_a_pattern(session: SparkSession, parcels_run: Trial) -> None:
+    found = check_span(session, parcels_run.flow, parcels_run.root("main"), *SPANS[1])
+    assert broken(found) == {}
+    assert found[0].looked_at == log_state(parcels_run.root("main")).commits[2].counts["landed"]["parcels"]  # type: ignore[index]
+    assert {(row.commit, row.start) for row in read_quality(parcels_run.root("main"), commit=0)} == {(0, SPANS[1][0])}
+
+
+def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: SparkSession, here: Trial) -> None:
+    """One check of a commit in which three things are wrong, two against what earlier commits sent."""
+    root = here.root("main")
+    depots: list[str] = []
+
+    def first_timer(rows: pa.Table) -> pa.Table | None:
+        place = first(rows.sort_by("arrival"), pc.field("kind") == "timer")
+        if place is None:
+            return None
+        ordered = rows.sort_by("arrival")
+        depots.append(ordered["depot"][place].as_py())
+        return with_time(ordered, place, BEGIN)
+
+    def lost(rows: pa.Table) -> pa.Table | None:
+        place = first(rows, pc.field("kind") == "data")
+        return None if place is None else pa.concat_tables([rows.slice(0, place), rows.slice(place + 1)])
+
+    def behind(rows: pa.Table) -> pa.Table | None:
+        return with_time(rows, first(rows, pc.field("kind") == "data") or 0, BEGIN)
+
+    spoil(here, "beating", 3, first_timer)
+    spoil(here, "ordered", 3, lost)
+    spoil(here, "punctual", 3, behind)
+    found = broken(check_commit(session, here.flow, root, 3))
+    assert set(found) == {
+        ("beating", "timers_increase"),
+        ("ordered", "account_holds"),
+        ("punctual", "account_holds"),
+        ("punctual", "no_event_behind_cti"),
+    }
+    timer = found["beating", "timers_increase"].rows[0]
+    assert (timer["depot"], timer["commit"], timer["governed_by"]["commit"]) == (depots[0], 3, 2)
+    event = found["punctual", "no_event_behind_cti"].rows[0]
+    assert event["governed_by"]["commit"] == 2
+    assert "number" in event, "the row is shown with its payload"
+    assert found["ordered", "account_holds"].rows[0]["missing"] == 1
+    assert found["punctual", "account_holds"].rows[0]["missing"] == -1
+    assert {row.held for row in read_quality(root, commit=3)} == {True, False}
+
+
+def test_a_live_run_is_judged_just_the_same(session: SparkSession, parcels_run: Trial) -> None:
+    readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
+    streamed(parcels_run, "live", BEGIN, readings)
+    root = parcels_run.root("live")
+    assert broken(check_span(session, parcels_run.flow, root, BEGIN + 60 * MINUTE, None)) == {}
+
+
+def test_rows_of_some_commits_are_found_in_a_segment(
+    session: SparkSession, parcels_run: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
+    streamed(parcels_run, "packed", BEGIN, readings)
+    monkeypatch.setattr(packed, "TOGETHER", 4)
+    landed = landed_path(parcels_run.root("packed"))
+    assert compact(landed, 1)
+    for number in range(1, 5):
+        shutil.rmtree(landed / f"{number:08}")
+    found = check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN + 60 * MINUTE, None)
+    assert broken(found) == {}
+    assert broken(check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN, None)) == {}
+
+
+def test_a_commit_that_takes_anothers_place(session: SparkSession, here: Trial) -> None:
+    here.ran("main", [SPANS[1]])
+    assert log_state(here.root("main")).successors == {2: 4}
+    assert broken(check_commit(session, here.flow, here.root("main"), 4)) == {}
+    with pytest.raises(WrongUse, match="superseded by 4"):
+        check_commit(session, here.flow, here.root("main"), 2)
+
+
+def test_what_binds_is_looked_for_as_far_back_as_it_takes(here: Trial) -> None:
+    from expectations.laws import ctis_increase, timers_increase
+
+    here.ran("main", SPANS[2:])
+    root, timers = here.root("main"), timers_increase("beating", ("depot",))
+    whole = before(root, timers, [3], [2, 1], pa.schema([]), log_state(root))
+    assert whole is not None
+    assert set(whole["depot"].to_pylist()) >= {"east", "north", "south", "west"}
+    assert set(whole["commit"].to_pylist()) == {2}, "all of them beat in the hour before"
+    old = before(root, timers, [3], [1], pa.schema([]), log_state(root))
+    assert old is not None
+    assert set(old["commit"].to_pylist()) == {1}
+    cti = before(root, ctis_increase("punctual", ()), [3], [2, 1], pa.schema([]), log_state(root))
+    assert cti is not None
+    promised = here.table("main", "punctual").filter((pc.field("kind") == "cti") & (pc.field("commit") < 3))
+    assert cti["event_time"].to_pylist() == [pc.max(promised["event_time"]).as_py()]
+    assert before(root, timers, [1], [], pa.schema([]), log_state(root)) is None
+
+
+@pytest.mark.parametrize(
+    ("commit", "said"),
+    [(9, "9 is none, the newest is 3"), (0, "0 is none")],
+)
+def test_a_commit_that_is_none(session: SparkSession, parcels_run: Trial, commit: int, said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        check_commit(session, parcels_run.flow, parcels_run.root("main"), commit)
+
+
+@pytest.fixture
+def lent_session(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def lent(_: Any) -> Iterator[SparkSession]:  # noqa: ANN401 - settings that nobody asks
+        yield session
+
+    monkeypatch.setattr(check, "opened_session", lent)
+
+
+@pytest.mark.usefixtures("lent_session")
+def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    lines = house.text.splitlines()
+    assert lines[0] == "tiny, run main: 2013-01-01 until 2013-01-03 (2 commits)"
+    assert sum(line.startswith("✓ holds ") for line in lines) == len(EXPECTED)
+    assert lines[-1] == "next: pulseline report tiny"
+
+    path = stream_path(house.root, "punctual")
+    (file,) = rows_of(house.root, path, [2], pa.schema([]), log_state(house.root)).files
+    rows = pq.read_table(file)
+    pq.write_table(with_time(rows, first(rows, pc.field("kind") == "data") or 0, 0), file)
+    assert check_flow("tiny", "2013-01-02", None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    text = house.text
+    assert "✗ FAILS  punctual" in text
+    assert "1 row breaks it" in text
+    assert "held against  kind cti" in text
+    assert "> breaks it   kind data, arrival 2013-01-02" in text
+    assert "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03" in text
+
+    assert check_flow("tiny", None, None, 2, "main", as_json=True, echo=house.tell) == Exit.CHECK_FAILED
+    *each, summary = [json.loads(line) for line in house.text.splitlines()]
+    assert len(each) == len(EXPECTED)
+    assert (summary["flow"], summary["run"], summary["commit"], summary["held"]) == ("tiny", "main", 2, False)
+    assert summary["blocking_failed"] == [f"{row['table']}: {row['sentence']}" for row in each if not row["held"]]
+
+
+@pytest.mark.parametrize(
+    ("start", "commit", "said"),
+    [
+        ("2013-01-01", 2, "give one or the other"),
+        (None, 7, "7 is none, the newest is 3"),
+        ("2014-01-01", None, "nothing is published in this span"),
+        ("2013-01-01T03:00", None, "grid"),
+    ],
+)
+def test_wrong_use_is_told_before_spark_starts(ran: House, start: str | None, commit: int | None, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        check_flow("tiny", start, None, commit, "main", as_json=False, echo=ran.tell)
+
+
+def test_nothing_published_names_what_to_run(house: House) -> None:
+    with pytest.raises(WrongUse, match="next: pulseline run tiny"):
+        check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+
+
+BLOCKED = """\
+flow: blocked
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen}
+streams:
+  beating: {heartbeat: rows, interval: 5m, slack: 30s}
+  ordered: {merge: beating, ports_by: {gate: [p, q]}, max_ahead: %s}
+"""
+
+
+@pytest.mark.parametrize(("bound", "warns"), [("off", True), ("1d", False)])
+def test_a_merge_that_one_row_of_another_century_blocks_warns_and_is_published(
+    session: SparkSession, tmp_path: Path, bound: str, *, warns: bool
+) -> None:
+    seen = [BEGIN + number * MINUTE // 8 for number in range(480)]
+    sent = [at + (86 * 365 * 24 * 60 * MINUTE if number == 8 else 0) for number, at in enumerate(seen)]
+    stamps = {name: pa.array(of, pa.int64()).cast(TIME) for name, of in (("sent", sent), ("seen", seen))}
+    rows = pa.table({"gate": ["pq"[number % 2] for number in range(480)], **stamps})
+    here = trial(tmp_path, BLOCKED % bound, {"rows": rows})
+    here.ran("main", SPANS[:1])
+    found = check_commit(session, here.flow, here.root("main"), 1)
+    assert set(broken(found)) == ({("ordered", "few_held")} if warns else set())
+    if warns:
+        told = broken(found)["ordered", "few_held"]
+        assert (told.severity, told.unexpected > 200) == ("warning", True)
+        assert blocking(found) == [], "it is published all the same"

@@ -1,0 +1,260 @@
+"""What broke underneath a run is told in a sentence each, and had again with the same hashes, or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
+
+from pipelines.engine.commits.paths import CommitsLostError, ForeignWriteError, data_tables
+from pipelines.engine.commits.readers import log_state
+from pipelines.errors import Exit
+from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
+from pipelines.jobs.environment.errors import WrongUse
+from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """Give the parcels with two of three hours run, the second one twice, where commands find them as flow `runs`."""
+    made = trial(tmp_path, PARCELS, {"parcels": parcels(60)})
+    made.ran("days", SPANS[:2])
+    made.ran("days", SPANS[1:2])
+    (tmp_path / made.flow.name).symlink_to("runs")
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path))
+    return made
+
+
+def rows_in(root: Path) -> dict[str, int]:
+    """Count the rows that any reader of Delta finds in each table."""
+    files = {path.name: DeltaTable(str(path)).file_uris() for path in data_tables(root)}
+    return {name: ds.dataset(found).count_rows() if found else 0 for name, found in files.items()}
+
+
+def doctor(called: str = "runs", *, repair: bool = False) -> tuple[int, list[str]]:
+    """Call the command and give its exit code and its lines."""
+    said: list[str] = []
+    return examine(called, "days", repair, as_json=False, echo=said.append), said
+
+
+def first(folder: Path, pattern: str) -> Path:
+    """Give one file."""
+    return min(folder.glob(pattern))
+
+
+def deleted(root: Path) -> None:
+    """Take rows away as a user does."""
+    DeltaTable(str(root / "streams" / "beating")).delete("kind = 'timer'")
+
+
+def appended(root: Path) -> None:
+    """Add rows as a user does."""
+    table = DeltaTable(str(root / "streams" / "punctual"))
+    rows = ds.dataset(table.file_uris()).to_table().cast(pa.schema(table.schema().to_arrow()))
+    write_deltalake(table, rows, mode="append")
+
+
+def without_a_file(root: Path) -> None:
+    """Lose a file of the newest commit of a stream."""
+    first(root / "streams" / "ordered" / "_written", "c00000003*").unlink()
+
+
+def with_half_a_file(root: Path) -> None:
+    """Lose the end of a file of the ledger."""
+    file = first(root / "ledger" / "_written", "c00000001*")
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def without_a_carry(root: Path) -> None:
+    """Lose what the next interval begins from."""
+    first(root / "carry" / "ordered.state", "c00000003*").unlink()
+
+
+def without_a_log(root: Path) -> None:
+    """Lose a table's log."""
+    shutil.rmtree(root / "streams" / "punctual" / "_delta_log")
+
+
+def without_a_table(root: Path) -> None:
+    """Lose a table, files and all."""
+    shutil.rmtree(root / "streams" / "beating")
+
+
+def without_landed_rows(root: Path) -> None:
+    """Lose the end of a landed file."""
+    file = first(root / "landed", "*/parcels.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def without_a_sequence(root: Path) -> None:
+    """Lose all that landed of an interval, and a file of the commit that ran over it."""
+    shutil.rmtree(root / "landed" / "00000001")
+    first(root / "streams" / "ordered" / "_written", "c00000001*").unlink()
+
+
+def copied(root: Path) -> None:
+    """Put a copy of another table in the place of one."""
+    shutil.rmtree(root / "streams" / "punctual")
+    shutil.copytree(root / "streams" / "ordered", root / "streams" / "punctual")
+
+
+def torn(root: Path) -> None:
+    """Leave a newest version without bytes, as a power cut does."""
+    log = root / "streams" / "beating" / "_delta_log"
+    newest = max(log.glob("*.json"))
+    newest.with_name(f"{int(newest.stem) + 1:020d}.json").touch()
+
+
+def torn_within(root: Path) -> None:
+    """Leave half of a version that others stand on."""
+    version = sorted((root / "streams" / "beating" / "_delta_log").glob("*.json"))[1]
+    version.write_bytes(version.read_bytes()[:150])
+
+
+def widened(root: Path) -> None:
+    """Add a column as a user does."""
+    DeltaTable(str(root / "streams" / "punctual")).alter.add_columns([Field("note", PrimitiveType("string"))])
+
+
+HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "deleted": (deleted, "foreign    streams/beating: DELETE in version"),
+    "appended": (appended, "foreign    streams/punctual: WRITE in version"),
+    "a file": (without_a_file, "missing    streams/ordered: 1 files of commits 3"),
+    "half a file": (with_half_a_file, "missing    ledger: 1 files of commits 1"),
+    "the carry": (without_a_carry, "missing    carry/ordered.state: 1 files of commits 3"),
+    "a log": (without_a_log, "lost       streams/punctual: its log is gone"),
+    "a table": (without_a_table, "lost       streams/beating: its log is gone"),
+    "landed rows": (without_landed_rows, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
+    "a sequence": (without_a_sequence, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
+    "a copy": (copied, "lost       streams/punctual: it names _written/c0000000"),
+    "torn within": (torn_within, "lost       streams/beating: its log cannot be read"),
+    "widened": (widened, "foreign    streams/punctual: ADD COLUMN in version"),
+    "torn": (torn, "torn       streams/beating: its log has 1 files that cannot be read"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_what_is_found_is_had_again_and_gone_on_from(here: Trial, harm: str) -> None:
+    called = str(here.base / "flow.yaml")
+    root, (do, told) = here.root("days"), HARMS[harm]
+    before, hashes = rows_in(root), here.hashes("days", SPANS[:2])
+    do(root)
+
+    code, said = doctor(called)
+    assert code == Exit.CHECK_FAILED
+    assert any(line.startswith(told) for line in said), said
+    assert said[-1] == f"nothing was touched; next: pulseline doctor {called} --repair --run days"
+
+    code, said = doctor(called, repair=True)
+    assert code == Exit.FINE, said
+    assert rows_in(root) == before
+    assert here.hashes("days", SPANS[:2]) == hashes
+    here.ran("days", SPANS[2:])
+    here.ran("new", SPANS)
+    assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
+    assert rows_in(root) == rows_in(here.root("new"))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_run_that_stands_is_said_to_stand() -> None:
+    code, said = doctor()
+    assert code == Exit.FINE
+    assert said[-1] == "all 2 published commits of run `days` stand, with every file that `commits` names"
+    assert doctor(repair=True)[0] == Exit.FINE
+
+
+def test_nobody_goes_on_over_what_a_user_wrote(here: Trial) -> None:
+    root = here.root("days")
+    deleted(root)
+    rows, entries = rows_in(root), len(log_state(root).commits)
+    with pytest.raises(ForeignWriteError, match=r"DELETE in version \d+.*pulseline doctor FLOW --repair"):
+        here.ran("days", SPANS[2:])
+    assert (rows_in(root), len(log_state(root).commits)) == (rows, entries), "nothing was begun"
+
+
+def test_rows_that_would_be_others_are_not_put_in_place(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_a_file(here.root("days"))
+    monkeypatch.setattr("pipelines.engine.live.remaking.commit_hashes", lambda _: {})
+    with pytest.raises(Exception, match="commit 3 must give the rows of"):
+        doctor(repair=True)
+    assert doctor()[0] == Exit.CHECK_FAILED
+
+
+# --- pulseline tables
+
+
+def tables(commit: int | None = None, stream: str | None = None) -> list[dict[str, object]]:
+    """Call the command and give what it says of each table."""
+    said: list[str] = []
+    tell_tables(TablesQuery(flow="runs", run="days", stream=stream, commit=commit, as_json=True), said.append)
+    return [json.loads(line) for line in said]
+
+
+def test_each_recorded_commit_is_one_instant_over_all_tables(here: Trial) -> None:
+    counted = {}
+    for spans in (SPANS[2:], SPANS[1:2], SPANS[2:]):
+        here.ran("days", spans)
+        newest = log_state(here.root("days")).newest_published
+        assert newest is not None
+        counted[newest.commit] = rows_in(here.root("days"))
+    for commit, rows in counted.items():
+        found = {}
+        for each in tables(commit):
+            files = DeltaTable(str(each["path"]), version=int(str(each["version"]))).file_uris()
+            found[str(each["table"])] = ds.dataset(files).count_rows() if files else 0
+        assert found == rows
+
+
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_had_is_refused_by_name() -> None:
+    with pytest.raises(WrongUse, match="no commit 9"):
+        tables(9)
+    with pytest.raises(WrongUse, match=r"no table `orderd`.*did you mean `ordered`"):
+        tables(stream="orderd")
+    assert [each["table"] for each in tables(stream="ordered")] == ["ordered"]
+
+
+def test_a_commit_that_takes_anothers_place_and_is_not_settled_yet_is_no_lost_table(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.engine.commits.driver.Driver._settle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            here.ran("days", SPANS[1:2])
+
+    code, said = doctor()
+    assert code == Exit.FINE, said
+    assert any(line.startswith("unsettled ") for line in said), said
+
+
+def interrupted(*_: object) -> None:
+    """Be stopped where a commit is published and its tables are to follow."""
+    raise KeyboardInterrupt
+
+
+def test_commits_that_went_back_are_told_and_not_said_to_stand(here: Trial) -> None:
+    log = here.root("days") / "commits" / "_delta_log"
+    for version in sorted(log.glob("*.json"))[-4:]:
+        version.unlink()
+
+    code, said = doctor()
+    assert code == Exit.CHECK_FAILED
+    assert any(line.startswith("ahead ") and "an older copy of `commits` stands there" in line for line in said), said
+
+
+def test_commits_of_which_a_file_is_gone_are_refused_by_name(here: Trial) -> None:
+    min((here.root("days") / "commits").glob("e00000003-*.parquet")).unlink()
+
+    with pytest.raises(CommitsLostError, match=r"e00000003-\w+.parquet is gone"):
+        doctor()

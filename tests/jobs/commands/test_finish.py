@@ -1,0 +1,51 @@
+"""`pulseline finish`: all that waits when the end is said lands before it, however little one reading takes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.landing.index import Landing
+from pipelines.engine.live.landing import LiveLanding
+from pipelines.jobs.commands import finish
+from pipelines.jobs.commands.finish import finish_flow
+from tests.jobs.commands.test_status_live import FOLDER, Stage, hours
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.jobs.conftest import House
+
+FILES, ROWS = 7, 3
+
+
+def filled(inbox: Path, files: range) -> None:
+    """Put files of a few rows each into a folder."""
+    for number in files:
+        lines = [f'{{"door": "d{number}-{row}", "opened": "2013-01-01T05:10:00Z"}}\n' for row in range(ROWS)]
+        (inbox / f"{number:02}.jsonl").write_text("".join(lines))
+
+
+def test_what_waits_lands_before_the_end_though_a_reading_takes_only_a_part(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = house.config / "flows" / "inbox"
+    inbox.mkdir()
+    (house.config / "flows" / "doors.yaml").write_text(FOLDER)
+    filled(inbox, range(1))
+    Stage(house, "doors").play(hours(1))
+    filled(inbox, range(1, FILES))
+    monkeypatch.setattr(finish, "LiveLanding", partial(LiveLanding, limit_rows=ROWS))
+    finish_flow("doors", "main", (), house.tell)
+    root = house.home / "doors" / "main"
+    doors = [row["door"] for row in read_stream(root, "beating").to_pylist() if row["kind"] == "data"]
+    assert sorted(doors) == sorted(f"d{number}-{row}" for number in range(FILES) for row in range(ROWS))
+    landing, state = Landing(landed_path(root)), log_state(root)
+    assert landing.final is not None
+    assert state.tip is not None
+    assert state.tip.span.end == landing.final + 1, "the end is the last thing that is published"
+    assert state.tip.upto == landing.last_id > FILES - 1

@@ -1,0 +1,230 @@
+"""`flows`: the list, the drawing, and feeds that are not what the flow says of them."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine.landing.errors import ColumnMissingError, FeedMissingError
+from pipelines.flows.errors import FlowError
+from pipelines.jobs.commands import stream
+from pipelines.jobs.commands.flows import list_flows, show_flow, validate_flow
+from pipelines.jobs.environment.errors import WrongUse
+from tests.jobs.commands.test_status_live import FOLDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.jobs.conftest import House
+
+
+def flow_file(house: House) -> Path:
+    return house.config / "flows" / "tiny.yaml"
+
+
+def change(house: House, old: str, new: str) -> None:
+    text = flow_file(house).read_text()
+    assert old in text
+    flow_file(house).write_text(text.replace(old, new))
+
+
+def feed(house: House) -> Path:
+    return house.config / "flows" / "trips.parquet"
+
+
+def shown(house: House) -> str:
+    show_flow("tiny", house.tell)
+    return house.text
+
+
+def validated(house: House) -> str:
+    validate_flow("tiny", house.tell)
+    return house.text
+
+
+def test_the_list_has_a_line_for_each_flow_and_for_what_cannot_be_read(house: House) -> None:
+    (house.config / "flows" / "broken.yaml").write_text("flow: [")
+    list_flows(house.tell)
+    lines = house.text.splitlines()
+    assert lines[0].startswith("broken  cannot be read: ")
+    assert lines[1] == "tiny    Trips of two stations. 1 source, 3 streams; not run yet"
+    assert lines[2].startswith("next: pulseline flows show ")
+
+
+def test_the_list_names_the_runs(ran: House) -> None:
+    list_flows(ran.tell)
+    assert "1 source, 3 streams; runs: main" in ran.text
+
+
+def test_an_empty_configuration_says_what_to_write(house: House) -> None:
+    flow_file(house).unlink()
+    list_flows(house.tell)
+    assert "next: write " in house.text
+
+
+def test_the_drawing_has_a_box_for_each_part_and_an_arrow_for_each_step(house: House) -> None:
+    text = shown(house)
+    for name in ("trips", "beating", "ordered", "punctual"):
+        assert f"┌─ {name} ─" in text
+    assert text.count("▼") == 3
+    assert "├──▶ punctual.diverted" in text
+    assert "stage 0: by station, line, 2 tasks, one a bucket" in text
+    assert "stage 1: one task that sees every row in one order" in text
+
+
+def test_the_drawing_says_policies_in_words(house: House) -> None:
+    text = shown(house)
+    assert "a timer at each multiple of 6 h of event time" in text
+    assert "1 m 30 s after its time" in text
+    assert "the ports are station north, south" in text
+    assert "a promise (CTI) after every 2 events, 1 h before the time of the event" in text
+    assert "is kept unchanged in" in text
+
+
+def test_the_drawing_keeps_to_the_width_of_the_terminal(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    boxes = [line for line in shown(house).splitlines() if line.startswith(tuple("┌│└")) and "├──▶" not in line]
+    assert {len(line) for line in boxes} == {60}
+
+
+def test_streams_that_do_not_follow_one_another_have_no_arrow_between_them(house: House) -> None:
+    change(house, "streams:\n", "streams:\n  other: {advance_time: trips, every: {duration: 1h}, late: drop}\n")
+    text = shown(house)
+    assert "each 1 h of event time" in text
+    assert "goes to the ledger alone" in text
+    assert text.count("┌─ ") == 5
+
+
+def test_every_setting_of_a_policy_is_told(house: House) -> None:
+    change(house, "slack: 90s", "acceleration: 3/2, max_ahead: off, expire: 2h")
+    change(house, "late: divert", "late: adjust, at_end: infinity")
+    change(house, "[north, south]}", "[north, south]}, flush_at_end: true, max_held: 9")
+    text = " ".join(shown(house).replace("│", " ").split())
+    assert "3/2 times as fast" in text
+    assert "however far it runs ahead" in text
+    assert "the timers of a key stop after 2 h of silence" in text
+    assert "leaves in order" in text
+    assert "at most 9 rows may wait" in text
+    assert "is moved to the promise" in text
+    assert "a last promise: everything" in text
+
+
+def test_a_valid_flow_is_shown_with_its_columns_and_the_command_to_run_it(house: House) -> None:
+    text = validated(house)
+    assert "station string (key)" in text
+    assert "went timestamp[us, tz=UTC] (arrival)" in text
+    assert "stream beating: by station, line, 7 payload columns" in text
+    assert "tiny is valid, nothing to complain about; next: pulseline run tiny --start" in text
+
+
+def test_what_looks_like_a_mistake_is_a_warning(house: House) -> None:
+    change(house, "interval: 6h", "interval: 1ms")
+    text = validated(house)
+    assert "warning: " in text
+    assert "1 warning; next" in text
+
+
+def test_a_feed_that_is_not_there_is_refused(house: House) -> None:
+    feed(house).unlink()
+    with pytest.raises(FeedMissingError):
+        validated(house)
+
+
+def test_rows_that_will_not_land_are_said_first(house: House) -> None:
+    rows = pq.read_table(feed(house))
+    change(house, "trips.parquet", '"trips*.parquet"')
+    many = rows.set_column(rows.schema.names.index("number"), "number", pa.array(["many"] * rows.num_rows))
+    pq.write_table(many, feed(house).with_name("trips2.parquet"))
+    feed(house).with_name("trips3.parquet").write_bytes(b"nothing")
+    text = validated(house)
+    assert 'warning: source trips: trips2.parquet, row 1: `number` is "many" (string), no ' in text
+    assert f", and {rows.num_rows - 1} more of trips2.parquet: the ledger tells it (unreadable_row)" in text
+    assert "warning: source trips: trips3.parquet: " in text
+    assert "2 warnings; next" in text
+
+
+def test_a_column_that_the_feed_does_not_have_is_refused_with_the_nearest(house: House) -> None:
+    change(house, "time: planned", "time: planed")
+    with pytest.raises(ColumnMissingError, match="did you mean `planned`"):
+        validated(house)
+
+
+@pytest.mark.parametrize(("other", "named"), [("Note", "`note` and `Note`"), ("Arrival", "`arrival` and `Arrival`")])
+def test_columns_that_differ_by_case_only_are_refused(house: House, other: str, named: str) -> None:
+    table = pq.read_table(feed(house))
+    pq.write_table(table.append_column(other, table["note"]), feed(house))
+    with pytest.raises(
+        WrongUse, match=rf"source `trips`: columns must differ by more than case; {named} do not: rename"
+    ):
+        validated(house)
+    change(house, "key: [station, line]", f"rename: {{{other}: more}}, key: [station, line]")
+    assert "tiny is valid" in validated(house)
+
+
+def test_projected_columns_that_differ_by_case_only_are_refused(house: House) -> None:
+    change(house, "  ordered:", "  cut: {project: trips, columns: {note: note, NOTE: note}}\n  ordered:")
+    with pytest.raises(WrongUse, match=r"stream `cut`: columns must differ by more than case"):
+        validated(house)
+
+
+def test_ports_must_name_a_column_and_values_of_its_type(house: House) -> None:
+    change(house, "{merge: beating, ports_by: {station: [north, south]}}", "{merge: trips, ports_by: {plattform: [1]}}")
+    with pytest.raises(WrongUse, match="`plattform` is none of number, station"):
+        validated(house)
+    change(house, "{plattform: [1]}", "{number: [one]}")
+    with pytest.raises(WrongUse, match="must be int64; `one` is none"):
+        validated(house)
+
+
+def test_inputs_of_a_merge_must_agree_on_types(house: House) -> None:
+    rows = pq.read_table(feed(house))
+    other = rows.set_column(0, "number", rows["number"].cast(pa.string()))
+    pq.write_table(other, house.config / "flows" / "other.parquet")
+    source = "  others: {feed: {parquet: other.parquet}, key: [station, line], time: planned, arrival: went}\nstreams:"
+    change(house, "streams:", source)
+    change(house, "{merge: beating, ports_by: {station: [north, south]}}", "{merge: [trips, others]}")
+    with pytest.raises(WrongUse, match="`number` must have one type in all inputs; it is int64 in `trips`"):
+        validated(house)
+
+
+def test_a_flow_that_is_wrong_is_refused_with_its_line(house: House) -> None:
+    change(house, "interval", "intervall")
+    with pytest.raises(FlowError, match=r"tiny\.yaml:8: .*did you mean `interval`"):
+        validated(house)
+    with pytest.raises(WrongUse, match="no flow `tin`"):
+        validate_flow("tin", house.tell)
+
+
+def test_the_drawing_says_when_rows_of_a_folder_arrive(house: House) -> None:
+    (house.config / "flows" / "doors.yaml").write_text(FOLDER)
+    show_flow("doors", house.tell)
+    assert "points at `opened`; a row arrives when it lands" in house.text
+
+
+def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(house, "interval: 6h", "interval: 9ms")
+    monkeypatch.setattr(stream, "engine_named", lambda *_: StringIO())  # something to close
+    monkeypatch.setattr(stream, "run_live", lambda live, _: stream.Figures(live.flow))
+    days = ("2013-01-01", "2013-01-02")
+    asked = stream.StreamRequest(flow="tiny", start=days[0], end=days[1], trigger="1s", available_now=True)
+    stream.stream_flow(asked, house.tell)
+    assert "interval is under 10 ms: 9,600,000 timers a day for each key" in house.text
+
+
+def test_times_that_cannot_be_read_are_said_first(house: House) -> None:
+    (house.config / "flows" / "trips.csv").write_text(
+        "door,opened,seen\nfront,25.10.2013 03:30,2013-10-25 03:31\nback,2013-10-25 03:32,soon\n"
+    )
+    (house.config / "flows" / "doors.yaml").write_text(
+        "flow: doors\nsources:\n  doors:\n    feed: {csv: trips.csv, types: {opened: timestamp, seen: timestamp}, "
+        "timezone: UTC}\n    key: door\n    time: opened\n    arrival: seen\n"
+        "streams:\n  beating: {heartbeat: doors, interval: 1h}\n"
+    )
+    validate_flow("doors", house.tell)
+    text = house.text
+    assert 'trips.csv: `opened` is "25.10.2013 03:30", which is no time that can be read: the ledger' in text
+    assert '`seen` is "soon", which is no time that can be read: the ledger tells it (no_arrival)' in text

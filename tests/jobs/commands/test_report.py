@@ -1,0 +1,218 @@
+"""`pulseline report`: a page a run and a page an interval, from the tables alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.quality import Quality, write_quality
+from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.report import page_name, report_flow
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.report import Reported, read_facts
+from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay, keep_certificate, kept_certificate
+from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.known import open_run
+from tests.jobs.commands.test_status_live import FOLDER, Stage, hours
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+def about(house: House, day: int | None = None) -> Reported:
+    """Give the run, or one of its days from 0."""
+    known = open_run(house.root.parent.name, "main")
+    span = None if day is None else tuple(known.state.published[day].span)
+    return Reported(known=known, span=span)  # type: ignore[arg-type]
+
+
+def quality(house: House, commit: int, *, held: bool = True, at: int | None = None, span: bool = False) -> Quality:
+    """Give a check of a commit, or of its span."""
+    entry = log_state(house.root).commits[commit]
+    return Quality(
+        expectation="timers_increase",
+        table="beating",
+        severity="blocking",
+        sentence="Timers increase",
+        remedy="Look.",
+        held=held,
+        looked_at=3,
+        unexpected=0 if held else 1,
+        rows=() if held else ({"kind": "timer", "station": "north"},),
+        start=entry.span.start,
+        end=entry.span.end,
+        commit=0 if span else commit,
+        at=entry.at + 1 if at is None else at,
+    )
+
+
+def told(house: House, interval: str | None = None) -> dict[str, str]:
+    """Make a page and give what the command says of it."""
+    report_flow("tiny", interval, "main", True, house.tell)  # noqa: FBT003 - the command's flag
+    found: dict[str, str] = json.loads(house.text)
+    return found
+
+
+def test_a_page_of_the_run_and_one_of_an_interval_lie_where_pages_lie(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    whole, day = told(house), told(house, "2013-01-02")
+    assert whole["page"] == str(house.home / "reports" / "tiny" / "main" / "index.html")
+    assert day["page"] == str(house.home / "reports" / "tiny" / "main" / "2013-01-02.html")
+    counts = [read_facts(about(house, day), None).sources[0].rows for day in (0, 1)]
+    assert sum(counts) == read_facts(about(house), None).sources[0].rows
+    assert f"{counts[1]} rows of trips came in" in day["sentence"]
+
+
+def test_the_account_of_an_interval_counts_what_was_held_before_as_come_earlier(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    days = [read_facts(about(house, day), None).accounts for day in range(3)]
+    assert any(account.held for account in days[0]), "the merge holds rows over midnight"
+    assert [account.missing for day in days for account in day] == [0] * 9
+
+
+def test_a_check_counts_until_its_commit_is_replaced_and_the_rest_is_unchecked(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    write_quality(house.root, [quality(house, 1)])
+    write_quality(house.root, [quality(house, 2, held=False)])
+    facts = read_facts(about(house), None)
+    assert (facts.unchecked, len(facts.expectations), facts.expectations[0].checks) == (1, 1, 2)
+    assert facts.expectations[0].broken[0].rows == ({"kind": "timer", "station": "north"},)
+    house.backfill("2013-01-02", "2013-01-03")
+    assert read_facts(about(house), None).expectations[0].held
+    assert read_facts(about(house), None).unchecked == 2
+
+
+def test_a_check_of_a_span_is_out_of_date_once_something_was_published_in_it(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    write_quality(house.root, [quality(house, 1, span=True)])
+    assert read_facts(about(house), None).unchecked == 0
+    house.backfill("2013-01-01", "2013-01-02")
+    assert read_facts(about(house), None).expectations == ()
+
+
+def test_an_interval_in_which_nothing_ran_is_refused_with_what_is_there(ran: House) -> None:
+    with pytest.raises(WrongUse, match="nothing ran at 2013-02-01: published is 2013-01-01 until 2013-01-04"):
+        report_flow("tiny", "2013-02-01", "main", False, ran.tell)  # noqa: FBT003 - the command's flag
+
+
+@pytest.mark.parametrize(
+    ("start", "name"), [(1_357_016_400_000_000, "2013-01-01"), (1_357_020_000_000_000, "20130101T010000")]
+)
+def test_a_page_is_named_by_local_time(start: int, name: str) -> None:
+    assert page_name("America/New_York", start) == name
+
+
+def certificate(house: House, *, of: Path) -> ParityCertificate:
+    """Make a certificate of one way over all that is published."""
+    run = about(house)
+    first, last = run.bounds
+    assert first is not None
+    assert last is not None
+    way = ParityWay(name="core", engine="core", cut="by interval", buckets=2)
+    hashes = table_hashes(of, run.flow, first, last)
+    return ParityCertificate(
+        flow="tiny",
+        start=first,
+        end=last,
+        tables=tuple(hashes),
+        ways=[way, way],
+        hashes=[hashes] * 2,
+        seconds=[1.0] * 2,
+    )
+
+
+def test_a_kept_certificate_stays_until_the_rows_are_others(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    keep_certificate(house.root, certificate(house, of=house.root))
+    shown = kept_certificate(about(house))
+    assert shown is not None
+    assert [row.unequal for row in shown.rows] == [()] * len(shown.rows)
+    assert kept_certificate(about(house, 0)) is None, "it speaks for the whole span, or not at all"
+    house.backfill("2013-01-02", "2013-01-03")
+    assert kept_certificate(about(house)) is not None, "the same rows again"
+    other = certificate(house, of=house.root)
+    other.hashes = [{**hashes, "beating": replace(hashes["beating"], low=1)} for hashes in other.hashes]
+    keep_certificate(house.root, other)
+    assert kept_certificate(about(house)) is None
+    house.backfill("2013-01-03", "2013-01-04")
+    keep_certificate(house.root, replace(certificate(house, of=house.root), end=0))
+    assert kept_certificate(about(house)) is None
+
+
+def test_a_page_of_a_backfill_says_nothing_of_who_listens(ran: House) -> None:
+    assert read_facts(about(ran), None).presence is None
+
+
+def test_a_page_of_a_live_run_says_what_status_says_of_sources_and_keys(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(13, 40))
+    facts = read_facts(about(house), None)
+    status = stage.facts()["sources"]["trips"]
+    assert facts.presence is not None
+    (source,) = facts.presence.sources
+    assert (source.name, source.state, source.why, source.do) == (
+        "trips",
+        status["state"],
+        status["why"],
+        status["do"],
+    )
+    assert source.keys is not None
+    assert source.keys.states == status["keys"]["states"]
+    assert (sum(source.keys.states.values()), source.keys.longest) == (3, ()), "nothing is missed of a recording"
+    assert facts.presence.at == hours(40)[0], "a recording is told on its own clock"
+    assert read_facts(about(house, 0), None).presence is None, "an interval is past"
+
+
+def test_keys_of_several_columns_are_named_in_their_order(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(13, 100))
+    with open_driver(house.root, flow="tiny"):
+        facts = read_facts(about(house), None)
+    assert facts.presence is not None
+    keys = facts.presence.sources[0].keys
+    assert keys is not None
+    assert {each.name for each in keys.longest} == {"north 1", "south 1", "west 1"}
+
+
+def test_epochs_have_every_quantile_of_their_heartbeats(house: House) -> None:
+    Stage(house).play(hours(1, 26))
+    last = read_facts(about(house), None).epochs[-1]
+    assert (last.p50_ms, last.p99_ms, last.max_ms) != (None, None, None)
+    assert (last.p50_ms or 0) <= (last.p99_ms or 0) <= (last.max_ms or 0)
+
+
+def test_a_metronome_behind_all_streams_is_not_drawn(house: House) -> None:
+    flow = house.config / "flows" / "tiny.yaml"
+    flow.write_text(flow.read_text() + "  tick: {metronome: 1h}\n")
+    house.backfill("2013-01-01", "2013-01-02")
+    picture = read_facts(about(house), None).picture
+    assert picture is not None
+    assert picture.stream == "punctual"
+    assert "timers in punctual" in page_text(told(house))
+
+
+def test_a_flow_of_metronomes_alone_has_a_page(house: House) -> None:
+    flow = house.config / "flows" / "tiny.yaml"
+    flow.write_text(flow.read_text().partition("streams:")[0] + "streams:\n  tick: {metronome: 1h}\n")
+    house.backfill("2013-01-01", "2013-01-02")
+    assert "24</dd></div>" in page_text(told(house))
+
+
+def page_text(made: dict[str, str]) -> str:
+    """Read the page that a command made."""
+    return Path(made["page"]).read_text()
+
+
+def test_what_never_ran_begins_as_its_clock_wants(house: House) -> None:
+    (house.config / "flows" / "doors.yaml").write_text(FOLDER)
+    for name, first in (("doors", "stream doors"), ("tiny", "run tiny --start YYYY-MM-DD --end YYYY-MM-DD")):
+        report_flow(name, None, "main", False, house.tell)  # noqa: FBT003 - the command's flag
+        assert house.text.endswith(f"next: pulseline {first}")
+        show_status(name, "main", as_json=False, tell=house.tell)
+        assert house.text.endswith(f"nothing was run yet; next: pulseline {first}")

@@ -1,0 +1,117 @@
+"""An environment's file: what it may say of buffers, and that everything else is refused with what is required."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import config_folder, flow_file, read_settings
+
+if TYPE_CHECKING:
+    from pipelines.jobs.environment.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+PLAIN = "home: here\nengine: core\nmaster: local[2]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder of settings that commands read."""
+    monkeypatch.setenv("PULSELINE_CONFIG", str(tmp_path))
+    monkeypatch.delenv("PULSELINE_ENVIRONMENT", raising=False)
+    monkeypatch.delenv("PULSELINE_HOME", raising=False)
+    return tmp_path
+
+
+def settings(folder: Path, text: str) -> Settings:
+    (folder / "local.yaml").write_text(text)
+    return read_settings()
+
+
+def test_without_a_word_on_buffers_they_are_folders_of_the_run(folder: Path) -> None:
+    found = settings(folder, PLAIN)
+
+    assert (found.places, found.apart, found.max_bytes, found.margin) == ((), Apart.FOLDER, MAX_BYTES, MARGIN)
+
+
+@pytest.mark.parametrize(("home", "stands"), [("50% done", True), ("a%zz", True), ("a%20b", False), ("a%4Ab", False)])
+def test_a_home_whose_path_readers_would_take_for_another_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, home: str, *, stands: bool
+) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(folder / home))
+    if stands:
+        assert settings(folder, PLAIN).home == folder / home
+    else:
+        with pytest.raises(
+            WrongUse, match=f"may look like a character of a URL .*{home}: give the folder another name"
+        ):
+            settings(folder, PLAIN)
+
+
+def test_buffers_are_read(folder: Path) -> None:
+    found = settings(folder, PLAIN + "buffers: {places: [/a, /b, /c], apart: device, max_bytes: 1000, margin: 2}\n")
+
+    assert [str(place) for place in found.places] == ["/a", "/b", "/c"]
+    assert (found.apart, found.max_bytes, found.margin) == (Apart.DEVICE, 1000, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "keep"),
+    [
+        ("", None),
+        ("landed:\n", None),
+        ("landed: {}\n", None),
+        ("landed: {keep: forever}\n", None),
+        ("landed: {keep: 30d}\n", 30 * 86_400_000_000),
+        ("landed: {keep: 12h}\n", 12 * 3_600_000_000),
+    ],
+)
+def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: int | None) -> None:
+    assert settings(folder, PLAIN + text).keep_landed == keep
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLAIN + "buffers: {places: 5}\n", r"must be a list of 3 folders, or none; it is 5"),
+        (PLAIN + "buffers: {places: abc}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {places: [a, b]}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {places: [~, {}, [1]]}\n", r"must be a list of 3 folders"),
+        (PLAIN + "buffers: {apart: city}\n", r"`buffers: apart` must be folder, device, host; it is 'city'"),
+        (PLAIN + "buffers: {margin: 0}\n", r"`buffers: margin` must be a whole number above 0; it is 0"),
+        (PLAIN + "buffers: {max_bytes: true}\n", r"`buffers: max_bytes` must be a whole number above 0"),
+        (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
+        (PLAIN + "buffers: false\n", r"must be a mapping of"),
+        (PLAIN + "buffer: {}\n", r"has buffer; there are access, buffers, engine, home, landed, master"),
+        (
+            PLAIN + "landed: {keep: soon}\n",
+            r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'",
+        ),
+        (PLAIN + "landed: {keep: 30}\n", r"must be a duration .*it is 30"),
+        (PLAIN + "landed: {keep: 0d}\n", r"must be a duration .*it is '0d'"),
+        (PLAIN + "landed: {keep: -1d}\n", r"must be a duration .*it is '-1d'"),
+        (PLAIN + "landed: {kept: 30d}\n", r"`landed` must be a mapping of keep; it is {'kept': '30d'}"),
+        (PLAIN + "landed: 30d\n", r"`landed` must be a mapping of keep; it is '30d'"),
+        (PLAIN + "access: friends\n", r"`access` must be owner, group, everyone; it is 'friends'"),
+        (PLAIN + "access: [owner]\n", r"`access` must be owner, group, everyone; it is \['owner'\]"),
+        ("home: [\n", r"must be YAML"),
+        ("just text\n", r"must be a mapping of settings"),
+        ("engine: core\n", r"must have home, master"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: Path, text: str, said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        settings(folder, text)
+
+
+def test_outside_of_a_checkout_its_own_settings_and_flows_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PULSELINE_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert config_folder() == ROOT / "config"
+    assert flow_file(read_settings(), "flights").is_file()

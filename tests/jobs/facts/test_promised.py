@@ -1,0 +1,140 @@
+"""What `status` says of promises: the newest CTI, what waits for the next one, and which events are open."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.engine.commits.readers import read_stream
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.facts import promised
+from tests.jobs.commands.test_status_live import Stage, hours
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.jobs.conftest import House
+
+UTC_TIME = pa.timestamp("us", "UTC")
+DOORS = """\
+flow: tiny
+about: Doors of a house.
+timezone: UTC
+buckets: 1
+sources:
+  doors:
+    feed: {parquet: doors.parquet}
+    key: door
+    shape: edge
+    edge: does
+    event_id: visit
+    time: at
+    arrival: seen
+streams:
+  known: {advance_time: doors, every: {events: 1}, delay: 1h, late: drop}
+"""
+
+
+def status(house: House) -> tuple[dict[str, Any], str]:
+    """Give the promises of the last streams, and the lines that tell them."""
+    show_status("tiny", "main", as_json=True, tell=house.tell)
+    found = json.loads(house.text)["promises"]
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    return found, "\n".join(line for line in house.text.splitlines() if line.startswith("promise"))
+
+
+def counted(house: House, stream: str) -> tuple[int, int]:
+    """Count, from all rows of a stream, what starts at its newest CTI or past it; and give the newest of those."""
+    rows = read_stream(house.root, stream)
+    cti = pc.max(rows.filter(pc.equal(rows["kind"], "cti"))["event_time"])
+    data = rows.filter(pc.equal(rows["kind"], "data"))["event_time"]
+    past = data.filter(pc.greater_equal(data, cti))
+    return len(past), pc.max(past).cast(pa.int64()).as_py() - cti.cast(pa.int64()).as_py()
+
+
+def test_a_backfill_says_how_far_its_promise_reaches_and_what_waits(ran: House) -> None:
+    found, text = status(ran)
+    waiting, _ = counted(ran, "punctual")
+    assert set(found) == {"punctual"}
+    assert found["punctual"]["waiting"] == waiting == 2
+    assert found["punctual"]["whole"]
+    assert text == (
+        "promise    punctual: the newest CTI is 2013-01-03 17:00:00, 3 h behind the newest event; "
+        "2 events wait for a CTI past their start"
+    )
+
+
+def test_a_live_run_looks_at_the_epochs_that_may_hold_such_events(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Stage(house).play(hours(5, 9, 13, 17, 20, 24.5))
+    looked: list[list[int]] = []
+    original = promised._commits
+
+    def spy(*given: Any) -> tuple[list[int], bool]:  # noqa: ANN401 - as it is called
+        chosen = original(*given)
+        looked.append(chosen[0])
+        return chosen
+
+    monkeypatch.setattr(promised, "_commits", spy)
+    found, text = status(house)
+    assert found["punctual"]["waiting"] == counted(house, "punctual")[0] > 0
+    assert "behind the newest event" in text
+    assert len(looked[0]) < 6
+    monkeypatch.setattr(promised, "LOOKED", 0)
+    found, text = status(house)
+    assert not found["punctual"]["whole"]
+    assert text.endswith(", past every event of the last commits")
+
+
+def test_a_timeline_a_key_is_held_against_its_own_ctis(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    head = file.read_text().partition("streams:\n")[0]
+    file.write_text(head + "streams:\n  own: {advance_time: trips, every: {events: 3}, by: key, late: drop}\n")
+    house.backfill("2013-01-01", "2013-01-03")
+    rows = read_stream(house.root, "own", key=["station", "line"]).to_pylist()
+    newest: dict[str, dt.datetime] = {}
+    for row in rows:
+        if row["kind"] == "cti":
+            newest[row["station"]] = row["event_time"]
+    waiting = [r for r in rows if r["kind"] == "data" and r["event_time"] >= newest.get(r["station"], r["event_time"])]
+    found, text = status(house)
+    assert found["own"]["timelines"] == len(newest) == 2
+    assert found["own"]["waiting"] >= len([row for row in waiting if row["station"] in newest]) > 0
+    assert ", the oldest of 2 timelines 2013-01-0" in text
+    assert found["own"]["oldest_cti_at"] <= found["own"]["cti_at"]
+
+
+def visits(house: House, rows: list[tuple[str, str, int, int]]) -> None:
+    """Run a day of edges: (door, edge, visit, hour); each is seen in its own hour."""
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(DOORS)
+    instants = [dt.datetime(2013, 1, 1, row[3], tzinfo=dt.UTC) for row in rows]
+    table = {
+        "door": [row[0] for row in rows],
+        "does": [row[1] for row in rows],
+        "visit": [row[2] for row in rows],
+        "at": pa.array(instants, UTC_TIME),
+        "seen": pa.array(instants, UTC_TIME),
+    }
+    pq.write_table(pa.table(table), flows / "doors.parquet")
+    house.backfill("2013-01-01", "2013-01-02")
+
+
+def test_open_events_are_counted_with_the_oldest(house: House) -> None:
+    visits(house, [("a", "start", 1, 3), ("a", "start", 2, 4), ("b", "start", 3, 5), ("a", "end", 1, 6)])
+    found, text = status(house)
+    assert (found["known"]["open"], found["known"]["open_since_at"]) == (2, "2013-01-01T04:00:00.000000Z")
+    assert text.endswith("; 2 events are open, the oldest since 2013-01-01 04:00:00")
+
+
+def test_where_none_is_open_nothing_is_said_of_it(house: House) -> None:
+    visits(house, [("a", "start", 1, 3), ("a", "end", 1, 6)])
+    found, text = status(house)
+    assert (found["known"]["open"], found["known"]["open_since_at"]) == (0, None)
+    assert "open" not in text

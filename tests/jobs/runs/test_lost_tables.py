@@ -1,0 +1,143 @@
+"""A table that was removed, or put back from an older copy: refused by whoever writes or reads it, with its name."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import TableAheadError, TableLostError, commits_path
+from pipelines.engine.commits.readers import log_state, read_ledger, read_stream, settled_commits
+from pipelines.jobs.environment.exits import exit_code_of
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from tests.jobs.commands.test_stream import READINGS
+from tests.laws.streamed import streamed
+from tests.laws.test_kills import assert_nothing_twice
+from tests.laws.trials import BEGIN, PARCELS, SPANS, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOST = ("streams/beating", "streams/ordered", "streams/punctual.diverted", "ledger", "carry/beating.state")
+READ = tuple(name for name in LOST if not name.startswith("carry"))
+WHAT_TO_DO = "put it back, or make a run of its own anew (--run NAME)"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core."""
+    made = trial(tmp_path_factory.mktemp("lost"), PARCELS, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+def test_what_a_plain_reader_would_see_of_a_lost_table_is_not_nothing(here: Trial) -> None:
+    root = here.root("whole")
+    path = root / "streams" / "beating"
+    shutil.move(path, here.base / "looked at aside")
+    with pytest.raises(TableLostError) as refused:
+        settled_commits(root, path, log_state(root))
+    shutil.move(here.base / "looked at aside", path)
+
+    assert_named(refused.value, path)
+
+
+def begun(here: Trial, run: str, table: str) -> Path:
+    """Stream the first readings and take a table away; give where it lies now."""
+    streamed(here, run, BEGIN, READINGS[:5])
+    aside = here.base / f"{run} aside"
+    shutil.move(here.root(run) / table, aside)
+    return aside
+
+
+def assert_named(error: TableLostError, path: Path) -> None:
+    """See that an error names a table and what to do, and ends a command as it should."""
+    code, line = exit_code_of(error)
+    assert code == 3
+    assert line.startswith(f"{path} must hold what commit {error.commit} wrote")
+    assert line.endswith(WHAT_TO_DO)
+
+
+@pytest.mark.parametrize("table", LOST)
+def test_a_stream_does_not_go_on_without_a_table_and_does_once_it_is_back(here: Trial, table: str) -> None:
+    run = f"stream {table.replace('/', ' ')}"
+    aside = begun(here, run, table)
+    before = log_state(here.root(run)).commits
+    with pytest.raises(TableLostError) as refused:
+        streamed(here, run, BEGIN, READINGS)
+    assert_named(refused.value, here.root(run) / table)
+    assert not (here.root(run) / table).exists()
+    assert log_state(here.root(run)).commits == before, "refused before anything is begun"
+    shutil.move(aside, here.root(run) / table)
+    streamed(here, run, BEGIN, READINGS)
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    assert_nothing_twice(here.root(run))
+
+
+@pytest.mark.parametrize("table", LOST)
+def test_a_backfill_does_not_go_on_without_a_table(here: Trial, table: str) -> None:
+    run = f"backfill {table.replace('/', ' ')}"
+    here.ran(run, SPANS[:1])
+    aside = here.base / f"{run} aside"
+    shutil.move(here.root(run) / table, aside)
+    with pytest.raises(TableLostError) as refused:
+        here.ran(run, SPANS[1:])
+    assert_named(refused.value, here.root(run) / table)
+    shutil.move(aside, here.root(run) / table)
+    here.ran(run, SPANS[1:])
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    assert_nothing_twice(here.root(run))
+
+
+@pytest.mark.parametrize("table", READ)
+def test_nobody_reads_a_lost_table_as_empty(here: Trial, table: str) -> None:
+    run = f"read {table.replace('/', ' ')}"
+    begun(here, run, table)
+    with pytest.raises(TableLostError) as refused:
+        read_ledger(here.root(run)) if table == "ledger" else read_stream(here.root(run), table.partition("/")[2])
+    assert_named(refused.value, here.root(run) / table)
+
+
+def test_nobody_reads_an_older_copy_of_a_table_as_the_whole(here: Trial) -> None:
+    streamed(here, "older", BEGIN, READINGS[:5])
+    table, copy = here.root("older") / "streams" / "beating", here.base / "copy"
+    shutil.copytree(table, copy)
+    streamed(here, "older", BEGIN, READINGS)
+    shutil.rmtree(table)
+    shutil.copytree(copy, table)
+    with pytest.raises(TableLostError) as refused:
+        read_stream(here.root("older"), "beating")
+    assert refused.value.commit > 5
+
+
+def test_a_pending_commit_is_not_finished_without_a_table(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = here.wanted("pending")
+    streamed(here, "pending", BEGIN, READINGS[:5])
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
+        land_readings(wanted, BEGIN, READINGS)
+        patch.setattr("pipelines.engine.live.epochs.run_stages", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            runner_of(wanted, driver).advance(5, 6)
+    shutil.rmtree(wanted.root / "streams" / "ordered")
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver, pytest.raises(TableLostError, match="ordered"):
+        runner_of(wanted, driver)
+
+
+def test_a_table_that_never_had_a_row_is_made_anew(here: Trial) -> None:
+    streamed(here, "no row", BEGIN, READINGS[:1])
+    assert log_state(here.root("no row")).published[0].rows_of("punctual.diverted") == 0
+    shutil.rmtree(here.root("no row") / "streams" / "punctual.diverted")
+    streamed(here, "no row", BEGIN, READINGS)
+    assert here.hashes("no row", WHOLE) == here.hashes("whole", WHOLE)
+
+
+@pytest.mark.parametrize("most", [1, 10])
+def test_tables_without_their_commits_are_refused(here: Trial, most: int) -> None:
+    run = f"no commits {most}"
+    streamed(here, run, BEGIN, READINGS, most=most)
+    shutil.rmtree(commits_path(here.root(run)))
+    with pytest.raises(TableAheadError, match="restore it whole"):
+        streamed(here, run, BEGIN, READINGS, most=3)
+    assert not log_state(here.root(run)).commits
