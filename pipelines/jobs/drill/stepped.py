@@ -53,6 +53,8 @@ SLEEPS = (0.1, 0.8)
 """Seconds that a driver is stopped for at least; longer where somebody asks for its lease meanwhile."""
 WAKES = (0.2, 3.0)
 """Seconds from a start, or from waking, to the next nap."""
+EARLY = 3
+"""Among so many seeds, one whose process is stopped as soon as it has the lease: others may be done before they are."""
 STARTS = 8
 """Times that a live command is typed again: a clock that leaps ends it, and somebody sets the clock right."""
 LEAPT = "the clock must move with"
@@ -107,6 +109,8 @@ class SteppedSeed(Commanded):
     awake: float = field(default=0.0)
     """Monotonic time at which the process may be stopped, in seconds."""
     naps: int = 0
+    is_soon: bool = False
+    """Whether the next nap comes with the lease."""
 
     def __post_init__(self) -> None:
         """Draw nothing but the loop yet."""
@@ -177,6 +181,8 @@ class SteppedSeed(Commanded):
 
     def _start(self, of: SteppedClock) -> int:
         self.naps, self.awake = self.drawn.randint(0, NAPS), time.monotonic() + self.drawn.uniform(*WAKES)
+        self.is_soon = self.number % EARLY == 0
+        self.naps = max(self.naps, int(self.is_soon))
         self._count(of)
         return self.typed(self.kind, self.work or (listening if self.live else working), self.kind, self.here, of)
 
@@ -187,8 +193,11 @@ class SteppedSeed(Commanded):
 
     def between(self, child: BaseProcess) -> None:
         """Stop a process for a while; somebody with a clock of his own asks for its lease meanwhile."""
-        if not self.naps or time.monotonic() < self.awake or child.exitcode is not None:
+        if not self.naps or child.exitcode is not None:
             return
+        if time.monotonic() < self.awake and not (self.is_soon and self._is_held()):
+            return
+        self.is_soon = False
         signalled(child, signal.SIGSTOP)
         try:
             self._sleep()
@@ -196,11 +205,14 @@ class SteppedSeed(Commanded):
             signalled(child, signal.SIGCONT)
         self.naps, self.awake = self.naps - 1, time.monotonic() + self.drawn.uniform(*WAKES)
 
+    def _is_held(self) -> bool:
+        renewal = read_renewal(self.here.root)
+        return renewal is not None and renewal.state == "held" and renewal.token == log_state(self.here.root).token
+
     def _sleep(self) -> None:
         self.done.faults["nap"] += 1
         time.sleep(self.drawn.uniform(*SLEEPS))
-        renewal = read_renewal(self.here.root)
-        if renewal is None or renewal.state != "held" or renewal.token != log_state(self.here.root).token:
+        if not self._is_held():
             return
         self.done.faults["second driver"] += 1
         said = self.asked(asking, self.ask, self.here.root, clock(self.drawn, (0, leap(self.drawn))))
