@@ -36,7 +36,8 @@ from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.recorded_feed import open_recorded
 from pipelines.engine.tasks.carry import to_records
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.flows.model import FeedSpec, Flow, Source, Stream
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.model import Flow, Source, Stream
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.operators.compiled import compiled
 from pipelines.operators.heartbeat import Heartbeat, HeartbeatPolicy
@@ -234,7 +235,7 @@ def _flow() -> Flow:
         by=("key",),
         policy=HeartbeatPolicy(interval=60 * SECOND),
     )
-    feed = FeedSpec(kind="parquet", paths=("rows.parquet",))
+    feed = ParquetSpec(paths=("rows.parquet",))
     source = Source(name="rows", feed=feed, key=("key",), time="stamped", arrival="came")
     return Flow(name="measured", sources={"rows": source}, streams={"beating": beating}, buckets=1)
 

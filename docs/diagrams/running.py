@@ -20,7 +20,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import sequence_folder
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.runs.backfill import Backfill

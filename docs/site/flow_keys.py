@@ -6,7 +6,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.flows.durations import spell
-from pipelines.flows.model import FILE_BYTES, SPOOL_BYTES, Changes, FeedSpec, Flow, Origin, Placing, Source, Start
+from pipelines.flows.feeds.csv_text import CsvText
+from pipelines.flows.feeds.delta import Changes
+from pipelines.flows.feeds.folder import FILE_BYTES
+from pipelines.flows.feeds.kafka import KafkaSpec
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.placing import Placing
+from pipelines.flows.feeds.reads import SPOOL_BYTES
+from pipelines.flows.feeds.spec import FeedSpec, Start
+from pipelines.flows.model import Flow, Origin, Source
 from pipelines.flows.reading import MOST_BUCKETS, SHORTEST, SHORTEST_KEPT
 from pipelines.flows.region import SHORTEST as SHORTEST_DRAIN
 from pipelines.flows.sources import BUFFERS
@@ -156,12 +164,12 @@ FEED = {
         "The types of columns, in the feed's own names. CSV over a socket or topic has no header: there they stand in "
         "this order.",
     ),
-    "delimiter": Key("one character", _code(_default(FeedSpec, "delimiter")), "CSV: what stands between two fields."),
+    "delimiter": Key("one character", _code(_default(CsvText, "delimiter")), "CSV: what stands between two fields."),
     "nulls": Key("a text, or a list of them", '`""`', "CSV: what stands for null."),
     "timezone": Key("a timezone by name", "times without one are refused", "Whose the times are that carry none."),
     "landing": Key(
         _words(Placing),
-        _word(FeedSpec, "landing"),
+        _word(ParquetSpec, "landing"),
         "Whether rows are copied, or [their files stand for them](../tutorial/your-own-files.md"
         "#parquet-and-files-where-they-lie): Parquet and `buckets: 1` only.",
     ),
@@ -183,5 +191,5 @@ FEED = {
     ),
     "brokers": Key("`host:port`, or a list of them", REQUIRED, "Whom to ask first."),
     "client": Key("a file of properties", NONE, "Properties of the client, in the words of librdkafka."),
-    "start": Key(_words(Start), _word(FeedSpec, "start"), "Where a run that has landed nothing begins."),
+    "start": Key(_words(Start), _word(KafkaSpec, "start"), "Where a run that has landed nothing begins."),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from docs.site.flow_keys import FEED, FLOW, SOURCE, Key
 from pipelines.flows import reading, sources, streams
 from pipelines.flows.durations import UNITS
+from pipelines.flows.feeds.catalog import WRITTEN
 from pipelines.flows.type_names import PLAIN, SPELLED
 from pipelines.operators.specs import SPECS
 
@@ -35,7 +36,7 @@ def source_keys() -> str:
 
 def feed_keys() -> str:
     """Give the built-in feeds, and for each key of a feed under which kinds it may stand."""
-    kinds = {key: [kind for kind, keys in sources.FILE_KEYS.items() if key in keys] for key in _feed_keys()}
+    kinds = {key: [kind for kind, spec in WRITTEN.items() if key in spec.settings] for key in _feed_keys()}
     _see(kinds, FEED)
     told = ", ".join(f"`{name}`" for name in sources.FEEDS)
     rows = (_row((f"`{key}`", ", ".join(under), *FEED[key])) for key, under in kinds.items())
@@ -63,11 +64,11 @@ def keys_to_come() -> str:
 
 
 def _kinds() -> str:
-    return ", ".join(f"`{kind}`" for kind in sources.FILE_KEYS)
+    return ", ".join(f"`{kind}`" for kind in WRITTEN)
 
 
 def _feed_keys() -> Iterable[str]:
-    return dict.fromkeys((*sources.FILE_KEYS, *(key for keys in sources.FILE_KEYS.values() for key in keys)))
+    return dict.fromkeys((*WRITTEN, *(key for spec in WRITTEN.values() for key in spec.settings)))
 
 
 def _rows(keys: Iterable[str], told: Mapping[str, Key]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows import definition
 from pipelines.flows.durations import spell
-from pipelines.flows.model import TableSpec
+from pipelines.flows.feeds.delta import TableSpec
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -163,13 +163,13 @@ def _feed_changes(was: Source | None, now: Source) -> Iterator[str]:
     if was is None:
         yield f"reads {now.name}, which is new"
         return
-    feed = [field.name for field in dataclasses.fields(now.feed) if field.name not in SILENT]
+    feed = ["kind", *(field.name for field in dataclasses.fields(now.feed) if field.name not in SILENT)]
     yield from (f"source {now.name}: {each}" for each in _differing(was.feed, now.feed, feed))
 
 
 def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
     for name in names:
-        before, after = getattr(was, name), getattr(now, name)
+        before, after = getattr(was, name, None), getattr(now, name)
         if before != after:
             yield f"{name} {_spelled(name, before)} → {_spelled(name, after)}"
 

@@ -10,29 +10,17 @@ from enum import Enum
 from typing import Any
 
 from pipelines.flows.errors import DefinitionError
-from pipelines.flows.model import (
-    Changes,
-    Definition,
-    FeedSpec,
-    Flow,
-    Missing,
-    Placing,
-    Ports,
-    Retyped,
-    Source,
-    Start,
-    Stream,
-    TableSpec,
-)
+from pipelines.flows.feeds.catalog import KINDS
+from pipelines.flows.feeds.reads import SPOOL_BYTES
+from pipelines.flows.feeds.spec import FeedSpec
+from pipelines.flows.model import Definition, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, new_policy
 from pipelines.operators.replay import ReplayPolicy, Trigger
 from pipelines.operators.rows import PolicyError, Shape
 from pipelines.operators.specs import SPECS
 
-SILENT = frozenset(
-    {"about", "region", "landing", "brokers", "client", "start", "max_bytes", "missing", "retyped", "changes"}
-)
-"""What changes no row: where and how often landed rows lie, and how a live feed is read."""
+SILENT = frozenset({"about", "region"}).union(*(kind.silent for kind in KINDS.values()))
+"""What changes no row: where and how often landed rows lie, and how a feed is read."""
 CHOICES = ("shape", "late", "late_end", "at_end", "ahead")
 """Settings of policies that are enums."""
 BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", "unsaid", "keep_versions"})
@@ -40,8 +28,27 @@ BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", 
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""
 
-UNSAID = frozenset({"history", "table"})
+UNSAID = frozenset({"history"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
+
+FEED: Definition = {
+    "name": None,
+    "paths": [],
+    "format": "",
+    "types": {},
+    "delimiter": ",",
+    "nulls": [""],
+    "timezone": None,
+    "landing": "copy",
+    "brokers": [],
+    "client": "",
+    "start": "earliest",
+    "max_bytes": SPOOL_BYTES,
+    "missing": None,
+    "retyped": "ledger",
+}
+"""What a definition says of each feed, of whatever kind: fingerprints are of all of it. A kind that was added since
+says its own settings behind it."""
 
 
 def flow_to_json(flow: Flow) -> Definition:
@@ -111,6 +118,8 @@ def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclas
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, FeedSpec):
+        return {"kind": value.kind, **FEED, **{name: _plain(part) for name, part in _fields(value)}}
     if dataclasses.is_dataclass(value):
         said = {name: part for name, part in _fields(value) if name not in BESIDE}
         return {name: _plain(part) for name, part in said.items() if part is not None or name not in UNSAID}
@@ -131,17 +140,12 @@ def _source(parts: Definition) -> Source:
 
 
 def _feed(parts: Definition) -> FeedSpec:
-    # Definitions older than these settings do not have them.
-    landing = Placing[parts.get("landing", Placing.COPY.name).upper()]
-    start = Start[parts.get("start", Start.EARLIEST.name).upper()]
-    missing = parts.get("missing") and Missing[parts["missing"].upper()]
-    retyped = Retyped[parts.get("retyped", Retyped.LEDGER.name).upper()]
-    choices = {"landing": landing, "start": start, "missing": missing, "retyped": retyped}
-    if parts.get("table"):
-        choices["table"] = TableSpec(
-            **_tuples(parts["table"]) | {"changes": Changes[parts["table"]["changes"].upper()]}
-        )
-    return FeedSpec(**_tuples(parts) | choices)
+    kind = KINDS[parts["kind"]]
+    own = {field.name for field in dataclasses.fields(kind)}
+    unknown = parts.keys() - own - FEED.keys() - {"kind"}
+    if unknown:
+        raise TypeError(f"a feed of kind {kind.kind} must have settings of its own; it has {sorted(unknown)}")
+    return kind.from_json(parts)
 
 
 def _stream(parts: Definition) -> Stream:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import GridError
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
-from pipelines.flows.model import Clock
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow

@@ -6,15 +6,17 @@ A commit keeps the definition of the flow it was made under, so that a restart f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from pipelines.flows.feeds.spec import Clock
 from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pipelines.flows.feeds.spec import FeedSpec
     from pipelines.operators.replay import ReplayPolicy
 
 Definition = dict[str, Any]
@@ -40,41 +42,8 @@ DIVERTED = ".diverted"
 """What the name of a stream that an operator sets aside ends in."""
 
 
-class Clock(Enum):
-    """Whose time a source's rows arrive in."""
-
-    RECORDED = "recorded"
-    """A column of the feed says when each row came in; the clock of a run is simulated along with it."""
-    WALL = "wall"
-    """Rows arrive when they land: one tick before the reading of the real clock that closes their sequence."""
-
-
-class Placing(IntEnum):
-    """Where the rows of a feed lie once they have landed."""
-
-    COPY = 0
-    """In files of the landing's own."""
-    REFERENCE = 1
-    """In the feed's files, which never change: where their rows stand in order, nothing is copied."""
-
-
 ALL_HISTORY = 2 * 9_999 * 366 * 86_400_000_000
 """`from: beginning`: longer than all readable time."""
-LIVE_KINDS = ("folder", "socket", "kafka", "commits")
-"""Feeds whose rows arrive when they land, by the real clock."""
-SPOOL_BYTES = 256 << 20
-"""What a socket's spool holds, and about what one reading of a topic takes, unless the flow says otherwise."""
-FILE_BYTES = 1 << 30
-"""How large a file that arrives may be, unpacked, unless the flow says otherwise."""
-
-
-class Start(IntEnum):
-    """Where the first start of a run begins to read a topic or a table; a later one goes on where sequences ended."""
-
-    EARLIEST = 0
-    """With the oldest row that the topic still has; of a table, with all that it holds."""
-    LATEST = 1
-    """With the next row that is sent; of a table, with the next commit."""
 
 
 class Origin(IntEnum):
@@ -82,112 +51,6 @@ class Origin(IntEnum):
 
     BEGINNING = 0
     """With the feed's first row: those that arrived before the run's first interval land in it."""
-
-
-class Missing(IntEnum):
-    """What a feed does with a row, or a file, that lacks a declared column."""
-
-    NULL = 0
-    """It lands, with null there."""
-    LEDGER = 1
-    """It stands in the ledger with its bytes."""
-    STOP = 2
-    """The landing stops before it, and names it."""
-
-
-class Retyped(IntEnum):
-    """What a feed does with a row, or a file, that has a value which is not of its declared type."""
-
-    LEDGER = 0
-    """It stands in the ledger with its bytes."""
-    STOP = 1
-    """The landing stops before it, and names it."""
-
-
-class Changes(IntEnum):
-    """What a feed does with a commit of a Delta table that takes rows away."""
-
-    STOP = 0
-    """The landing stops before it, and names it."""
-    LEDGER = 1
-    """It stands in the ledger, and none of its rows lands."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableSpec:
-    """Which part of a Delta table is read, and how."""
-
-    version: int | None = None
-    """The version whose rows are read; None for the newest, or where `versions` says."""
-    versions: tuple[int, ...] = ()
-    """The first and the last commit whose rows are read; the first alone: up to the newest."""
-    committed: str = ""
-    """Name of a column to add: when the row was committed; none where empty."""
-    changes: Changes = field(default=Changes.STOP, compare=False)
-    """What becomes of a commit that takes rows away, where commits are read. No part of what the flow means."""
-
-    def __str__(self) -> str:
-        """Say which part it is."""
-        if self.versions:
-            last = f"to {self.versions[1]}" if self.versions[1:] else "on"
-            return f"the commits from version {self.versions[0]} {last}"
-        return "the newest version" if self.version is None else f"version {self.version}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeedSpec:
-    """Where the rows of a source come from. Nothing is opened here; `engine.feeds` does that."""
-
-    kind: str
-    """`builtin`, `parquet`, `csv`, `json` (a JSON object a line); `folder`, in which such files arrive; `socket`, which
-    sends such lines; `kafka`, a topic with such values; `delta`, a version of a Delta table or a span of its commits;
-    `commits`, those of one as they come."""
-    name: str | None = None
-    """Which builtin feed."""
-    paths: tuple[str, ...] = ()
-    """Files or patterns, relative to the folder the engine is given; rows come in this order. A folder: its path. A
-    socket: host and port. Kafka: the topic."""
-    format: str = ""
-    """Of a live feed: `parquet`, `csv` or `json`."""
-    types: Mapping[str, str] = field(default_factory=dict)
-    """Type by column, in the feed's own names, as `type_names` reads them.
-
-    Delta: the columns that land, of the table's own types; none is named where all land. CSV: columns not named are
-    strings. JSON, and a live feed of CSV or JSON: these are all columns; of a socket or a
-    topic of CSV, which have no header, in this order. A folder of Parquet: these are all columns, or none is named and
-    the first file's are meant.
-    """
-    delimiter: str = ","
-    """CSV: the one character between two fields."""
-    nulls: tuple[str, ...] = ("",)
-    """CSV: what stands for null."""
-    timezone: str | None = None
-    """The timezone of times that carry none; None where there must be no such times."""
-    landing: Placing = Placing.COPY
-    """Recorded Parquet: whether its files may stand for the rows that landed. No part of what the flow means."""
-    brokers: tuple[str, ...] = ()
-    """Kafka: hosts and ports to ask first. No part of what the flow means, nor are the next three."""
-    client: str = ""
-    """Kafka: a file of properties of the client, relative to the folder the engine is given; none where empty."""
-    start: Start = Start.EARLIEST
-    """Kafka: where a run that has landed nothing begins."""
-    max_bytes: int = SPOOL_BYTES
-    """Socket: how much may be spooled and not landed; then it is not read from. Folder: how large a file may be, also
-    when it is unpacked. Kafka: about how much one reading takes."""
-    missing: Missing | None = None
-    """What becomes of rows that lack a declared column; None is what `lacking` says. These two decide which rows
-    land and not what landed rows mean, so they are no part of what the flow means."""
-    retyped: Retyped = Retyped.LEDGER
-    """What becomes of rows with a value that is not of its declared type."""
-    table: TableSpec | None = None
-    """Delta: which part of the table; None elsewhere. A definition without it is what it was before there was one."""
-
-    @property
-    def lacking(self) -> Missing:
-        """Say what becomes of what lacks a declared column: a field of JSON is null, a file does not land."""
-        if self.missing is not None:
-            return self.missing
-        return Missing.NULL if "json" in {self.kind, self.format} else Missing.LEDGER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +92,7 @@ class Source:
     @property
     def clock(self) -> Clock:
         """Say whose time the rows arrive in."""
-        return Clock.WALL if self.feed.kind in LIVE_KINDS else Clock.RECORDED
+        return self.feed.clock
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.holding import ENDS, STARTS, read_holding
-from pipelines.flows.model import DIVERTED, WEEK, Clock, Flow, Placing
+from pipelines.flows.model import DIVERTED, WEEK, Flow
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
-from pipelines.flows.sources import NAME, NAME_RULE, read_source, timezone
+from pipelines.flows.sources import NAME, NAME_RULE, read_source
 from pipelines.flows.streams import ADVANCING_KEYS, Draft, advancing, build, draft, known_names
+from pipelines.flows.zones import read_timezone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,7 +87,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         name=_name(top, "flow", top.text("flow")),
         about=top.text("about", ""),
         every=_every(top),
-        timezone=timezone(top, "timezone", "UTC") or "UTC",
+        timezone=read_timezone(top, "timezone", "UTC") or "UTC",
         buckets=_buckets(top),
         sources={name: read_source(part, name) for name, part in _parts(top, "sources", "source")},
         streams={},
@@ -114,7 +116,7 @@ def _check_clock(top: Section, flow: Flow) -> None:
 def _check_landing(top: Section, flow: Flow) -> None:
     """See that what lands by reference lands in one bucket: files of a feed are laid out for no key."""
     for name, source in flow.sources.items():
-        if source.feed.landing is Placing.REFERENCE and flow.buckets != 1:
+        if source.feed.by_reference and flow.buckets != 1:
             inside = top.inner("sources", "`sources`").inner(name, f"source `{name}`")
             feed = inside.inner("feed", f"the feed of source `{name}`")
             came = f"`landing: reference` beside {flow.buckets} buckets"

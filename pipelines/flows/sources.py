@@ -5,24 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import pendulum
-
-from pipelines.flows.delta_sources import kind_of, read_table
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.live_sources import (
-    check_place,
-    read_brokers,
-    read_format,
-    read_max_bytes,
-    read_missing,
-    read_retyped,
-    read_start,
-)
-from pipelines.flows.model import ALL_HISTORY, LIVE_KINDS, RESERVED, FeedSpec, Origin, Placing, Source
-from pipelines.flows.type_names import NESTED, SPELLED, meant, read_type
+from pipelines.flows.feeds.builtin import BuiltInSpec
+from pipelines.flows.feeds.catalog import WRITTEN
+from pipelines.flows.feeds.spec import Clock
+from pipelines.flows.model import ALL_HISTORY, RESERVED, Origin, Source
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
+    from pipelines.flows.feeds.spec import FeedSpec
     from pipelines.flows.section import Section
 
 KEYS = (
@@ -43,50 +34,6 @@ KEYS = (
 )
 LATER = ("clock", "retention", "parallel", "instances", "dispatch")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
-FILE_KEYS = {
-    "parquet": ("parquet", "timezone", "missing", "retyped", "landing"),
-    "csv": ("csv", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "landing"),
-    "json": ("json", "types", "timezone", "landing"),
-    "folder": (
-        "folder",
-        "format",
-        "types",
-        "delimiter",
-        "nulls",
-        "timezone",
-        "missing",
-        "retyped",
-        "max_bytes",
-        "landing",
-    ),
-    "socket": ("socket", "format", "types", "delimiter", "nulls", "timezone", "missing", "retyped", "max_bytes"),
-    "kafka": (
-        "kafka",
-        "brokers",
-        "client",
-        "start",
-        "format",
-        "types",
-        "delimiter",
-        "nulls",
-        "timezone",
-        "missing",
-        "retyped",
-        "max_bytes",
-    ),
-    "delta": (
-        "delta",
-        "version",
-        "versions",
-        "committed",
-        "changes",
-        "start",
-        "types",
-        "timezone",
-        "missing",
-        "retyped",
-    ),
-}
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters, digits and underscores, not starting with a digit"
@@ -130,21 +77,6 @@ def read_source(section: Section, name: str) -> Source:
     return source
 
 
-def timezone(section: Section, key: str, default: str | None) -> str | None:
-    """Give the name of a timezone that the calendar knows.
-
-    Raises:
-        FlowError: it does not.
-    """
-    if not section.has(key):
-        return default
-    name = section.text(key)
-    if name not in pendulum.timezones():
-        near = nearest(name, pendulum.timezones())
-        raise section.wrong(key, f"`{key}: {name}`", "a timezone such as `America/New_York` or `UTC`", near)
-    return name
-
-
 def _fits(section: Section, shape: Shape) -> None:
     for key, shapes in OF_SHAPE.items():
         if section.has(key) and shape not in shapes:
@@ -157,7 +89,7 @@ def _fits(section: Section, shape: Shape) -> None:
 
 
 def _arrival(section: Section, feed: FeedSpec) -> str:
-    if feed.kind not in LIVE_KINDS:
+    if feed.clock is Clock.RECORDED:
         return section.text("arrival")
     if section.has("arrival"):
         came = f"`arrival: {section.text('arrival')}` beside a {feed.kind}, whose rows arrive when they land,"
@@ -170,7 +102,7 @@ def _history(section: Section, feed: FeedSpec) -> int | None:
     key = next((key for key in ("from", "history") if section.has(key)), None)
     if key is None:
         return None
-    if feed.kind in LIVE_KINDS:
+    if feed.clock is Clock.WALL:
         came = f"`{key}` beside a {feed.kind}, whose rows arrive when they land,"
         raise section.wrong(key, came, "no such key: what is there at the first reading lands with it")
     if section.has("from") and section.has("history"):
@@ -197,39 +129,13 @@ def _feed(section: Section) -> FeedSpec:
     if not hasattr(tree, "entries"):
         return _builtin(section)
     inside = section.inner("feed", f"the feed of {section.what}")
-    kinds = [kind for kind in FILE_KEYS if inside.has(kind)]
+    kinds = [key for key in WRITTEN if inside.has(key)]
     if len(kinds) != 1:
-        inside.only(tuple(FILE_KEYS))
-        raise inside.wrong(None, f"{len(kinds)} kinds of feed", f"exactly {one_of(FILE_KEYS)}")
-    inside.only(FILE_KEYS[kinds[0]])
-    paths = inside.names(kinds[0])
-    table = read_table(inside, paths, is_recorded=section.has("arrival"))
-    check_place(inside, kinds[0], paths)
-    return FeedSpec(
-        kind=kind_of(kinds[0], table, is_recorded=section.has("arrival")),
-        paths=paths,
-        format=read_format(inside, kinds[0]),
-        types=_types(inside, kinds[0]),
-        delimiter=_delimiter(inside),
-        nulls=_nulls(inside),
-        timezone=timezone(inside, "timezone", None),
-        landing=_landing(inside, kinds[0]),
-        brokers=read_brokers(inside, kinds[0]),
-        client=inside.text("client", ""),
-        start=read_start(inside),
-        max_bytes=read_max_bytes(inside, kinds[0]),
-        missing=read_missing(inside, kinds[0]),
-        retyped=read_retyped(inside),
-        table=table,
-    )
-
-
-def _landing(feed: Section, kind: str) -> Placing:
-    landing = feed.choice("landing", Placing, Placing.COPY)
-    if landing is Placing.REFERENCE and kind != "parquet":
-        came = f"`landing: reference` under `{kind}`, whose rows land as what they are read as,"
-        raise feed.wrong("landing", came, "it under `parquet` only; these are copied")
-    return landing
+        inside.only(tuple(WRITTEN))
+        raise inside.wrong(None, f"{len(kinds)} kinds of feed", f"exactly {one_of(WRITTEN)}")
+    spec = WRITTEN[kinds[0]]
+    inside.only(spec.settings)
+    return spec.read(inside, section)
 
 
 def _builtin(section: Section) -> FeedSpec:
@@ -237,45 +143,9 @@ def _builtin(section: Section) -> FeedSpec:
     expected = f"{one_of(FEEDS)}, or a mapping such as `{{parquet: <path>}}` or `{{csv: <path>, types: …}}`"
     if name not in FEEDS:
         kind = name.rpartition(".")[2].lower()
-        near = f"feed: {{{kind}: {name}}}" if kind in FILE_KEYS else nearest(name, FEEDS)
+        near = f"feed: {{{kind}: {name}}}" if kind in WRITTEN else nearest(name, FEEDS)
         raise section.wrong("feed", f"unknown feed `{name}`", expected, near)
-    return FeedSpec(kind="builtin", name=name)
-
-
-def _text_formats(kind: str, written: str) -> set[str]:
-    return {"csv", "json"} & {kind, written}
-
-
-def _types(feed: Section, kind: str) -> dict[str, str]:
-    types = feed.words("types")
-    text = _text_formats(kind, feed.text("format", "-"))
-    for column, spelled in types.items():
-        if problem := _type_problem(f"`{column}: {spelled}`", spelled, text):
-            raise feed.inner("types", feed.what).wrong(column, *problem)
-    return types
-
-
-def _type_problem(came: str, spelled: str, text: set[str]) -> tuple[str, str, str | None] | None:
-    read = read_type(spelled)
-    if read is None:
-        return came, one_of(SPELLED), meant(spelled)
-    if read.name in NESTED and "csv" in text:
-        return f"{came} of CSV, which has no {read.name}s,", "a type without parts", None
-    if read.name in NESTED and text and (read.holds("timestamp") or read.holds("date")):
-        built = f"{came}, a time inside a {read.name} of JSON, which is not built yet,"
-        return built, "`string` there, or a column of its own", None
-    return None
-
-
-def _delimiter(feed: Section) -> str:
-    delimiter = feed.text("delimiter", ",")
-    if len(delimiter.encode()) != 1 or delimiter in '"\n\r':
-        raise feed.wrong("delimiter", f"`delimiter: {delimiter}`", 'one character, such as ";" or "\\t"')
-    return delimiter
-
-
-def _nulls(feed: Section) -> tuple[str, ...]:
-    return feed.names("nulls") if feed.has("nulls") else ("",)
+    return BuiltInSpec(name=name)
 
 
 def _columns(source: Source) -> list[tuple[str, str]]:
@@ -310,16 +180,15 @@ def _check_types(section: Section, source: Source) -> None:
     """See that the times of files of text are declared as times, and the columns that are used as columns at all."""
     feed = source.feed
     types = {source.rename.get(column, column): kind for column, kind in feed.types.items()}
-    if not types and not _text_formats(feed.kind, feed.format):
+    if not types and not feed.text:
         return
-    if feed.table is not None and feed.table.committed:
-        types[feed.table.committed] = "timestamp"
+    types |= feed.added
     for key in ("time", "arrival", "end"):
         column = getattr(source, key)
         if column and types.get(column) != "timestamp":
             came = f"`{key}: {column}`, which the feed does not declare as a time,"
             raise section.wrong(key, came, f"`{column}: timestamp` under the feed's `types`")
-    if feed.kind == "csv":
+    if not feed.names_all:
         return
     for key, column in _columns(source):
         if key != "feed" and column not in types:

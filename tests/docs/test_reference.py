@@ -17,7 +17,7 @@ from docs.site.tables import columns
 from pipelines.cli import app
 from pipelines.errors import PulselineError
 from pipelines.flows import reading
-from pipelines.flows.sources import FILE_KEYS
+from pipelines.flows.feeds.catalog import WRITTEN
 from pipelines.operators.specs import SPECS, Setting
 
 MAKE = "run: make docs, or .venv/bin/python -m docs.site"
@@ -67,7 +67,7 @@ def test_every_command_stands_at_a_glance() -> None:
 
 def test_every_key_of_a_flow_is_there() -> None:
     page = told("flow")
-    keys = {*reading.KEYS, *(key for under in FILE_KEYS.values() for key in under)}
+    keys = {*reading.KEYS, *(key for spec in WRITTEN.values() for key in spec.settings)}
     settings = {(name, key) for name, spec in SPECS.items() for key in spec.keys}
 
     assert {key for key in keys if f"| `{key}` |" not in page} == set()

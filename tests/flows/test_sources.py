@@ -13,7 +13,12 @@ import pytest
 from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Changes, Clock, Missing, Placing, Retyped, Start, TableSpec
+from pipelines.flows.feeds.builtin import BuiltInSpec
+from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.feeds.delta import Changes, DeltaSpec, TableSpec
+from pipelines.flows.feeds.kafka import KafkaSpec
+from pipelines.flows.feeds.socket import SocketSpec
+from pipelines.flows.feeds.spec import Clock, Missing, Retyped, Start
 from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
@@ -28,7 +33,7 @@ CSV = "csv: [a.csv, b.csv], types: {t: timestamp, a: timestamp, n: int64}"
 def test_a_csv_feed_keeps_all_that_was_said_of_it(read: Read) -> None:
     feed = f"{{{CSV}, delimiter: ';', nulls: ['', NA], timezone: Europe/Berlin}}"
     flow = read(sources=f"  d: {{feed: {feed}, key: [k, l], time: t, arrival: a}}\n", streams=BEAT)
-    spec = flow.sources["d"].feed
+    spec = CsvSpec.of(flow.sources["d"].feed)
     assert (spec.kind, spec.paths, spec.delimiter) == ("csv", ("a.csv", "b.csv"), ";")
     assert (spec.nulls, spec.timezone) == (("", "NA"), "Europe/Berlin")
     assert spec.types == {"t": "timestamp", "a": "timestamp", "n": "int64"}
@@ -63,7 +68,7 @@ def test_points_and_intervals_may_name_the_column_that_says_what_a_row_is(read: 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_every_built_in_feed_may_be_a_source(read: Read, feed: str) -> None:
     flow = read(sources=f"  d: {{feed: {feed}, key: origin, time: t, arrival: a}}\n", streams=BEAT)
-    assert (flow.sources["d"].feed.kind, flow.sources["d"].feed.name) == ("builtin", feed)
+    assert flow.sources["d"].feed == BuiltInSpec(name=feed)
 
 
 def test_columns_are_called_as_after_renaming(read: Read) -> None:
@@ -146,7 +151,7 @@ def test_a_socket_and_a_topic_have_the_real_clock(read: Read) -> None:
     feeds = f"  d: {{feed: {{socket: 'sensors:9999', {LIVE}, max_bytes: 65_536}}, key: k, time: t}}\n"
     feeds += f"  e: {{feed: {{kafka: doors, brokers: 'a:9092, b:9092', start: latest, {LIVE}}}, key: k, time: t}}\n"
     flow = read(sources=feeds, streams=BEAT)
-    line, topic = (source.feed for source in flow.sources.values())
+    line, topic = SocketSpec.of(flow.sources["d"].feed), KafkaSpec.of(flow.sources["e"].feed)
     assert (line.kind, line.paths, line.max_bytes, flow.clock) == ("socket", ("sensors:9999",), 65_536, Clock.WALL)
     assert (topic.kind, topic.paths, topic.brokers) == ("kafka", ("doors",), ("a:9092", "b:9092"))
     assert topic.start is Start.LATEST
@@ -167,8 +172,8 @@ def test_a_delta_table_is_recorded_where_rows_say_when_they_arrived(
     read: Read, feed: str, arrival: str, table: TableSpec
 ) -> None:
     flow = read(sources=f"  d: {{feed: {{{feed}}}, key: k, time: t{arrival}}}\n", streams=BEAT)
-    found = flow.sources["d"].feed.table
-    assert (found, found and found.changes) == (table, table.changes)
+    found = DeltaSpec.of(flow.sources["d"].feed).table
+    assert (found, found.changes) == (table, table.changes)
     assert flow.clock is (Clock.RECORDED if arrival else Clock.WALL)
     assert flow_from_json(flow_to_json(flow)) == flow
 
@@ -295,7 +300,7 @@ FOLDER = "folder: in, format: csv, types: {k: string, t: timestamp, n: 'decimal(
 def test_a_folder_has_the_real_clock_and_no_arrival(read: Read) -> None:
     flow = read(sources=f"  d: {{feed: {{{FOLDER}}}, key: k, time: t}}\n", streams=BEAT)
     source = flow.sources["d"]
-    assert (source.feed.kind, source.feed.paths, source.feed.format) == ("folder", ("in",), "csv")
+    assert (source.feed.kind, source.feed.paths, source.feed.text) == ("folder", ("in",), "csv")
     assert (source.arrival, source.clock, flow.clock) == ("", Clock.WALL, Clock.WALL)
     assert flow_from_json(flow_to_json(flow)) == flow
     assert read().clock is Clock.RECORDED
@@ -352,7 +357,7 @@ def test_a_parquet_feed_may_be_landed_by_reference_which_changes_no_meaning(read
         read(sources=REFERRED.replace("reference", word), streams=BEAT, top="buckets: 1\n")
         for word in ("reference", "copy")
     )
-    assert (flow.sources["d"].feed.landing, copied.sources["d"].feed.landing) == (Placing.REFERENCE, Placing.COPY)
+    assert (flow.sources["d"].feed.by_reference, copied.sources["d"].feed.by_reference) == (True, False)
     assert read(sources=REFERRED.replace(", landing: reference", ""), streams=BEAT, top="buckets: 1\n") == copied
     assert flow_from_json(flow_to_json(flow)) == flow
     assert fingerprint_of(flow) == fingerprint_of(copied)

@@ -22,7 +22,8 @@ from pipelines.engine.landing.stamp import bucketed, landed_row_schema
 from pipelines.engine.tasks.stages import Outcome, Work, _tasks
 from pipelines.engine.tasks.task import flow_of
 from pipelines.flows.definition import flow_to_json
-from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.model import Flow, Ports, Source, Stream
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.rows import KIND_NAMES, NULL, Kind, Reason, Shape
 from pipelines.operators.union import UnionPolicy
@@ -60,7 +61,7 @@ SIDED = frozenset({"union", "join"})
 
 def source_of(name: str) -> Source:
     """Give a source of documents."""
-    return Source(name=name, feed=FeedSpec(kind="parquet"), key=KEY, time="time", arrival="at")
+    return Source(name=name, feed=ParquetSpec(), key=KEY, time="time", arrival="at")
 
 
 def imports(document: Transcript) -> bool:

@@ -20,7 +20,7 @@ from pipelines.engine.landing.types import (
     unreadable,
 )
 from pipelines.engine.landing.undeclared import NOTHING, Names, Undeclared
-from pipelines.flows.model import Missing, Retyped
+from pipelines.flows.feeds.spec import Missing, Retyped
 from pipelines.flows.region import PUNCTUATION
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from pipelines.engine.landing.manifest import (
 from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading, SourceFeed
 from pipelines.engine.landing.write import Spans, columns_of, ledger_of, whole_content, write_sequence
-from pipelines.flows.model import Placing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -155,7 +154,7 @@ def _untouched(newest: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFee
         return False
     return all(
         (landed.feed, landed.declared) == (feeds[name].fingerprint(), declared(feeds[name].source, standing))
-        and (landed.referenced is None or flow.sources[name].feed.landing is Placing.REFERENCE)
+        and (landed.referenced is None or flow.sources[name].feed.by_reference)
         for name, landed in newest.sources.items()
     )
 
@@ -283,7 +282,7 @@ class Landing:
             flow: its sources and number of buckets.
             start: the reading before, in ticks.
             end: the closing reading, in ticks; exclusive.
-            feeds: by source, what `open_recorded` or `open_live` gave.
+            feeds: by source, what `open_sources` gave.
             blind: by source, the spans of ticks in which nobody listened, beside those that a feed knows of itself.
             final: arrival of the final punctuation; None where the stream goes on.
             limit_rows: of each live source: about how many rows are read at most.

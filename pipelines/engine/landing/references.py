@@ -23,7 +23,8 @@ from pipelines.engine.columnar.columns import instant_text, instant_tick, ticks
 from pipelines.engine.files.ordered import BLOCK, batches
 from pipelines.engine.landing.errors import ReferenceBrokenError
 from pipelines.engine.landing.stamp import kind_of, landed_row_schema, places, times_of
-from pipelines.flows.model import FeedSpec, Source
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.model import Source
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL, Shape
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def from_json(name: str, said: dict[str, Any]) -> ReferencedRows:
         said: the part of a manifest.
     """
     stamps = said["stamps"] | {"key": tuple(said["stamps"]["key"]), "shape": Shape[said["stamps"]["shape"].upper()]}
-    source = Source(name=name, feed=FeedSpec(kind="parquet"), **stamps)
+    source = Source(name=name, feed=ParquetSpec(), **stamps)
     return ReferencedRows(source=source, files=tuple(_file(each) for each in said["files"]))
 
 

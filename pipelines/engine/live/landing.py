@@ -18,7 +18,7 @@ from pipelines.engine.columnar.columns import canonical_json, instant_text, time
 from pipelines.engine.landing.errors import LandingError, NoRoomError, SequenceClosedError
 from pipelines.engine.landing.file_rows import NOTED
 from pipelines.engine.landing.stamp import LANDED_LEDGER, OPERATOR
-from pipelines.flows.model import Clock
+from pipelines.flows.feeds.spec import Clock
 from pipelines.operators.rows import MAX_TIME, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class LiveLanding:
     Args:
         landing: what is landed already.
         flow: its sources and buckets.
-        feeds: what `open_recorded` or `open_live` gave, by source.
+        feeds: what `open_sources` gave, by source.
         start: the reading to go on from, in ticks.
         limit_rows: of each live source and reading.
         held: raises where the lease of the run is lost; asked before each reading lands. The landing runs beside the

@@ -20,7 +20,7 @@ from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.write import write_sequence
 from pipelines.engine.live.remaking import worked_the_same
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.standing import flow_begun
 
 if TYPE_CHECKING:

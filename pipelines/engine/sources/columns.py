@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.file_rows import DROPPED, Line
 from pipelines.engine.landing.types import spelled_type
-from pipelines.flows.model import Missing
+from pipelines.flows.feeds.spec import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from pipelines.engine.landing.column_errors import LandedColumnError
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.landing.undeclared import JSON, MARK, NOTHING, Undeclared, texts_of
 from pipelines.engine.sources.live import landed_payload
-from pipelines.flows.model import LIVE_KINDS
+from pipelines.flows.feeds.spec import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def payloads_over(flow: Flow, sequences: Sequence[LandedSequence]) -> dict[str, 
 
 
 def _payload_over(source: Source, sequences: Sequence[LandedSequence]) -> pa.Schema:
-    if source.feed.kind not in LIVE_KINDS or not source.feed.types:
+    if source.clock is Clock.RECORDED or not source.feed.types:
         return sequences[-1].payload(source.name)
     payload = landed_payload(source)
     for sequence in sequences:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -25,19 +24,11 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.progress import Position
     from pipelines.engine.landing.seen_files import FileLanded
     from pipelines.engine.landing.undeclared import Undeclared
-    from pipelines.flows.model import FeedSpec, Source
+    from pipelines.flows.feeds.spec import FeedSpec
+    from pipelines.flows.model import Source
     from pipelines.operators.rows import Longs
 
     Spans = tuple[tuple[int, int], ...]
-
-
-class Loss(Enum):
-    """What is done where a source, or its spool, does not have any more what comes next."""
-
-    STOP = "stop"
-    """The landing stops, and names what is lost."""
-    ACCEPT = "accept"
-    """It goes on with what there is; the ledger keeps what is lost."""
 
 
 class ComesOnce:
@@ -136,8 +127,7 @@ def terms_of(source: Source) -> ColumnTerms:
 
 def declared_columns(spec: FeedSpec) -> pa.Schema:
     """Give the columns that a feed declares, by its own names and in their order."""
-    committed = {spec.table.committed: "timestamp"} if spec.table is not None and spec.table.committed else {}
-    return pa.schema([(name, declared_type(spelled)) for name, spelled in {**spec.types, **committed}.items()])
+    return pa.schema([(name, declared_type(spelled)) for name, spelled in {**spec.types, **spec.added}.items()])
 
 
 def landed_payload(source: Source) -> pa.Schema:

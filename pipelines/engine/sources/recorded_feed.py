@@ -6,24 +6,20 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.landing.arrived import Arrived, Standing, declared
-from pipelines.engine.landing.errors import FeedChangedError, NotRecordedError
+from pipelines.engine.landing.errors import FeedChangedError
 from pipelines.engine.landing.stamp import LANDED_LEDGER, Stamped, landed_row_schema, stamp
 from pipelines.engine.landing.undeclared import table_of
 from pipelines.engine.sources.by_reference import refer
-from pipelines.engine.sources.recorded_feeds import open_feed
-from pipelines.engine.sources.recording import Recording, recorded_terms
-from pipelines.flows.model import Clock
+from pipelines.engine.sources.recording import Recording
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipelines.engine.landing.file_rows import Line
     from pipelines.engine.landing.progress import SourceProgress
     from pipelines.engine.landing.references import ReferencedRows
     from pipelines.engine.landing.source_feed import Reading
-    from pipelines.engine.sources.recorded_feeds import Feed
-    from pipelines.flows.model import Flow, Source
+    from pipelines.engine.sources.rows_feed import Feed
+    from pipelines.flows.model import Source
 
 HISTORY = "rows that arrived before it land in it"
 
@@ -71,28 +67,13 @@ class RecordedFeed:
         return arrived._replace(feed=feed, declared=declared(self.source, reading.standing))
 
 
-def open_recorded(flow: Flow, base: Path) -> dict[str, RecordedFeed]:
-    """Open the feeds of all sources of a flow, by source; no row is read yet.
-
-    Args:
-        flow: validated.
-        base: the folder that relative paths begin in: the flow file's own.
+def recorded(source: Source, feed: Feed) -> RecordedFeed:
+    """Give a feed as a source.
 
     Raises:
-        LandingError: a feed is missing, or does not have what its source says of it, or is no recording.
+        LandingError: the feed does not have what the source says of it.
     """
-    for name, source in flow.sources.items():
-        if source.clock is not Clock.RECORDED:
-            raise NotRecordedError(name)
-    return {name: RecordedFeed(Recording(source, _opened(source, base))) for name, source in flow.sources.items()}
-
-
-def _opened(source: Source, base: Path) -> Feed:
-    if source.feed.kind == "delta":
-        from pipelines.engine.sources.delta.recorded import DeltaFeed
-
-        return DeltaFeed(source, base)
-    return open_feed(source.feed, base, recorded_terms(source))
+    return RecordedFeed(Recording(source, feed))
 
 
 def _since(source: Source, start: int) -> int | None:

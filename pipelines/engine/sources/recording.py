@@ -28,9 +28,7 @@ from pipelines.engine.landing.told_rows import file_of, is_beside, is_empty_file
 from pipelines.engine.landing.types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources.by_reference import check_referable
-from pipelines.engine.sources.formats.parquet_feed import ParquetFeed
 from pipelines.flows.errors import nearest
-from pipelines.flows.model import Placing
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pipelines.engine.sources.recorded_feeds import Feed
+    from pipelines.engine.sources.rows_feed import Feed
     from pipelines.flows.model import Source
     from pipelines.operators.rows import Longs
 
@@ -66,9 +64,9 @@ class Recording:
         """The payload as it lands."""
         self._feed_name: dict[str, str] = {source.rename.get(name, name): name for name in feed.schema.names}
         self._orphans: tuple[str, Orphans] | None = None
-        self.files = getattr(feed, "files", ()) if source.feed.landing is Placing.REFERENCE else ()
+        self.files = feed.files if source.feed.by_reference else ()
         """Files of the feed that may stand for the rows that land, in their order; none where rows are copied."""
-        self.odd = isinstance(feed, ParquetFeed) and feed.odd
+        self.odd = feed.odd
         """Whether the feed has further files, whose rows must be copied."""
         if self.files:
             check_referable(source, feed.schema, self.schema)
@@ -97,8 +95,6 @@ class Recording:
 
     def odd_between(self, start: int, end: int) -> pa.Table:
         """Give such rows of those files of the feed that have not exactly its columns."""
-        if not isinstance(self._feed, ParquetFeed):
-            return self._table(())
         return self._table(map(self._landed, self._feed.read_odd(self._where(start, end))))
 
     def told(self, most: int) -> list[tuple[str, Line]]:
@@ -108,7 +104,7 @@ class Recording:
             most: how many rows are read.
         """
         found, seen = [], 0
-        for batch in self._feed.read_odd() if isinstance(self._feed, ParquetFeed) else self._feed.read():
+        for batch in self._feed.read_doubtful():
             file = file_of(batch).decode()
             found += [(file, line) for _, line in lines_told(pa.Table.from_batches([batch]))]
             found += [(file, line) for line in self._untold(file, batch)]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import BEGIN, Recorded, chunks, record

@@ -18,7 +18,7 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state, published
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine, leave_out_of_collection
 from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
 from pipelines.jobs.bench.generated import APART

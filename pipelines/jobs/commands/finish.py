@@ -18,7 +18,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.flows.model import Clock
+from pipelines.flows.feeds.spec import Clock
 from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of

@@ -106,15 +106,14 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         FlowError: its file makes no sense.
         LandingError: a feed is missing, or is not what the flow says of it.
     """
-    from pipelines.engine.sources.live_feeds import open_live
-    from pipelines.engine.sources.recorded_feed import open_recorded
-    from pipelines.flows.model import Clock
+    from pipelines.engine.sources.catalog import open_sources
+    from pipelines.engine.sources.opening import Opening
 
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
     base = settings.feeds_base(flow)
     _see_folders(flow, base)
-    opened = open_live(flow, base, base, {}) if flow.clock is Clock.WALL else open_recorded(flow, base)
+    opened = open_sources(flow, Opening(base=base, root=base))
     schemas = {source: feed.schema for source, feed in opened.items()}
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
@@ -136,8 +135,9 @@ def _see_folders(flow: Flow, base: Path) -> None:
     from pipelines.engine.landing.errors import FeedMissingError
 
     for source in flow.sources.values():
-        if source.feed.kind == "folder" and not (base / source.feed.paths[0]).is_dir():
-            raise FeedMissingError(source.feed.paths[0], str(base))
+        for folder in source.feed.folders:
+            if not (base / folder).is_dir():
+                raise FeedMissingError(folder, str(base))
 
 
 def _told(source: str, feed: SourceFeed) -> Iterator[str]:
@@ -166,12 +166,12 @@ def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
 
 
 def _first_run(flow: Flow, name: str) -> str:
-    from pipelines.flows.model import Clock
+    from pipelines.flows.feeds.spec import Clock
     from pipelines.jobs.runs.known import ANY_END, ANY_START, FIRST_DAYS
 
     if flow.clock is Clock.WALL:
         return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
-    feeds = [source.feed.name or "" for source in flow.sources.values()]
+    feeds = [source.feed.where for source in flow.sources.values()]
     start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
     given = parameter_words(flow.given)
     return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])

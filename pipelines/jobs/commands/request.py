@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import Exit
 from pipelines.flows.durations import parse
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import interval_of, intervals
 from pipelines.flows.holding import outside
-from pipelines.flows.model import Clock
 from pipelines.flows.reading import read_frame
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of

@@ -34,11 +34,11 @@ from pipelines.engine.live.queries import (
     landing_query,
 )
 from pipelines.engine.live.upkeep import Upkeep
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.durations import parse
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
-from pipelines.flows.model import Clock
 from pipelines.jobs.commands.metrics import EVERY as METRICS_EVERY
 from pipelines.jobs.commands.metrics import write_metrics
 from pipelines.jobs.environment.buffer_settings import Buffering, open_buffers
@@ -349,7 +349,7 @@ class Session:
 
     def _run(self, landing: LiveQuery, flow: LiveQuery) -> None:
         if self.live.available_now:
-            if any(source.feed.kind == "socket" for source in self.live.flow.sources.values()):
+            if any(source.feed.is_endless for source in self.live.flow.sources.values()):
                 raise WrongUse(
                     "--available-now takes what is there and ends, and a socket never says what is: --for 10m"
                 )

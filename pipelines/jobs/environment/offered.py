@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import FlowError
-from pipelines.flows.model import Clock
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.reading import read_frame
 from pipelines.jobs.environment.settings import flow_files, read_settings
 from pipelines.jobs.text.moments import Moments

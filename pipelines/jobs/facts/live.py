@@ -17,7 +17,7 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import closed_ns, is_closed, load_manifest, manifest_bytes
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.sources.state import read_state
-from pipelines.flows.model import LIVE_KINDS
+from pipelines.flows.feeds.catalog import is_live
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.runs.played import read_range
@@ -139,7 +139,7 @@ def last_closed(landing: Path, known: int) -> int:
 
 def clock_of(known: KnownRun) -> str:
     """Say whose time rows arrive in: `wall` where they come in live, `recorded` where a feed is played."""
-    live = any(source["feed"]["kind"] in LIVE_KINDS for source in known.sources.values())
+    live = any(is_live(source["feed"]["kind"]) for source in known.sources.values())
     return "wall" if live else "recorded"
 
 

@@ -221,7 +221,7 @@ def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[repor
     return [
         report.SourceFacts(
             name=name,
-            feed=source.feed.name or ", ".join(source.feed.paths),
+            feed=source.feed.where,
             rows=sum(sequence.sources[name].rows for sequence in landed),
         )
         for name, source in flow.sources.items()

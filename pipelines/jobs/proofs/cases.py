@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.columns import TABLE_INFINITY, canonical_json
 from pipelines.flows.durations import parse
-from pipelines.flows.model import FeedSpec, Flow, Ports, Source, Stream
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.model import Flow, Ports, Source, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
 from pipelines.operators.advance_time import AtEnd as AtEndOfTime
 from pipelines.operators.alter_duration import AlterDurationPolicy
@@ -94,7 +95,7 @@ HEARTBEAT_SETTINGS = (
     "interval_ms", "interval", "slack_ms", "slack", "acceleration", "until_ms", "schema", "timestamp_field",
     "max_ahead_ms", "max_ahead", "max_catch_up", "expire_ms", "expire",
 )  # fmt: skip
-SOURCE = Source(name="cases", feed=FeedSpec(kind="parquet"), key=(KEY,), time="time", arrival="at")
+SOURCE = Source(name="cases", feed=ParquetSpec(), key=(KEY,), time="time", arrival="at")
 
 
 def _flow(source: Source, *streams: Stream) -> Flow:
@@ -221,7 +222,7 @@ def heartbeat_merge(case: Case) -> PreparedCase:
         by=(KEY, "port"),
         policy=_heartbeat_policy(settings["heartbeat"]),
     )
-    source = Source(name="cases", feed=FeedSpec(kind="parquet"), key=(KEY, "port"), time="time", arrival="at")
+    source = Source(name="cases", feed=ParquetSpec(), key=(KEY, "port"), time="time", arrival="at")
     return PreparedCase(
         case=case,
         flow=_flow(source, beating, _merge_stream(settings, "beating")),
@@ -274,7 +275,7 @@ def cti_input(case: Case) -> PreparedCase:
     edge = settings["shape"] == "edge"
     source = Source(
         name="cases",
-        feed=FeedSpec(kind="parquet"),
+        feed=ParquetSpec(),
         key=(KEY,),
         time="time",
         end=None if settings["shape"] == "point" else "end",
@@ -418,7 +419,7 @@ def _cti_source(name: str, shape: str, other: str = "") -> Source:
     edge = shape == "edge"
     return Source(
         name=name,
-        feed=FeedSpec(kind="parquet"),
+        feed=ParquetSpec(),
         key=(KEY,),
         time=f"time{other}",
         end=None if shape == "point" else f"end{other}",

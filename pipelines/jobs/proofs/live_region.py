@@ -23,7 +23,7 @@ from pipelines.engine.commits.resets import newest_state
 from pipelines.engine.landing.errors import BuffersLostError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.flows.reading import read_flow
 from pipelines.flows.region import PUNCTUATION
 from pipelines.jobs.runs.backfill import Backfill

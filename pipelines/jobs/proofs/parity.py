@@ -22,8 +22,8 @@ from pipelines.engine.tasks.carry import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.tasks.task import carry_key, carry_parts
 from pipelines.errors import Exit
 from pipelines.flows.definition import flow_to_json
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
-from pipelines.flows.model import Clock
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameters_of

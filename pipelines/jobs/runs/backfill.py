@@ -24,7 +24,7 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import read_sequence
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.tasks.stages import Work, create_tables, run_stages
 from pipelines.engine.tasks.standing import flow_begun

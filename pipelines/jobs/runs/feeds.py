@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.engine.sources.live import Loss
-from pipelines.engine.sources.live_feeds import open_live
-from pipelines.engine.sources.recorded_feed import open_recorded
-from pipelines.flows.model import Clock
+from pipelines.engine.sources.catalog import open_sources
+from pipelines.engine.sources.opening import Loss, Opening
 from pipelines.jobs.runs.fitting import fitting_payloads
 
 if TYPE_CHECKING:
@@ -40,11 +38,7 @@ def open_feeds(  # noqa: PLR0913 - what feeds are made of
     Raises:
         WrongUse: the streams do not go together with the feeds' columns.
     """
-    feeds: Mapping[str, SourceFeed]
-    if flow.clock is Clock.RECORDED:
-        feeds = open_recorded(flow, base)
-    else:
-        payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
-        feeds = open_live(flow, base, root, payloads, tell, loss)
+    payloads = {name: found for name in flow.sources if (found := landing.payload(name)) is not None}
+    feeds = open_sources(flow, Opening(base=base, root=root, payloads=payloads, tell=tell, loss=loss))
     fitting_payloads(flow, {name: feed.schema for name, feed in feeds.items()})
     return feeds

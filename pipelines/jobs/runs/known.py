@@ -17,7 +17,8 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
-from pipelines.flows.model import DIVERTED, LIVE_KINDS, Flow
+from pipelines.flows.feeds.catalog import is_live
+from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, flow_files, load_flow, read_settings
@@ -133,7 +134,7 @@ class KnownRun:
 
     def first_command(self) -> str:
         """Spell a command with which this run can begin: a stream where rows arrive by the real clock."""
-        if any(source["feed"]["kind"] in LIVE_KINDS for source in self.sources.values()):
+        if any(is_live(source["feed"]["kind"]) for source in self.sources.values()):
             return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.durations import spell
-from pipelines.flows.model import Placing
 from pipelines.flows.plan import plan
 from pipelines.jobs.text.tables import width
 from pipelines.operators.plain_words import counted
@@ -15,7 +14,7 @@ from pipelines.operators.plain_words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipelines.flows.model import FeedSpec, Flow, Source, Stream, TableSpec
+    from pipelines.flows.model import Flow, Source, Stream
     from pipelines.flows.plan import Stage
 
 WIDEST, NARROWEST = 84, 40
@@ -72,7 +71,7 @@ def _source_words(source: Source) -> list[str]:
     edges = f", {said} or cti by `{source.edge}`" if source.edge else ""
     edges += f", one event by `{source.event_id}`" if source.event_id else ""
     words = [
-        f"= {_feed_words(source.feed)}",
+        f"= {source.feed.words()}",
         f"{SHAPES[source.shape.name]} at `{source.time}`{end}{edges}; a row arrives {_arrives(source)}",
         f"key: {', '.join(source.key)}",
     ]
@@ -83,26 +82,6 @@ def _source_words(source: Source) -> list[str]:
 
 def _arrives(source: Source) -> str:
     return f"at `{source.arrival}`" if source.arrival else "when it lands"
-
-
-def _feed_words(feed: FeedSpec) -> str:
-    if feed.kind == "builtin":
-        return f"{feed.name}, which comes with a package"
-    zone = f", times without zone are {feed.timezone}" if feed.timezone else ""
-    where = ", landed by reference" if feed.landing is Placing.REFERENCE else ""
-    if feed.kind == "socket":
-        return f"lines of {feed.format} from the socket {feed.paths[0]}{zone}"
-    if feed.kind == "kafka":
-        return f"values of {feed.format} in the topic {feed.paths[0]} of Kafka, by {', '.join(feed.brokers)}{zone}"
-    if feed.table is not None:
-        return _table_words(feed, feed.table) + zone
-    return f"{feed.kind} files {', '.join(feed.paths)}{zone}{where}"
-
-
-def _table_words(feed: FeedSpec, table: TableSpec) -> str:
-    which = "the commits, as they come," if feed.kind == "commits" else str(table)
-    added = f"; `{table.committed}` is when a row was committed" if table.committed else ""
-    return f"{which} of the Delta table {feed.paths[0]}{added}"
 
 
 def _stage_words(flow: Flow, stage: Stage) -> str:

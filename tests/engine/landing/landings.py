@@ -17,7 +17,8 @@ from pipelines.engine.landing.progress import Position
 from pipelines.engine.landing.seen_files import FileFate, FileLanded
 from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
 from pipelines.engine.landing.write import write_sequence
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.flows.feeds.folder import FolderSpec
+from pipelines.flows.model import Flow, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 READING = 10
 """Ticks from one reading to the next."""
 SOURCES = {
-    name: Source(name=name, feed=FeedSpec(kind="folder", paths=("in",)), key=key, time="at")
+    name: Source(name=name, feed=FolderSpec(paths=("in",)), key=key, time="at")
     for name, key in {"pumps": ("pump",), "doors": ()}.items()
 }
 PAYLOADS = {

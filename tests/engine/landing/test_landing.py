@@ -40,9 +40,11 @@ from pipelines.engine.landing.errors import (
 from pipelines.engine.landing.index import land_interval, landed_content
 from pipelines.engine.landing.manifest import MANIFEST, read_sequence, sequences, verify
 from pipelines.engine.landing.stamp import Orphans, landed_row_schema, stamp
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
+from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.flows.grid import intervals
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.flows.model import Flow, Source
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL, Shape
 
@@ -69,7 +71,7 @@ def line(key: str, at: int | str | None, time: int | str | None, value: object =
 
 def flow_of(**changes: Any) -> Flow:  # noqa: ANN401 - fields of any type
     buckets = changes.pop("buckets", 4)
-    feed = changes.pop("feed", FeedSpec(kind="csv", paths=("f.csv",), types=TYPES, nulls=("",)))
+    feed = changes.pop("feed", CsvSpec(paths=("f.csv",), types=TYPES, nulls=("",)))
     source = Source(**{"name": "rows", "feed": feed, "key": ("key",), "time": "time", "arrival": "at", **changes})
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=buckets)
 
@@ -234,7 +236,7 @@ def test_parquet_times_of_any_unit_and_zone_land_exactly(tmp_path: Path) -> None
         "time": pa.array([1, 2**60, None, 4, 5]).cast(pa.timestamp("ms", tz="UTC")),
     })  # fmt: skip
     pq.write_table(table, tmp_path / "f.parquet")
-    sequence = land(tmp_path, feed=FeedSpec(kind="parquet", paths=("f.parquet",)))
+    sequence = land(tmp_path, feed=ParquetSpec(paths=("f.parquet",)))
     assert sorted(landed(sequence)["key"].to_pylist()) == ["a", "b"]
     assert [(row["reason"], row["raw"]) for row in ledger(sequence)] == [
         ("no_arrival", None), ("unreadable_time", f'{{"time": "{2**60}"}}'.encode()),
@@ -251,8 +253,8 @@ def test_naive_parquet_times_need_a_timezone(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "f.parquet")
     with pytest.raises(TimezoneMissingError, match="`at` has none"):
-        land(tmp_path, feed=FeedSpec(kind="parquet", paths=("f.parquet",)))
-    sequence = land(tmp_path, feed=FeedSpec(kind="parquet", paths=("f.parquet",), timezone="America/New_York"))
+        land(tmp_path, feed=ParquetSpec(paths=("f.parquet",)))
+    sequence = land(tmp_path, feed=ParquetSpec(paths=("f.parquet",), timezone="America/New_York"))
     assert landed(sequence)["arrival"].to_pylist() == [dt.datetime(1970, 1, 1, 4, tzinfo=dt.UTC)]
 
 
@@ -377,12 +379,13 @@ sys.path.insert(0, sys.argv[1])
 from pipelines.engine.landing import index as landing
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing import manifest as manifests
-from pipelines.engine.sources.recorded_feed import open_recorded
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.engine.sources.catalog import open_recorded
+from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.model import Flow, Source
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
 where, name = sys.argv[2].split(":")
 setattr({"files": landing_files, "manifests": manifests, "os": os, "path": Path}[where], name, die)
-feed = FeedSpec(kind="csv", paths=("f.csv",), types={"at": "timestamp", "time": "timestamp"})
+feed = CsvSpec(paths=("f.csv",), types={"at": "timestamp", "time": "timestamp"})
 source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")
 flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=4)
 base = Path(sys.argv[3])
@@ -459,7 +462,7 @@ def test_a_source_that_does_not_fit_its_feed_is_refused(
 
 def test_a_float_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text(HEADER)
-    feed = FeedSpec(kind="csv", paths=("f.csv",), types={**TYPES, "key": "float64"})
+    feed = CsvSpec(paths=("f.csv",), types={**TYPES, "key": "float64"})
     with pytest.raises(KeyTypeError, match="key `key` is double"):
         open_recorded(flow_of(feed=feed), tmp_path)
 

@@ -24,9 +24,11 @@ from pipelines.engine.landing.index import land_interval, landed_content
 from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
 from pipelines.engine.landing.stamp import landed_row_schema
 from pipelines.engine.sources import footers
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
-from pipelines.flows.model import FeedSpec, Flow, Placing, Source
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.placing import Placing
+from pipelines.flows.model import Flow, Source
 from pipelines.operators.rows import NULL, Shape
 from tests.laws.streamed import Restart, streamed
 from tests.laws.trials import Trial, cut, trial
@@ -56,7 +58,7 @@ def record(folder: Path, *files: pa.Table, **writing: Any) -> None:  # noqa: ANN
 
 def flow_of(placing: Placing = REFERENCE, **changes: Any) -> Flow:  # noqa: ANN401 - fields of any type
     buckets = changes.pop("buckets", 1)
-    feed = FeedSpec(kind="parquet", paths=("feed/*.parquet",), landing=placing)
+    feed = ParquetSpec(paths=("feed/*.parquet",), landing=placing)
     source = Source(**{"name": "rows", "feed": feed, "key": ("key",), "time": "time", "arrival": "seen", **changes})
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=buckets)
 

@@ -37,7 +37,7 @@ from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.landed_schema import payloads_over, read_as
 from pipelines.engine.tasks.link import landed_as_stream
 from pipelines.flows.definition import fingerprint_of
-from pipelines.flows.model import Flow, Missing, Retyped
+from pipelines.flows.feeds.spec import Missing, Retyped
 from tests.engine.sources.folders import TYPES, Stand, flow_of, lines_of, rows_of
 from tests.engine.sources.sockets import Listening, Sender, socket_flow
 
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.flows.model import Flow
 
 AT = "2013-01-01T00:00:00Z"
 ALL = {"key": "a", "time": AT, "v": 1}

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.errors import FeedUnreadableError
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.sources.recorded_feed import open_recorded
-from pipelines.flows.model import FeedSpec, Flow, Missing, Placing, Retyped, Source
+from pipelines.engine.sources.catalog import open_recorded
+from pipelines.flows.feeds import catalog
+from pipelines.flows.feeds.placing import Placing
+from pipelines.flows.feeds.spec import Missing, Retyped
+from pipelines.flows.model import Flow, Source
 from tests.engine.sources.folders import rows_of
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ def row(day: int, number: int, **said: Any) -> Row:  # noqa: ANN401 - values of 
 
 def flow_of(form: str, **said: Any) -> Flow:  # noqa: ANN401 - settings of a feed
     types = {} if form == "parquet" else TYPES
-    feed = FeedSpec(**{"kind": form, "paths": ("in",), "types": types, **said})
+    feed = catalog.KINDS[form](**{"paths": ("in",), "types": types, **said})
     source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="at")
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=1)
 

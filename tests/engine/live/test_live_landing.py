@@ -16,9 +16,9 @@ from pipelines.engine.landing.index import Landing, joined, land_interval
 from pipelines.engine.landing.manifest import MANIFEST, close_sequence, name_once, new_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
 from pipelines.engine.live.landing import LATE, LiveLanding, StreamEndedError
+from pipelines.engine.sources.catalog import open_recorded, open_sources
 from pipelines.engine.sources.folder.inbox import Inbox
-from pipelines.engine.sources.live_feeds import open_live
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.opening import Opening
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def flow(tmp_path: Path) -> Flow:
 def begun(tmp_path: Path, flow: Flow, start: int, now: int, patch: pytest.MonkeyPatch) -> LiveLanding:
     """Give the landing of a process that begins at `now`."""
     patch.setattr(live_landing, "wall_now", lambda: now)
-    return LiveLanding(Landing(tmp_path / "landing"), flow, open_live(flow, tmp_path, tmp_path, {}), start, late=LATE)
+    return LiveLanding(
+        Landing(tmp_path / "landing"), flow, open_sources(flow, Opening(base=tmp_path, root=tmp_path)), start, late=LATE
+    )
 
 
 def blind(lander: LiveLanding, reading: int) -> tuple[tuple[int, int], ...]:
@@ -162,7 +164,7 @@ def test_whoever_was_overtaken_and_is_faster_decides_and_the_next_reading_begins
     tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeper = begun(tmp_path, flow, 100, 100, monkeypatch)
-    feeds = open_live(flow, tmp_path, tmp_path, {})
+    feeds = open_sources(flow, Opening(base=tmp_path, root=tmp_path))
     feeds["readings"] = Faster(feeds["readings"], lambda: sleeper.land(0, 300))
     asked = []
     taker = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 100, held=lambda: asked.append(1))
@@ -214,7 +216,7 @@ def test_who_was_overtaken_while_it_wrote_neither_mixes_its_files_nor_goes_on(
         assert sequence.folder.name not in [path.name for path in (tmp_path / "landing").iterdir()]
         return close_sequence(sequence)
 
-    feeds = open_live(flow, tmp_path, tmp_path, {})
+    feeds = open_sources(flow, Opening(base=tmp_path, root=tmp_path))
     sleeper = LiveLanding(Landing(tmp_path / "landing"), flow, feeds, 100, held=held)
     monkeypatch.setattr(landing_files, "close_sequence", asleep)
     with pytest.raises(LostError):

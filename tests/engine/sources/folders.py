@@ -10,7 +10,8 @@ import pyarrow as pa
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.stamp import landed_row_schema
 from pipelines.engine.sources.folder.inbox import Inbox
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.flows.feeds.folder import FolderSpec
+from pipelines.flows.model import Flow, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ TYPES = {"key": "string", "time": "timestamp", "v": "int64"}
 
 
 def flow_of(form: str = "csv", types: dict[str, str] | None = None, **changes: Any) -> Flow:  # noqa: ANN401
-    spec = FeedSpec(kind="folder", paths=("in",), format=form, types=TYPES if types is None else types)
+    spec = FolderSpec(paths=("in",), format=form, types=TYPES if types is None else types)
     source = Source(**{"name": "rows", "feed": spec, "key": ("key",), "time": "time", **changes})
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=3)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.socket.feed import SocketFeed
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.flows.feeds.socket import SocketSpec
+from pipelines.flows.model import Flow, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +84,7 @@ class Sender:
 
 
 def socket_flow(port: int, form: str = "csv", types: dict[str, str] | None = None, max_bytes: int = 1 << 20) -> Flow:
-    spec = FeedSpec(kind="socket", paths=(f"127.0.0.1:{port}",), format=form, types=types or TYPES, max_bytes=max_bytes)
+    spec = SocketSpec(paths=(f"127.0.0.1:{port}",), format=form, types=types or TYPES, max_bytes=max_bytes)
     source = Source(name="rows", feed=spec, key=("key",), time="time")
     return Flow(name="f", sources={"rows": source}, streams={}, buckets=3)
 

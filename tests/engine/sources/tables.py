@@ -11,8 +11,9 @@ from deltalake import write_deltalake
 
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.sources.delta.live import CommitsFeed
-from pipelines.engine.sources.live import Loss
-from pipelines.flows.model import FeedSpec, Flow, Source, TableSpec
+from pipelines.engine.sources.opening import Loss
+from pipelines.flows.feeds.delta import CommitsSpec, DeltaSpec, TableSpec
+from pipelines.flows.model import Flow, Source
 from tests.engine.sources.folders import rows_of
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def rows(*values: int, **others: list[Any]) -> pa.Table:
 
 def source_of(arrival: str = "", table: TableSpec | None = None, **feed: Any) -> Source:  # noqa: ANN401 - of a feed
     """Give a source over the table `t`: recorded where rows say when they arrived, else its commits."""
-    spec = FeedSpec(
-        kind="delta" if arrival else "commits", paths=("t",), table=TableSpec() if table is None else table, **feed
-    )
+    kind = DeltaSpec if arrival else CommitsSpec
+    spec = kind(paths=("t",), table=TableSpec() if table is None else table, **feed)
     return Source(name="rows", feed=spec, key=("k",), time="t", arrival=arrival)
 
 

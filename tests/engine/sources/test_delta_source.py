@@ -19,6 +19,7 @@ from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.errors import ColumnMissingError, DuplicateColumnError
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.progress import SourceProgress
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.sources.delta.errors import (
     CommitUnreadableError,
     DeclaredTypeError,
@@ -30,10 +31,11 @@ from pipelines.engine.sources.delta.errors import (
     VersionAheadError,
     VersionsGoneError,
 )
-from pipelines.engine.sources.live import Loss
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.state import read_state
-from pipelines.flows.model import Changes, Flow, Missing, Start, TableSpec
+from pipelines.flows.feeds.delta import Changes, TableSpec
+from pipelines.flows.feeds.spec import Missing, Start
+from pipelines.flows.model import Flow
 from tests.engine.sources.folders import lines_of, rows_of
 from tests.engine.sources.spark_tables import HISTORY
 from tests.engine.sources.tables import Following, position, rows, source_of

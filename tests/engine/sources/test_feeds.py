@@ -23,15 +23,18 @@ from pipelines.engine.landing.errors import (
     TimezoneMissingError,
 )
 from pipelines.engine.landing.types import instants, landed_column, landed_type
+from pipelines.engine.sources.builtin import BuiltInFeed
 from pipelines.engine.sources.files import find_files
-from pipelines.engine.sources.recorded_feeds import open_feed
-from pipelines.flows.model import FeedSpec
+from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.operators.rows import NULL
+from tests.engine.sources.feeds import open_feed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pipelines.engine.sources.recorded_feeds import Feed
+    from pipelines.engine.sources.rows_feed import Feed
 
 HEADER = "k,at,n,x,d,b\n"
 TYPES = {"at": "timestamp", "n": "int64", "x": "float64", "d": "date", "b": "bool"}
@@ -44,19 +47,19 @@ def all_of(feed: Feed) -> list[dict[str, object]]:
 
 def csv_feed(folder: Path, text: str, **options: object) -> Feed:
     (folder / "f.csv").write_text(text)
-    spec = FeedSpec(**{"kind": "csv", "paths": ("f.csv",), "types": TYPES, **options})  # type: ignore[arg-type]
+    spec = CsvSpec(**{"paths": ("f.csv",), "types": TYPES, **options})  # type: ignore[arg-type]
     return open_feed(spec, folder)
 
 
 def test_parquet_rows_come_file_by_file_as_they_stand(tmp_path: Path) -> None:
     for name, first in (("b.parquet", 0), ("a.parquet", 1_000), ("c.parquet", 2_000)):
         pq.write_table(pa.table({"v": np.arange(first, first + 1_000)[::-1]}), tmp_path / name, row_group_size=7)
-    feed = open_feed(FeedSpec(kind="parquet", paths=("c.parquet", "*.parquet")), tmp_path)
+    feed = open_feed(ParquetSpec(paths=("c.parquet", "*.parquet")), tmp_path)
     wanted = [value for first in (2_000, 1_000, 0) for value in range(first + 999, first - 1, -1)]
     assert [row["v"] for row in all_of(feed)] == wanted
     read = pa.Table.from_batches(feed.read(pc.field("v") >= 500), feed.schema)
     assert read["v"].to_pylist() == [value for value in wanted if value >= 500]
-    assert all_of(open_feed(FeedSpec(kind="parquet", paths=(".",)), tmp_path)) == [
+    assert all_of(open_feed(ParquetSpec(paths=(".",)), tmp_path)) == [
         {"v": v} for v in [*wanted[1000:2000], *wanted[2000:], *wanted[:1000]]
     ]
 
@@ -64,13 +67,17 @@ def test_parquet_rows_come_file_by_file_as_they_stand(tmp_path: Path) -> None:
 def test_a_feed_without_one_readable_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_text("no parquet at all")
     with pytest.raises(FeedUnreadableError, match=r"b\.parquet must be Parquet"):
-        open_feed(FeedSpec(kind="parquet", paths=("*.parquet",)), tmp_path)
+        open_feed(ParquetSpec(paths=("*.parquet",)), tmp_path)
 
 
 def test_a_feed_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    for spec in (FeedSpec(kind="csv", paths=("no*.csv",)), FeedSpec(kind="builtin", name="flights.of.birds")):
+    openings: list[Callable[[], Feed]] = [
+        lambda: open_feed(CsvSpec(paths=("no*.csv",)), tmp_path),
+        lambda: BuiltInFeed("flights.of.birds"),
+    ]
+    for opened in openings:
         with pytest.raises(FeedMissingError) as refused:
-            open_feed(spec, tmp_path)
+            opened()
         assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
         assert isinstance(refused.value, LandingError)
 

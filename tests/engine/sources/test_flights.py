@@ -19,7 +19,7 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.columnar.local_times import local_from_utc, utc_from_local
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources import nycflights as flights
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL
 

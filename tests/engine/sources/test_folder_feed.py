@@ -23,8 +23,8 @@ from pipelines.engine.landing.errors import (
 )
 from pipelines.engine.landing.index import Landing, joined, land_reading
 from pipelines.engine.landing.manifest import MANIFEST, read_sequence, verify
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.sources.folder.inbox import Inbox
-from pipelines.engine.sources.recorded_feed import open_recorded
 from tests.engine.sources.folders import Stand, flow_of, lines_of, rows_of
 
 if TYPE_CHECKING:

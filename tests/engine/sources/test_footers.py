@@ -15,10 +15,12 @@ from pipelines.engine.landing.errors import FeedUnreadableError
 from pipelines.engine.landing.file_rows import ColumnTerms, read_parquet
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources import footers
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.sources.footers import footer_of
 from pipelines.engine.sources.formats.parquet_feed import ParquetFeed
-from pipelines.engine.sources.recorded_feed import open_recorded
-from pipelines.flows.model import FeedSpec, Flow, Placing, Source
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.placing import Placing
+from pipelines.flows.model import Flow, Source
 from pipelines.jobs.drill.processes import answer
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def refusal(file: Path) -> str:
 
 def landed(base: Path, placing: Placing) -> str:
     """Land the feed, in a process of its own; give what it was refused with."""
-    feed = FeedSpec(kind="parquet", paths=("feed.parquet",), landing=placing)
+    feed = ParquetSpec(paths=("feed.parquet",), landing=placing)
     source = Source(name="rows", feed=feed, key=("key",), time="time", arrival="seen")
     flow = Flow(name="f", sources={"rows": source}, streams={}, buckets=1)
     try:
@@ -133,9 +135,7 @@ def test_a_file_whose_columns_have_names_that_are_no_text_is_told_of_alone(tmp_p
     written(tmp_path / "1.parquet")
     bent = written(tmp_path / "2.parquet").replace(b"\x18\x01v", b"\x18\x01\xf3")
     (tmp_path / "2.parquet").write_bytes(bent)
-    feed = ParquetFeed(
-        [tmp_path / "1.parquet", tmp_path / "2.parquet"], FeedSpec(kind="parquet"), ColumnTerms(), tmp_path
-    )
+    feed = ParquetFeed([tmp_path / "1.parquet", tmp_path / "2.parquet"], ParquetSpec(), ColumnTerms(), tmp_path)
 
     assert [batch.num_rows for batch in feed.read()] == [40, 1]
     with pytest.raises(FeedUnreadableError, match="utf-8"):
@@ -154,7 +154,7 @@ def test_a_file_whose_columns_cannot_be_told_is_told_of_alone_and_storage_that_f
         pq.read_schema(tmp_path / "2.parquet")
     assert came.value.errno is None
     files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
-    spec = FeedSpec(kind="parquet", paths=("*.parquet",))
+    spec = ParquetSpec(paths=("*.parquet",))
     assert ParquetFeed(files, spec, ColumnTerms(), tmp_path).files == (files[0],)
 
     monkeypatch.setattr(pq, "read_schema", failing)

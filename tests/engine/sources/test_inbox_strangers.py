@@ -17,7 +17,8 @@ from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.folder.look import look, read_below
 from pipelines.engine.sources.live import landed_payload
-from pipelines.flows.model import FeedSpec, Flow, Source
+from pipelines.flows.feeds.folder import FolderSpec
+from pipelines.flows.model import Flow, Source
 from pipelines.operators.rows import MIN_TIME
 from tests.engine.sources.folders import TYPES, Stand, flow_of, rows_of
 
@@ -89,7 +90,9 @@ def test_names_that_are_no_utf8_are_told(tmp_path: Path) -> None:
 def test_a_file_that_is_too_large_is_told_and_lands_when_it_may(tmp_path: Path) -> None:
     flow = flow_of()
     source = flow.sources["rows"]
-    small = replace(flow, sources={"rows": replace(source, feed=replace(source.feed, max_bytes=100_000))})
+    small = replace(
+        flow, sources={"rows": replace(source, feed=replace(FolderSpec.of(source.feed), max_bytes=100_000))}
+    )
     stand = Stand(tmp_path, small)
     bomb = gzip.compress(GOOD.encode() + b"a,1970-01-01T00:00:00Z,1\n" * 100_000)
     assert len(bomb) < 100_000
@@ -109,7 +112,7 @@ def test_a_file_that_is_too_large_is_told_and_lands_when_it_may(tmp_path: Path) 
 
 def two(base: Path) -> Flow:
     def source(name: str) -> Source:
-        feed = FeedSpec(kind="folder", paths=(name,), format="csv", types=TYPES)
+        feed = FolderSpec(paths=(name,), format="csv", types=TYPES)
         return Source(name=name, feed=feed, key=("key",), time="time")
 
     for name in ("one", "other"):

@@ -11,14 +11,14 @@ import pytest
 
 from pipelines.engine.columnar.columns import UNREADABLE
 from pipelines.engine.landing.errors import TimezoneMissingError
-from pipelines.engine.sources.recorded_feeds import open_feed
-from pipelines.flows.model import FeedSpec
+from pipelines.flows.feeds.json import JsonSpec
+from tests.engine.sources.feeds import open_feed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TYPES = {"k": "string", "t": "timestamp", "s": "struct<a: int8, b: list<float32>>", "d": "decimal(4, 1)"}
-SPEC = FeedSpec(kind="json", paths=("in",), types=TYPES)
+SPEC = JsonSpec(paths=("in",), types=TYPES)
 
 
 def put(folder: Path, name: str, text: str) -> None:

@@ -26,9 +26,12 @@ from pipelines.engine.sources.kafka.errors import (
 from pipelines.engine.sources.kafka.feed import KafkaFeed
 from pipelines.engine.sources.kafka.properties import ClientFileError, withheld
 from pipelines.engine.sources.kafka.topic import Topic
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.state import read_state
-from pipelines.flows.model import SPOOL_BYTES, FeedSpec, Flow, Missing, Source, Start
+from pipelines.flows.feeds.kafka import KafkaSpec
+from pipelines.flows.feeds.reads import SPOOL_BYTES
+from pipelines.flows.feeds.spec import Missing, Start
+from pipelines.flows.model import Flow, Source
 from tests.engine.sources.broker import PASSWORD
 from tests.engine.sources.folders import lines_of, rows_of
 from tests.engine.sources.sockets import AT, TYPES, until
@@ -62,8 +65,7 @@ class Reading:
 
     def open(self) -> None:
         """Open the feed anew, as another process would."""
-        spec = FeedSpec(
-            kind="kafka",
+        spec = KafkaSpec(
             paths=(self.topic,),
             brokers=(self.broker.address,),
             format=self.form,
@@ -343,8 +345,7 @@ sasl.password=${env:PULSELINE_TEST_PASSWORD}
 
 def guarded(base: Path, broker: Broker, topic: str, told: list[str]) -> KafkaFeed:
     """Open a topic behind the listener that asks who one is."""
-    spec = FeedSpec(
-        kind="kafka",
+    spec = KafkaSpec(
         paths=(topic,),
         brokers=(f"127.0.0.1:{broker.guarded}",),
         client="kafka.properties",

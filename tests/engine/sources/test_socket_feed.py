@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.progress import Position
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.socket import feed as socket_feed
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolWriteError
 from pipelines.engine.sources.state import read_state

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolTakenError, SpoolWriteError
 from pipelines.engine.sources.socket.spool import GONE, UNTOLD, Spool
 from pipelines.engine.sources.socket.spool_files import Event, SpoolFile, read_segments

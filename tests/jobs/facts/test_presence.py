@@ -13,7 +13,6 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import MANIFEST, sequence_folder
 from pipelines.engine.live import landing as live_landing
-from pipelines.engine.sources import live_feeds
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.jobs.facts import presence
 from pipelines.jobs.facts.live import closed_at
@@ -40,7 +39,7 @@ def doors(house: House, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Give a folder flow, two of whose doors opened in the second hour, and nothing since."""
     monkeypatch.setattr(live_landing, "wall_now", lambda: 0)  # each stage begins before its own readings
     # What lies in the folder was seen before them, too.
-    monkeypatch.setattr(live_feeds, "Inbox", partial(Inbox, now=lambda: 0))
+    monkeypatch.setattr("pipelines.engine.sources.folder.inbox.Inbox", partial(Inbox, now=lambda: 0))
     inbox = house.config / "flows" / "inbox"
     inbox.mkdir()
     text = FOLDER.replace("interval: 1h", "interval: 1h, slack: 5m, expire: 6h")

@@ -11,7 +11,6 @@ import pytest
 from pipelines.engine.commits.paths import SchemaChangedError
 from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.landing.column_errors import LandedColumnError
-from pipelines.engine.sources import live_feeds
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
@@ -39,7 +38,7 @@ def doors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     house = build(tmp_path)
     live_in(house, monkeypatch)
     # Readings here are told, so what lies in the folder was seen before them.
-    monkeypatch.setattr(live_feeds, "Inbox", partial(Inbox, now=lambda: 0))
+    monkeypatch.setattr("pipelines.engine.sources.folder.inbox.Inbox", partial(Inbox, now=lambda: 0))
     return house
 
 

@@ -25,10 +25,12 @@ from pipelines.engine.sources.delta.errors import (
 from pipelines.engine.sources.delta.log import Log
 from pipelines.engine.sources.delta.removed import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
-from pipelines.engine.sources.live import ComesOnce, Gathered, Loss, arrived_rows, landed_payload, terms_of
+from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, landed_payload, terms_of
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.recording import landed_schema
 from pipelines.engine.sources.state import write_state
-from pipelines.flows.model import Changes, Missing, Start, TableSpec
+from pipelines.flows.feeds.delta import Changes, CommitsSpec
+from pipelines.flows.feeds.spec import Missing, Start
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.landing.arrived import Arrived
-    from pipelines.engine.landing.source_feed import Reading
+    from pipelines.engine.landing.source_feed import Reading, SourceFeed
     from pipelines.engine.sources.delta.log import Commit, DataFile, TableShape
+    from pipelines.engine.sources.opening import Opening
     from pipelines.flows.model import Source
 
 GONE = "versions_lost"
@@ -75,7 +78,8 @@ class CommitsFeed(ComesOnce):
     ) -> None:
         """Open the table once; read no row."""
         self.source, self._root, self._tell, self._loss, self._now = source, root, tell, loss, now
-        self._spec = source.feed.table or TableSpec()
+        self._feed = CommitsSpec.of(source.feed)
+        self._spec = self._feed.table
         self._log = Log(source.name, base / source.feed.paths[0])
         shape = self._log.shape(self._log.opened())
         self._id = shape.id
@@ -175,7 +179,7 @@ class CommitsFeed(ComesOnce):
         """Say which version comes next; a run that has landed nothing takes what the table holds."""
         table = str(self._log.path)
         if not known.ends:
-            if self.source.feed.start is Start.EARLIEST:
+            if self._feed.start is Start.EARLIEST:
                 self._take_all(look.newest, gathered)
             return look.newest + 1
         if self._id not in known.ends:
@@ -303,3 +307,9 @@ class _CommitsLook(NamedTuple):
     @property
     def newest(self) -> int:
         return self.versions[-1]
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open a table whose commits are followed."""
+    landed = opening.payloads.get(source.name)
+    return CommitsFeed(source, opening.base, opening.root, landed, opening.tell, opening.loss)

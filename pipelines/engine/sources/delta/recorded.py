@@ -21,7 +21,9 @@ from pipelines.engine.sources.delta.errors import (
 from pipelines.engine.sources.delta.log import Log
 from pipelines.engine.sources.delta.removed import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
-from pipelines.flows.model import Changes, TableSpec
+from pipelines.engine.sources.recorded_feed import recorded
+from pipelines.engine.sources.rows_feed import Feed
+from pipelines.flows.feeds.delta import Changes, DeltaSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from pipelines.engine.landing.file_rows import Line
+    from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.sources.delta.log import DataFile
+    from pipelines.engine.sources.opening import Opening
     from pipelines.flows.model import Source
 
 
@@ -44,7 +48,7 @@ class _Part(NamedTuple):
     told: Line | None = None
 
 
-class DeltaFeed:
+class DeltaFeed(Feed):
     """The rows of a Delta table, as it was when this was opened: a recorded feed.
 
     A version never changes, so nothing that lands here can change while it is read. Rows of a version come in the order
@@ -61,7 +65,7 @@ class DeltaFeed:
 
     def __init__(self, source: Source, base: Path) -> None:
         """Read the table's log."""
-        self._source, self._spec = source, source.feed.table or TableSpec()
+        self._source, self._spec = source, DeltaSpec.of(source.feed).table
         self._log = Log(source.name, base / source.feed.paths[0])
         table = self._log.opened()
         newest = table.version()
@@ -139,3 +143,8 @@ class DeltaFeed:
             at = pa.array([part.at], pa.int64()).cast(TIME)
             batch = batch.set_column(place, batch.schema.field(place), at)
         return in_file(batch, f"version {part.version}")
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open a table at a version, or over a span of its commits."""
+    return recorded(source, DeltaFeed(source, opening.base))

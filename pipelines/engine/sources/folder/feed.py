@@ -37,7 +37,7 @@ from pipelines.engine.landing.undeclared import together
 from pipelines.engine.sources.folder.look import LARGE, FolderLook, look, read_below, unpacked
 from pipelines.engine.sources.formats.csv_rows import read_csv
 from pipelines.engine.sources.formats.json_rows import read_json
-from pipelines.flows.model import Missing
+from pipelines.flows.feeds.spec import Missing
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.column_errors import Breach
     from pipelines.engine.landing.undeclared import Undeclared
     from pipelines.engine.sources.folder.look import Seen
-    from pipelines.flows.model import FeedSpec
+    from pipelines.flows.feeds.folder import FolderSpec
     from pipelines.operators.rows import Longs
 
 NOTHING = FolderLook({}, {}, ())
@@ -93,7 +93,7 @@ class FolderFeed:
     """
 
     def __init__(
-        self, spec: FeedSpec, base: Path, schema: pa.Schema | None = None, now: Callable[[], int] = wall_now
+        self, spec: FolderSpec, base: Path, schema: pa.Schema | None = None, now: Callable[[], int] = wall_now
     ) -> None:
         """Find the folder and its columns; read no row."""
         self._spec, self._folder = spec, base / spec.paths[0]

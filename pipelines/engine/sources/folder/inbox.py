@@ -9,8 +9,9 @@ import pyarrow as pa
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.landing.errors import FeedMissingError
 from pipelines.engine.sources.folder.feed import FolderFeed
-from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, terms_of
+from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, landed_payload, terms_of
 from pipelines.engine.sources.recording import landed_schema
+from pipelines.flows.feeds.folder import FolderSpec
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.arrived import Arrived
     from pipelines.engine.landing.file_rows import Line
     from pipelines.engine.landing.progress import SourceProgress
-    from pipelines.engine.landing.source_feed import Reading
+    from pipelines.engine.landing.source_feed import Reading, SourceFeed
+    from pipelines.engine.sources.opening import Opening
     from pipelines.flows.model import Source
 
 LEFT = frozenset({"file_changed", "unreadable_file"})
@@ -61,7 +63,9 @@ class Inbox(ComesOnce):
         self._deaf, self._heard = 0, MIN_TIME
         if payload is None and not (base / source.feed.paths[0]).is_dir():
             raise FeedMissingError(source.feed.paths[0], str(base))
-        self._feed = FolderFeed(source.feed, base, None if payload is None else _by_feed_names(source, payload), now)
+        self._feed = FolderFeed(
+            FolderSpec.of(source.feed), base, None if payload is None else _by_feed_names(source, payload), now
+        )
         self.schema = landed_schema(source, self._feed.schema)
         """The payload as it lands."""
 
@@ -131,3 +135,10 @@ class Inbox(ComesOnce):
 def _by_feed_names(source: Source, payload: pa.Schema) -> pa.Schema:
     back = {to: came for came, to in source.rename.items()}
     return pa.schema([field.with_name(back.get(field.name, field.name)) for field in payload])
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open a folder; one without declared columns keeps those with which it landed before."""
+    landed = opening.payloads.get(source.name)
+    declared = landed_payload(source) if landed is None and source.feed.types else landed
+    return Inbox(source, opening.base, declared, opening.tell)

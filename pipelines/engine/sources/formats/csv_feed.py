@@ -17,16 +17,22 @@ from pipelines.engine.landing.file_rows import with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import called, files_fingerprint
+from pipelines.engine.sources.files import called, files_fingerprint, find_files
 from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending
-from pipelines.flows.model import Missing
+from pipelines.engine.sources.recorded_feed import recorded
+from pipelines.engine.sources.recording import recorded_terms
+from pipelines.engine.sources.rows_feed import Feed
+from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.feeds.spec import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.landing.file_rows import ColumnTerms
-    from pipelines.flows.model import FeedSpec
+    from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.engine.sources.opening import Opening
+    from pipelines.flows.model import Source
 
 BLOCK_BYTES = 16 << 20
 HELD_BYTES = 128 << 20
@@ -43,10 +49,10 @@ class Header(NamedTuple):
     """Why it cannot be read."""
 
 
-class CsvFeed:
+class CsvFeed(Feed):
     """CSV files whose columns are those of the first that has all declared ones; undeclared ones there are strings."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: CsvSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the headers.
 
         Raises:
@@ -95,7 +101,7 @@ class CsvFeed:
                 raise TimezoneMissingError(str(file), found.column, found.example) from None
 
     @property
-    def spec(self) -> FeedSpec:
+    def spec(self) -> CsvSpec:
         """Give what the flow says."""
         return self._spec
 
@@ -213,7 +219,7 @@ def _without_bom(names: list[str], delimiter: str) -> list[str]:
     return [*first, *names[1:]]
 
 
-def _columns(headers: dict[Path, Header], spec: FeedSpec) -> list[str]:
+def _columns(headers: dict[Path, Header], spec: CsvSpec) -> list[str]:
     """Give the columns of the feed: those of the first file that names each once, and all declared ones among them."""
     problems = {file: _problem(header, spec) for file, header in headers.items()}
     first = next((file for file, problem in problems.items() if problem is None), None)
@@ -224,7 +230,7 @@ def _columns(headers: dict[Path, Header], spec: FeedSpec) -> list[str]:
     return [*names, *(name for name in spec.types if name not in names)]
 
 
-def _problem(header: Header, spec: FeedSpec) -> tuple[str, str] | None:
+def _problem(header: Header, spec: CsvSpec) -> tuple[str, str] | None:
     came = header.names
     twice = [name for place, name in enumerate(came) if name in came[:place]]
     if twice or header.problem:
@@ -234,3 +240,10 @@ def _problem(header: Header, spec: FeedSpec) -> tuple[str, str] | None:
     if lacking and spec.lacking is not Missing.NULL:
         return f"CSV with the declared column `{lacking[0]}`", f"its header is {', '.join(came)}"
     return None
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open files that a flow names."""
+    spec = CsvSpec.of(source.feed)
+    files = find_files(spec.paths, opening.base, spec.kind)
+    return recorded(source, CsvFeed(files, spec, recorded_terms(source), opening.base))

@@ -20,7 +20,7 @@ from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import beside, new_name, note_new, told_column
 from pipelines.engine.landing.types import spelled_type
-from pipelines.flows.model import Retyped
+from pipelines.flows.feeds.spec import Retyped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.file_rows import ColumnTerms
     from pipelines.engine.sources.columns import Fit
-    from pipelines.flows.model import FeedSpec
+    from pipelines.flows.feeds.csv_text import CsvText
     from pipelines.operators.rows import Longs
 
 BLOCK_BYTES = 16 << 20
@@ -53,7 +53,7 @@ class Mending:
     """
 
     def __init__(  # noqa: PLR0913 - a file, and what it is read as
-        self, file: Path, where: str, names: tuple[str, ...], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms
+        self, file: Path, where: str, names: tuple[str, ...], schema: pa.Schema, spec: CsvText, terms: ColumnTerms
     ) -> None:
         """Read nothing yet."""
         self._file, self._where, self._names, self._schema = file, where, names, schema

@@ -18,10 +18,10 @@ from pipelines.engine.landing.errors import FeedUnreadableError
 from pipelines.engine.landing.file_rows import DROPPED, ColumnTerms, FileRows, Line, check_columns, with_unreadable
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.landing.undeclared import NOTHING, Undeclared
-from pipelines.flows.model import Retyped
+from pipelines.flows.feeds.spec import Retyped
 
 if TYPE_CHECKING:
-    from pipelines.flows.model import FeedSpec
+    from pipelines.flows.feeds.csv_text import CsvText
 
 NEWLINE, QUOTE = ord("\n"), ord('"')
 BOM = b"\xef\xbb\xbf"
@@ -42,7 +42,7 @@ def records(data: bytes) -> list[bytes]:
     return [record for record in cut if record.strip(b"\r\n")]
 
 
-def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
+def read_csv(file: str, data: bytes, schema: pa.Schema, spec: CsvText, terms: ColumnTerms) -> FileRows:
     """Read a CSV file whose header names the declared columns, in any order; others are text.
 
     A record of another number of fields, of bytes that are no UTF-8, or with a value that is not of its declared type
@@ -65,7 +65,7 @@ def read_csv(file: str, data: bytes, schema: pa.Schema, spec: FeedSpec, terms: C
 
 
 def read_csv_records(  # noqa: PLR0913 - what is read, and as what
-    file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms
+    file: str, names: list[str], body: list[bytes], schema: pa.Schema, spec: CsvText, terms: ColumnTerms
 ) -> FileRows:
     """Read CSV records, each of which stands alone; one that is none becomes a line.
 
@@ -147,7 +147,7 @@ def _problem(record: bytes, count: int, delimiter: str) -> str | None:
     return None if fields == count else f"{fields} fields, not {count}"
 
 
-def _texts(names: list[str], body: list[bytes], spec: FeedSpec) -> pa.Table:
+def _texts(names: list[str], body: list[bytes], spec: CsvText) -> pa.Table:
     if not body:
         return pa.table({name: pa.nulls(0, pa.string()) for name in names})
     whole = b"".join(record if record.endswith(b"\n") else record + b"\n" for record in body)

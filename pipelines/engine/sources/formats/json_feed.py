@@ -18,21 +18,27 @@ from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name,
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.landing.undeclared import JSON, NOTHING, texts_of
 from pipelines.engine.sources.columns import spoilt
-from pipelines.engine.sources.files import called, files_fingerprint
+from pipelines.engine.sources.files import called, files_fingerprint, find_files
 from pipelines.engine.sources.formats.json_rows import read_json
+from pipelines.engine.sources.recorded_feed import recorded
+from pipelines.engine.sources.recording import recorded_terms
+from pipelines.engine.sources.rows_feed import Feed
+from pipelines.flows.feeds.json import JsonSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.landing.file_rows import ColumnTerms, FileRows, Line
-    from pipelines.flows.model import FeedSpec
+    from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.engine.sources.opening import Opening
+    from pipelines.flows.model import Source
 
 
-class JsonFeed:
+class JsonFeed(Feed):
     """JSON lines; their columns are those declared."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: JsonSpec, terms: ColumnTerms, base: Path) -> None:
         """Read nothing yet."""
         self._files, self._spec, self._terms, self._base = list(files), spec, terms, base
         self.schema = pa.schema([(name, declared_type(spelled)) for name, spelled in spec.types.items()])
@@ -133,3 +139,10 @@ def _object(line: bytes) -> dict[str, object]:
     except (ValueError, RecursionError):
         return {}
     return came if isinstance(came, dict) else {}
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open files that a flow names."""
+    spec = JsonSpec.of(source.feed)
+    files = find_files(spec.paths, opening.base, spec.kind)
+    return recorded(source, JsonFeed(files, spec, recorded_terms(source), opening.base))

@@ -21,7 +21,7 @@ from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, FileRows, Line, with_unreadable
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.landing.undeclared import is_deep, of_objects
-from pipelines.flows.model import Missing, Retyped
+from pipelines.flows.feeds.spec import Missing, Retyped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,16 +17,22 @@ from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import landed_column, landed_type, spelled_type, told_unreadable, unreadable
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import called, files_fingerprint
+from pipelines.engine.sources.files import called, files_fingerprint, find_files
 from pipelines.engine.sources.footers import footer_of
-from pipelines.flows.model import Retyped
+from pipelines.engine.sources.recorded_feed import recorded
+from pipelines.engine.sources.recording import recorded_terms
+from pipelines.engine.sources.rows_feed import Feed
+from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import Retyped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.landing.file_rows import ColumnTerms
-    from pipelines.flows.model import FeedSpec
+    from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.engine.sources.opening import Opening
+    from pipelines.flows.model import Source
 
 BATCH = 131_072
 
@@ -49,10 +55,10 @@ class FileShape(NamedTuple):
         return self.columns is not None and self.fit.is_plain and not self.retyped
 
 
-class ParquetFeed:
+class ParquetFeed(Feed):
     """Parquet files; row groups that `where` rules out are not read."""
 
-    def __init__(self, files: Sequence[Path], spec: FeedSpec, terms: ColumnTerms, base: Path) -> None:
+    def __init__(self, files: Sequence[Path], spec: ParquetSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the files' footers.
 
         Raises:
@@ -83,6 +89,10 @@ class ParquetFeed:
     def read_odd(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows of the files that have not exactly the feed's columns."""
         yield from self._read([shape for shape in self._shapes if shape.path not in self.files], where)
+
+    def read_doubtful(self) -> Iterator[pa.RecordBatch]:
+        """Give those again: of the others nothing can be told but their times."""
+        return self.read_odd()
 
     def _read(self, shapes: Sequence[FileShape], where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
         for shape in shapes:
@@ -286,3 +296,10 @@ def _names(columns: pa.Schema | None) -> list[str]:
 def _head(file: Path) -> bytes:
     with file.open("rb") as opened:
         return opened.read(RAW_BYTES)
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open files that a flow names."""
+    spec = ParquetSpec.of(source.feed)
+    files = find_files(spec.paths, opening.base, spec.kind)
+    return recorded(source, ParquetFeed(files, spec, recorded_terms(source), opening.base))

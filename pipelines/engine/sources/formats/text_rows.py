@@ -14,10 +14,10 @@ from pipelines.engine.sources.formats.csv_rows import read_csv_records
 from pipelines.engine.sources.formats.json_rows import read_objects
 
 if TYPE_CHECKING:
-    from pipelines.flows.model import FeedSpec
+    from pipelines.flows.feeds.csv_text import LiveText
 
 
-def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
+def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: LiveText, terms: ColumnTerms) -> FileRows:
     """Read JSON objects or CSV records that have no header.
 
     Args:
@@ -32,7 +32,7 @@ def read_texts(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec,
     return _halved(where, body, schema, spec, terms)
 
 
-def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: FeedSpec, terms: ColumnTerms) -> FileRows:
+def _halved(where: str, body: list[bytes], schema: pa.Schema, spec: LiveText, terms: ColumnTerms) -> FileRows:
     """Read records; where one of them spoils the others, find it by halves."""
     try:
         return read_csv_records(where, schema.names, body, schema, spec, terms)

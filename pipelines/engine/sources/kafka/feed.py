@@ -14,17 +14,11 @@ from pipelines.engine.sources.formats.text_rows import read_texts
 from pipelines.engine.sources.kafka.errors import OffsetsLostError, TopicReplacedError
 from pipelines.engine.sources.kafka.properties import client_properties
 from pipelines.engine.sources.kafka.topic import SERVERS, SETTINGS, AwayError, Most, OffsetBounds, Taken, Topic
-from pipelines.engine.sources.live import (
-    ComesOnce,
-    Gathered,
-    Loss,
-    arrived_rows,
-    declared_columns,
-    landed_payload,
-    terms_of,
-)
+from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, declared_columns, landed_payload, terms_of
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.state import write_state
-from pipelines.flows.model import Start
+from pipelines.flows.feeds.kafka import KafkaSpec
+from pipelines.flows.feeds.spec import Start
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
@@ -33,7 +27,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from pipelines.engine.landing.arrived import Arrived
-    from pipelines.engine.landing.source_feed import Reading
+    from pipelines.engine.landing.source_feed import Reading, SourceFeed
+    from pipelines.engine.sources.opening import Opening
     from pipelines.flows.model import Source
 
 MOST_ROWS = 250_000
@@ -69,9 +64,10 @@ class KafkaFeed(ComesOnce):
         self._columns = declared_columns(source.feed)
         self.schema = landed_payload(source)
         """The payload as it lands."""
-        file = source.feed.client
+        self._spec = KafkaSpec.of(source.feed)
+        file = self._spec.client
         client = client_properties(source.name, base / file, {*SETTINGS, SERVERS}) if file else {}
-        self._topic = Topic(source.name, source.feed.paths[0], ",".join(source.feed.brokers), client)
+        self._topic = Topic(source.name, source.feed.paths[0], ",".join(self._spec.brokers), client)
         if client:
             self._topic.check()
         self._heard = MIN_TIME
@@ -126,7 +122,7 @@ class KafkaFeed(ComesOnce):
             self._note("away", look.away, 0, len(ends))
         elif not is_early:
             starts = self._starts(bounds, known, gathered)
-            most = Most(_most(reading.limit_rows), self.source.feed.max_bytes)
+            most = Most(_most(reading.limit_rows), self._spec.max_bytes)
             taken = self._topic.take(starts, {number: each.high for number, each in bounds.items()}, most)
             for number in sorted(taken.rows):
                 self._gather(number, taken.rows[number], gathered)
@@ -163,7 +159,7 @@ class KafkaFeed(ComesOnce):
             raise TopicReplacedError(self.source.name, self._topic.name, gone[0], known.ends[str(gone[0])], 0)
         starts = {}
         for number, (low, high) in bounds.items():
-            at_first = high if self.source.feed.start is Start.LATEST and not known.ends else low
+            at_first = high if self._spec.start is Start.LATEST and not known.ends else low
             start = known.ends.get(str(number), at_first)
             if start > high:
                 raise TopicReplacedError(self.source.name, self._topic.name, number, start, high)
@@ -195,7 +191,7 @@ class KafkaFeed(ComesOnce):
     def _read(self, number: int, messages: list[Message], gathered: Gathered) -> None:
         offsets = [message.offset() for message in messages]
         body = [bytes(message.value() or b"") for message in messages]
-        came = read_texts(self.source.name, body, self._columns, self.source.feed, gathered.terms)
+        came = read_texts(self.source.name, body, self._columns, self._spec, gathered.terms)
         gathered.add(came, lambda row: f"partition {number}, offset {offsets[row - 1]}")
 
     def _note(self, state: str, why: str, waiting: int, partitions: int) -> None:
@@ -225,3 +221,8 @@ def _most(limit_rows: int | None) -> int:
 def _left(taken: Taken, bounds: dict[int, OffsetBounds]) -> int:
     """Count the rows that wait because enough were read."""
     return sum(max(0, each.high - taken.ends[number]) for number, each in bounds.items())
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open a topic; nobody is asked yet."""
+    return KafkaFeed(source, opening.root, opening.tell, opening.loss, opening.base)

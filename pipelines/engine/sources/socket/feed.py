@@ -11,24 +11,18 @@ import json
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from pipelines.engine.columnar.clock import wall_now
+from pipelines.engine.columnar.clock import SteadyClock, wall_now
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.landing.file_rows import DROPPED, NOTED
 from pipelines.engine.sources.formats.text_rows import read_texts
-from pipelines.engine.sources.live import (
-    ComesOnce,
-    Gathered,
-    Loss,
-    arrived_rows,
-    declared_columns,
-    landed_payload,
-    terms_of,
-)
+from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, declared_columns, landed_payload, terms_of
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.socket.errors import SpoolBrokenError
 from pipelines.engine.sources.socket.receiver import Receiver
 from pipelines.engine.sources.socket.spool import Spool
 from pipelines.engine.sources.socket.spool_files import Event
 from pipelines.engine.sources.state import write_state
+from pipelines.flows.feeds.socket import SocketSpec
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
@@ -39,7 +33,8 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.arrived import Arrived
     from pipelines.engine.landing.progress import SourceProgress
-    from pipelines.engine.landing.source_feed import Reading
+    from pipelines.engine.landing.source_feed import Reading, SourceFeed
+    from pipelines.engine.sources.opening import Opening
     from pipelines.engine.sources.socket.spool import SpoolPart
     from pipelines.flows.model import Source
 
@@ -76,6 +71,7 @@ class SocketFeed(ComesOnce):
     ) -> None:
         """Check the columns; open nothing."""
         self.source, self._root, self._tell, self._loss, self._now = source, root, tell, loss, now
+        self._spec = SocketSpec.of(source.feed)
         self._columns = declared_columns(source.feed)
         self.schema = landed_payload(source)
         """The payload as it lands."""
@@ -110,7 +106,7 @@ class SocketFeed(ComesOnce):
     def _opened(self, known: SourceProgress) -> Spool:
         if self._spool is None:
             folder = self._root / SPOOLS / self.source.name
-            bound = self.source.feed.max_bytes
+            bound = self._spec.max_bytes
             landed = known.ends.get(BYTES, 0)
             self._spool = Spool(folder, landed, known.ends.get(SEGMENTS, 0), bound, self._now, loss=self._loss)
             if self._spool.begins > landed and self._loss is Loss.STOP:
@@ -132,7 +128,7 @@ class SocketFeed(ComesOnce):
         spool = self._spool
         state, why, since = self._state
         facts = {"kind": "socket", "address": self._address, "state": state, "why": why, "since_at": since}
-        sizes = {"waiting_bytes": spool.waiting if spool else 0, "max_bytes": self.source.feed.max_bytes}
+        sizes = {"waiting_bytes": spool.waiting if spool else 0, "max_bytes": self._spec.max_bytes}
         write_state(self._root, self.source.name, **facts, **sizes)
 
     def look(self, known: SourceProgress) -> int:
@@ -153,7 +149,7 @@ class SocketFeed(ComesOnce):
         if self._receiver is not None and self._receiver.error is not None:
             raise self._receiver.error
         spool = self._opened(known)
-        longest = min(LINE_BYTES, self.source.feed.max_bytes)
+        longest = min(LINE_BYTES, self._spec.max_bytes)
         taken = _TakenLines(self.source, self._columns, known, longest, reading.limit_rows)
         spool.release(taken.offset, taken.number)
         gaps = spool.gaps(self._until)
@@ -185,6 +181,7 @@ class _TakenLines:
         self.gathered = Gathered(columns, terms_of(source))
         self.is_full = False
         self._source, self._columns, self._longest, self._limit = source, columns, longest, limit_rows
+        self._spec = SocketSpec.of(source.feed)
         self._inside = known.ends.get(INSIDE, 0)
         self._tail = b""
 
@@ -274,6 +271,11 @@ class _TakenLines:
         there = [at for at, line in enumerate(lines) if line.strip()]
         body = [lines[at] for at in there]
         if body:
-            came = read_texts(self._source.name, body, self._columns, self._source.feed, self.gathered.terms)
+            came = read_texts(self._source.name, body, self._columns, self._spec, self.gathered.terms)
             self.gathered.add(came, lambda number: f"byte {starts[there[number - 1]]} of the spool")
         self.offset = starts[-1]
+
+
+def open_source(source: Source, opening: Opening) -> SourceFeed:
+    """Open a socket; nobody listens yet. Its spool keeps instants that never decrease."""
+    return SocketFeed(source, opening.root, opening.tell, opening.loss, SteadyClock())

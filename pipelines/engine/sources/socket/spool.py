@@ -17,7 +17,7 @@ from threading import Condition
 from typing import TYPE_CHECKING
 
 from pipelines.engine.files.durable import make_folder
-from pipelines.engine.sources.live import Loss
+from pipelines.engine.sources.opening import Loss
 from pipelines.engine.sources.socket.appends import packed
 from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamagedError, SpoolWriteError
 from pipelines.engine.sources.socket.spool_files import (

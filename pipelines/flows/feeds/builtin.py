@@ -1,0 +1,25 @@
+"""Feeds that come with a package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipelines.flows.feeds.spec import FeedSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltInSpec(FeedSpec):
+    """Data that comes with a package, by name; a flow file says it in one word."""
+
+    kind: ClassVar[str] = "builtin"
+    name: str = ""
+
+    @property
+    def where(self) -> str:
+        """Give its name."""
+        return self.name
+
+    def words(self) -> str:
+        """Say what it is."""
+        return f"{self.name}, which comes with a package"
