@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import grimp
 
+from pipelines.engine.sources.catalog import MODULES
+from pipelines.flows.feeds.catalog import KINDS
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("pipelines", "expectations", "dags")
 APART = ("pipelines.jobs.bench", "pipelines.jobs.drill", "pipelines.jobs.proofs")
 """Rooms that prove the product and are not it."""
+SOURCES = "pipelines.engine.sources"
 
 
 def files() -> dict[str, Path]:
@@ -94,6 +97,20 @@ def operator_pattern(name: str) -> str:
     return rf'"{name}"|operators\.{name}\b|\b{title}(Policy|Link)?\(|class {title}\b'
 
 
+def touched_by_source(kind: str, graph: grimp.ImportGraph) -> list[str]:
+    """Name what knows a kind of source: what is said of it, what opens it, and who imports one of these.
+
+    A folder of its own in `engine.sources` counts as one; so do both catalogues, which know it by a word or its class.
+    """
+    said, opener = KINDS[kind].__module__, f"{SOURCES}.{MODULES[kind]}"
+    folder = opener.rpartition(".")[0]
+    own = opener if folder in {SOURCES, f"{SOURCES}.formats"} else folder
+    within = {module for module in graph.modules if module == own or module.startswith(f"{own}.")}
+    known = {said, *within}
+    found = known.union(*(graph.find_modules_that_directly_import(module) for module in known), {f"{SOURCES}.catalog"})
+    return sorted({own if module in within else module for module in found if not module.startswith(APART)})
+
+
 def say(text: str) -> None:
     """Print a line."""
     sys.stdout.write(text + "\n")
@@ -120,6 +137,9 @@ def main() -> None:
     for kind in SPECS:
         found = naming(operator_pattern(kind), modules)
         say(f"operator {kind}: {len(found)} ({', '.join(each.removeprefix('pipelines.') for each in found)})")
+    for kind in KINDS:
+        found = touched_by_source(kind, graph)
+        say(f"source {kind}: {len(found)} ({', '.join(each.removeprefix('pipelines.') for each in found)})")
 
 
 if __name__ == "__main__":

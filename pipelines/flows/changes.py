@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows import definition
 from pipelines.flows.durations import spell
-from pipelines.flows.feeds.delta import TableSpec
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -177,8 +176,8 @@ def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
 def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting
     if isinstance(value, Enum):
         return value.name.lower()
-    if isinstance(value, TableSpec):
-        return f"{value}, committed {value.committed or NOTHING}"
+    if hasattr(value, "words"):
+        return str(value.words())
     if dataclasses.is_dataclass(value):
         parts = (getattr(value, field.name) for field in dataclasses.fields(value))
         return " ".join(_spelled("", part) for part in parts if part not in ((), None)) or NOTHING

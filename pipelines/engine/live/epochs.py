@@ -10,7 +10,6 @@ tables is refused.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -30,10 +29,10 @@ from pipelines.engine.landing.index import READING, Landing, joined
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry import Writes
-from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
-from pipelines.engine.tasks.stages import Work, create_tables, run_stages
+from pipelines.engine.tasks.commit_work import Sequences, WorkTerms, commit_work
+from pipelines.engine.tasks.stages import create_tables
 from pipelines.engine.tasks.standing import flow_begun
-from pipelines.flows.definition import fingerprint_of, flow_to_json
+from pipelines.flows.definition import fingerprint_of
 from pipelines.operators.rows import INFINITY
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry
-    from pipelines.engine.landing.sequence import Chain, LandedSequence
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.write import Spans
     from pipelines.engine.tasks.stages import Engine, Outcome
     from pipelines.flows.model import Flow
@@ -120,29 +119,6 @@ class PendingIntervalError(CommitError):
 def nothing_else(_: Sequence[int], __: Exception) -> bool:
     """Say that what a landing holds is to be had nowhere else."""
     return False
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """Several closed sequences that follow one another, read as one."""
-
-    parts: tuple[LandedSequence, ...]
-
-    @property
-    def buckets(self) -> int:
-        """Give the number of buckets of the landing."""
-        return self.parts[0].buckets
-
-    def inputs(self, source: str, bucket: int) -> list[Chain]:
-        """Give the files of a source's bucket as one chain, for each sequence comes after the one before."""
-        files = tuple(file for part in self.parts for chain in part.inputs(source, bucket) for file in chain)
-        return [files] if files else []
-
-    def rows(self) -> int:
-        """Count the rows and ledger lines of all sources."""
-        return sum(source.rows for part in self.parts for source in part.sources.values()) + sum(
-            part.ledger.rows for part in self.parts
-        )
 
 
 @dataclass
@@ -272,10 +248,7 @@ class EpochRunner:
         return read_sequence(self.landing, number) if self.open is None else self.open(number)
 
     def _worked(self, flow: Flow, entry: Entry, sequences: Sequences | None = None) -> Entry:
-        """Work on a commit; where its sequences prove to be damaged meanwhile, again with what can be had of them.
-
-        Safe because files that were not added to their tables do not exist for readers.
-        """
+        """Work on a commit; where its sequences prove to be damaged meanwhile, again with what can be had of them."""
         while True:
             landed = sequences or Sequences(tuple(self._opened(number) for number in entry.sequences))
             try:
@@ -298,42 +271,28 @@ class EpochRunner:
         return entry
 
     def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
-        begun = time.perf_counter()
         schemas = self._prepare(flow, sequences)
-        writes = Writes.BOTH if self._since_base + 1 >= FOLD_EVERY else Writes.DELTA
-        state = self.driver.state()
-        work = Work(
-            root=self.root,
-            definition=json.dumps(flow_to_json(flow)),
-            schemas=schemas,
-            commit=entry.commit,
-            parent=entry.parent,
-            start=entry.span.start,
-            close=entry.span.end,
-            landed=sequences,
-            state=state,
+        folded = self._since_base + 1 >= FOLD_EVERY
+        terms = WorkTerms(
             blind=self._blind(sequences),
-            final=sequences.parts[-1].final,
-            writes=writes,
+            writes=Writes.BOTH if folded else Writes.DELTA,
             session=self._session,
             kept=self._kept,
         )
-        outcome = run_stages(work, self.engine(sequences.rows()))
-        for sequence in sequences.parts:
-            add_landing_ledger(self.root, entry.commit, sequence, outcome)
-        worked = time.perf_counter()
-        folded = writes is Writes.BOTH
-        carry = self._carry_before(entry.parent) + outcome.carry
+        engine, state = self.engine(sequences.rows()), self.driver.state()
+        worked = commit_work(self.root, flow, entry, sequences, state, engine, schemas, terms)
+        outcome, carry = worked.outcome, self._carry_before(entry.parent) + worked.outcome.carry
+        begun = time.perf_counter()
         self.secure(entry.sequences)
         durations = {
-            "tasks_ms": round((worked - begun) * 1000),
-            "secured_ms": round((time.perf_counter() - worked) * 1000),
+            "tasks_ms": round(worked.seconds * 1000),
+            "secured_ms": round((time.perf_counter() - begun) * 1000),
         }
         done = self.driver.written_and_published(
             entry.commit,
             outcome.new_files(),
-            commit_counts(sequences.parts, outcome),
-            commit_hashes(outcome),
+            worked.counts,
+            worked.hashes,
             carry.text,
             durations,
             detail={

@@ -6,8 +6,7 @@ that the commit's row tells. So what is had again is what was lost, or it is ref
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.content import ContentHash
@@ -18,13 +17,12 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.manifest import read_sequence
-from pipelines.engine.live.epochs import Sequences, spans_over
+from pipelines.engine.live.epochs import spans_over
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry import Writes
-from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_hashes
-from pipelines.engine.tasks.stages import Work, run_stages
+from pipelines.engine.tasks.commit_work import AN_INTERVAL, Sequences, WorkTerms, commit_work
+from pipelines.engine.tasks.outcomes import commit_hashes
 from pipelines.engine.tasks.standing import flow_begun
-from pipelines.flows.definition import flow_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -106,27 +104,14 @@ def worked_the_same(
 
 
 def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine) -> Outcome:
-    flow, landed = flow_begun(root, str(entry.plan), lambda: parts[0]), Sequences(parts)
-    is_epoch = entry.kind is CommitKind.EPOCH
-    base = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA
-    work = Work(
-        root=root,
-        definition=json.dumps(flow_to_json(flow)),
-        schemas=payloads_over(flow, parts),
-        commit=entry.commit,
-        parent=state.parent_of(entry.commit),
-        start=entry.span.start,
-        close=entry.span.end,
-        landed=landed,
-        state=state,
-        blind=spans_over(landed_path(root), parts) if is_epoch else {},
-        final=parts[-1].final,
-        writes=base if is_epoch else Writes.BASE,
-    )
-    outcome = run_stages(work, engine)
-    for part in parts:
-        add_landing_ledger(root, entry.commit, part, outcome)
-    return outcome
+    flow = flow_begun(root, str(entry.plan), lambda: parts[0])
+    entry = replace(entry, parent=state.parent_of(entry.commit))
+    terms = AN_INTERVAL
+    if entry.kind is CommitKind.EPOCH:
+        writes = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA
+        terms = WorkTerms(blind=spans_over(landed_path(root), parts), writes=writes)
+    worked = commit_work(root, flow, entry, Sequences(parts), state, engine, payloads_over(flow, parts), terms)
+    return worked.outcome
 
 
 def _require_same(state: LogState, entry: Entry, outcome: Outcome) -> None:

@@ -50,6 +50,10 @@ class TableSpec:
             return f"the commits from version {self.versions[0]} {last}"
         return "the newest version" if self.version is None else f"version {self.version}"
 
+    def words(self) -> str:
+        """Say all that decides its rows."""
+        return f"{self}, committed {self.committed or 'nothing'}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaSpec(FeedSpec):

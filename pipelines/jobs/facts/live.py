@@ -17,7 +17,7 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import closed_ns, is_closed, load_manifest, manifest_bytes
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.sources.state import read_state
-from pipelines.flows.feeds.catalog import is_live
+from pipelines.flows.feeds.catalog import KINDS, is_live
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.runs.played import read_range
@@ -209,12 +209,13 @@ def _new_files(known: KnownRun, name: str, since: int) -> int | None:
 def source_folders(known: KnownRun, name: str) -> list[Path]:
     """Give the folders in which a source's files arrive; none where it has none."""
     feed = known.sources[name]["feed"]
-    if feed["kind"] != "folder":
+    folders = KINDS[feed["kind"]].from_json(feed).folders
+    if not folders:
         return []
     from pipelines.jobs.environment.settings import config_folder
 
     base = Path(known.called).absolute().parent if Path(known.called).is_file() else config_folder() / "flows"
-    return [base / path for path in feed["paths"]]
+    return [base / path for path in folders]
 
 
 def newest_times(epochs: Sequence[Entry], streams: Sequence[str]) -> dict[str, Facts]:

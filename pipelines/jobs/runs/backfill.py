@@ -25,11 +25,12 @@ from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.sources.catalog import open_recorded
-from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
-from pipelines.engine.tasks.stages import Work, create_tables, run_stages
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.commit_work import Sequences, commit_work
+from pipelines.engine.tasks.stages import create_tables
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
-from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
+from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.fitting import fitting_payloads
@@ -234,28 +235,14 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
 def _commit(
     driver: Driver, wanted: Backfill, entry: Entry, sequence: LandedSequence, tell: Callable[[str], None]
 ) -> Entry:
-    begun = time.perf_counter()
-    schemas = {name: sequence.payload(name) for name in sequence.sources}
+    landed = Sequences((sequence,))
+    schemas = payloads_over(wanted.flow, landed.parts)
     create_tables(wanted.root, wanted.flow, schemas)
-    work = Work(
-        root=wanted.root,
-        definition=json.dumps(flow_to_json(wanted.flow)),
-        schemas=schemas,
-        commit=entry.commit,
-        parent=entry.parent,
-        start=entry.span.start,
-        close=entry.span.end,
-        landed=sequence,
-        state=driver.state(),
-        final=sequence.final,
-    )
-    outcome = run_stages(work, wanted.engine, tell)
-    add_landing_ledger(wanted.root, entry.commit, sequence, outcome)
-    worked = time.perf_counter()
+    worked = commit_work(wanted.root, wanted.flow, entry, landed, driver.state(), wanted.engine, schemas, progress=tell)
     tell("committing")
-    durations = {"tasks_ms": round((worked - begun) * 1000)}
-    counts, hashes = commit_counts([sequence], outcome), commit_hashes(outcome)
-    return driver.written(entry.commit, outcome.new_files(), counts, hashes, outcome.carry.text, durations)
+    files, carry = worked.outcome.new_files(), worked.outcome.carry.text
+    durations = {"tasks_ms": round(worked.seconds * 1000)}
+    return driver.written(entry.commit, files, worked.counts, worked.hashes, carry, durations)
 
 
 def main(argv: Sequence[str] = ()) -> int:

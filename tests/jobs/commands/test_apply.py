@@ -188,7 +188,7 @@ def test_a_commit_that_waits_is_finished_under_the_flow_of_before(live: House, m
         raise InterruptedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.engine.live.epochs.run_stages", stop)
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         with pytest.raises(InterruptedError):
             Stage(live).play(SECOND[:1])
     edit(live, "delay: 1h", "delay: 2h")

@@ -407,7 +407,7 @@ def test_a_reset_that_dies_anywhere_has_done_nothing_or_all_and_can_be_done_agai
     wanted = here.wanted(f"died {point}")
     go_on(wanted, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(epochs, "run_stages", dying(None))
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", dying(None))
         with pytest.raises(Died):
             go_on(wanted, 1)
     before, pending = log_state(wanted.root).in_order, log_state(wanted.root).pending

@@ -229,7 +229,7 @@ def test_an_edited_flow_takes_effect_at_a_commit_boundary(here: Trial, monkeypat
         runner = runner_of(wanted, driver)
         runner.advance(0, 2)
         with monkeypatch.context() as patch:
-            patch.setattr(epochs, "run_stages", stop)
+            patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
             with pytest.raises(InterruptedError):
                 runner.advance(2, last)
     slower = replace(here.flow.streams["beating"], policy=HeartbeatPolicy(interval=MINUTE))
@@ -249,7 +249,7 @@ def test_a_pending_commit_of_another_code_is_refused(here: Trial, monkeypatch: p
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         land_readings(wanted, BEGIN, READINGS)
         runner = runner_of(wanted, driver)
-        monkeypatch.setattr(epochs, "run_stages", stop)
+        monkeypatch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         with pytest.raises(InterruptedError):
             runner.advance(0, 2)
     newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
@@ -294,13 +294,13 @@ def test_a_pending_epoch_is_no_backfills_and_a_pending_interval_no_streams(
     wanted = here.wanted("left by a stream")
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
         land_readings(wanted, BEGIN, READINGS)
-        patch.setattr(epochs, "run_stages", stop)
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         with pytest.raises(InterruptedError):
             runner_of(wanted, driver).advance(0, 4)
     with pytest.raises(JobError, match="epoch of a stream"):
         here.ran("left by a stream", SPANS[:1])
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.jobs.runs.backfill.run_stages", stop)
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         with pytest.raises(InterruptedError):
             here.ran("left by a backfill", SPANS[:1])
     wanted = here.wanted("left by a backfill")
@@ -321,7 +321,7 @@ def test_a_pending_commit_of_another_plan_leaves_no_operator_behind(
         wanted = here.wanted(run)
         with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
             land_readings(wanted, BEGIN, READINGS)
-            patch.setattr(epochs, "run_stages", stop)
+            patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
             with pytest.raises(InterruptedError):
                 runner_of(wanted, driver).advance(0, 4)
         with open_driver(wanted.root, flow=wanted.flow.name) as driver:
@@ -345,7 +345,7 @@ def test_a_checkpoint_that_plans_other_spans_than_the_pending_commit_keeps_the_r
     wanted, advance = here.wanted("other spans", spark), epochs.EpochRunner.advance
     stream_readings(wanted, BEGIN, READINGS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(epochs, "run_stages", stop)
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         patch.setattr(epochs.EpochRunner, "advance", further)
         with pytest.raises(InterruptedError):
             stream_readings(wanted, BEGIN, READINGS)

@@ -122,14 +122,14 @@ def test_damage_while_tasks_read_is_found_and_the_commit_done_from_another(
     wanted, harmed = here.wanted(run), list[int]()
     run_stages = stages.run_stages
 
-    def while_they_read(work: Work, engine: Engine) -> Outcome:
+    def while_they_read(work: Work, engine: Engine, *_: object) -> Outcome:
         if not harmed:
             harmed.append(1)
             for file in place(here, run, "a").glob("*/parcels.parquet"):
                 file.write_bytes(damage(file.read_bytes()))
         return run_stages(work, engine)
 
-    monkeypatch.setattr("pipelines.engine.live.epochs.run_stages", while_they_read)
+    monkeypatch.setattr("pipelines.engine.tasks.commit_work.run_stages", while_they_read)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         runner_of(wanted, driver).advance(0, last)
@@ -149,7 +149,7 @@ def test_storage_that_is_away_for_a_moment_while_tasks_read_is_read_again(
     wanted, gone = here.wanted(run), list[int]()
     run_stages, a = stages.run_stages, place(here, run, "a")
 
-    def while_they_read(work: Work, engine: Engine) -> Outcome:
+    def while_they_read(work: Work, engine: Engine, *_: object) -> Outcome:
         if len(gone) == times:
             return run_stages(work, engine)
         gone.append(1)
@@ -159,7 +159,7 @@ def test_storage_that_is_away_for_a_moment_while_tasks_read_is_read_again(
         finally:
             a.with_name("aside").rename(a)
 
-    monkeypatch.setattr("pipelines.engine.live.epochs.run_stages", while_they_read)
+    monkeypatch.setattr("pipelines.engine.tasks.commit_work.run_stages", while_they_read)
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         runner = runner_of(wanted, driver)

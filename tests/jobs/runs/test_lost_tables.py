@@ -117,7 +117,7 @@ def test_a_pending_commit_is_not_finished_without_a_table(here: Trial, monkeypat
     streamed(here, "pending", BEGIN, READINGS[:5])
     with open_driver(wanted.root, flow=wanted.flow.name) as driver, monkeypatch.context() as patch:
         land_readings(wanted, BEGIN, READINGS)
-        patch.setattr("pipelines.engine.live.epochs.run_stages", lambda *_: 1 / 0)
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             runner_of(wanted, driver).advance(5, 6)
     shutil.rmtree(wanted.root / "streams" / "ordered")

@@ -1,0 +1,132 @@
+"""A commit worked on, whoever drives it: its sequences through the flow, and what the commit then says of itself.
+
+A backfill commits an interval over one sequence, a stream an epoch over several, and `doctor` has either made again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipelines.engine.tasks.carry import Writes
+from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
+from pipelines.engine.tasks.stages import Work, run_stages
+from pipelines.flows.definition import flow_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.engine.landing.sequence import Chain, LandedSequence
+    from pipelines.engine.landing.write import Spans
+    from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.flows.model import Flow
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Closed sequences that follow one another, read as one."""
+
+    parts: tuple[LandedSequence, ...]
+
+    @property
+    def buckets(self) -> int:
+        """Give the number of buckets of the landing."""
+        return self.parts[0].buckets
+
+    def inputs(self, source: str, bucket: int) -> list[Chain]:
+        """Give the files of a source's bucket as one chain, for each sequence comes after the one before."""
+        files = tuple(file for part in self.parts for chain in part.inputs(source, bucket) for file in chain)
+        return [files] if files else []
+
+    def rows(self) -> int:
+        """Count the rows and ledger lines of all sources."""
+        return sum(source.rows for part in self.parts for source in part.sources.values()) + sum(
+            part.ledger.rows for part in self.parts
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkTerms:
+    """What a stream's commit is worked on with, and an interval's is not."""
+
+    blind: Mapping[str, Spans] = field(default_factory=dict)
+    """By source, the spans in which nobody listened."""
+    writes: Writes = Writes.BASE
+    """Whether the whole carry is written, or what changed of it."""
+    session: str = ""
+    """Under which tasks of one process keep their operators; empty where they do not."""
+    kept: int = 0
+    """The commit whose operators are kept."""
+
+
+AN_INTERVAL = WorkTerms()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worked:
+    """What became of a commit's work; its files are written, and no table has them yet."""
+
+    outcome: Outcome
+    counts: dict[str, dict[str, int]]
+    hashes: dict[str, str]
+    seconds: float
+
+
+def commit_work(  # noqa: PLR0913 - what a commit is made of
+    root: Path,
+    flow: Flow,
+    entry: Entry,
+    landed: Sequences,
+    state: LogState,
+    engine: Engine,
+    schemas: Mapping[str, pa.Schema],
+    terms: WorkTerms = AN_INTERVAL,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Worked:
+    """Run a commit's sequences through its flow, and add what the landing set aside to its ledger.
+
+    Safe to do again: files that were not added to their tables do not exist for readers.
+
+    Args:
+        root: the run's folder.
+        flow: under whose plan the commit stands; its tables are there.
+        entry: the commit, at intent.
+        landed: its sequences.
+        state: of the log of commits.
+        engine: who runs the tasks.
+        schemas: payload of each source.
+        terms: of a stream's commit.
+        progress: told in a few words what runs now.
+
+    Raises:
+        CommitError: the carry to begin from is not of the format that is written now.
+    """
+    begun = time.perf_counter()
+    work = Work(
+        root=root,
+        definition=json.dumps(flow_to_json(flow)),
+        schemas=schemas,
+        commit=entry.commit,
+        parent=entry.parent,
+        start=entry.span.start,
+        close=entry.span.end,
+        landed=landed,
+        state=state,
+        blind=terms.blind,
+        final=landed.parts[-1].final,
+        writes=terms.writes,
+        session=terms.session,
+        kept=terms.kept,
+    )
+    outcome = run_stages(work, engine, progress)
+    for part in landed.parts:
+        add_landing_ledger(root, entry.commit, part, outcome)
+    counts, hashes = commit_counts(landed.parts, outcome), commit_hashes(outcome)
+    return Worked(outcome=outcome, counts=counts, hashes=hashes, seconds=time.perf_counter() - begun)
