@@ -75,13 +75,14 @@ class YamlMapping:
 Tree = Scalar | Listing | YamlMapping
 
 
-def load(path: Path) -> YamlMapping:
+def load(path: Path, top: str = "a mapping that begins with `flow: <name>`") -> YamlMapping:
     """Read a YAML file whose top is a mapping.
 
     Safe for files of strangers: size, depth, and what aliases stand for are bounded before they are read.
 
     Args:
         path: the file.
+        top: what the mapping at its top is, for a message.
 
     Returns:
         The mapping at its top.
@@ -107,10 +108,10 @@ def load(path: Path) -> YamlMapping:
     except YAMLError as problem:
         raise FlowError(file, 1, f"no YAML ({_one_line(str(problem))})", "a readable document") from None
     except (OSError, UnicodeDecodeError) as problem:
-        raise FlowError(file, 1, f"no readable file ({_one_line(str(problem))})", "a flow in YAML, in UTF-8") from None
+        raise FlowError(file, 1, f"no readable file ({_one_line(str(problem))})", "YAML in UTF-8") from None
     tree = _Trees(file).tree(root, 0) if root is not None else Scalar("", "null", 1)
     if not isinstance(tree, YamlMapping):
-        raise FlowError(file, tree.line, f"{tree} at the top", "a mapping that begins with `flow: <name>`")
+        raise FlowError(file, tree.line, f"{tree} at the top", top)
     return tree
 
 

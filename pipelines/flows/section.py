@@ -16,9 +16,9 @@ from pipelines.flows.errors import DurationError, FlowError, nearest, one_of
 
 if TYPE_CHECKING:
     import collections.abc as cx
-    from enum import IntEnum
+    from enum import Enum
 
-Choice = TypeVar("Choice", bound="IntEnum")
+Choice = TypeVar("Choice", bound="Enum")
 
 OFF = "off"
 """The word that takes away a bound."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
+from pipelines.flows.document import YamlMapping, load
+from pipelines.flows.section import Section
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.operators.replay import BUFFERS
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 MAIN_RUN = "main"
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
-KNOWN = frozenset({"access", "home", "engine", "master", "buffers", "landed"})
+NEEDED = ("home", "engine", "master")
+KNOWN = (*NEEDED, "access", "buffers", "landed")
+OF_BUFFERS = ("places", "apart", "max_bytes", "margin")
 FOREVER = "forever"
 ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 """What delta-rs, and whoever reads tables by it, takes for one character of a path."""
@@ -107,97 +111,78 @@ def read_settings() -> Settings:
     """Read the environment's settings.
 
     Raises:
-        WrongUse: the environment's file is not there or lacks a setting.
+        WrongUse: the environment's file is not there, or the home cannot stand where it is to be.
+        FlowError: what the file says makes no sense; the line, what came, what was expected.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     file = settings_file()
     if not file.is_file():
         raise WrongUse(f"{file} must hold the environment's settings; there is no such file: see PULSELINE_CONFIG")
-    try:
-        found = YAML(typ="safe").load(file) or {}
-    except YAMLError as error:
-        raise WrongUse(f"{file} must be YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(found, dict):
-        raise WrongUse(f"{file} must be a mapping of settings; it is {found!r}")
-    unknown = sorted(map(str, found.keys() - KNOWN))
-    if unknown:
-        raise WrongUse(f"{file} has {', '.join(unknown)}; there are {', '.join(sorted(KNOWN))}")
-    missing = {"home", "engine", "master"} - found.keys()
-    if missing:
-        raise WrongUse(f"{file} must have {', '.join(sorted(missing))}")
-    home = Path(os.environ.get("PULSELINE_HOME") or str(found["home"])).absolute()
+    top = Section(str(file), "the settings", load(file, "a mapping of settings"), {})
+    top.only(KNOWN)
+    home, engine, master = (top.text(key) for key in NEEDED)
+    buffers = _inner(top, "buffers")
+    buffers.only(OF_BUFFERS)
+    return Settings(
+        config=file.parent,
+        home=_home(home),
+        engine=engine,
+        master=master,
+        places=_places(buffers),
+        apart=buffers.choice("apart", Apart, Apart.FOLDER),
+        max_bytes=_above_zero(buffers, "max_bytes", MAX_BYTES),
+        margin=_above_zero(buffers, "margin", MARGIN),
+        keep_landed=_keep_landed(_inner(top, "landed")),
+        access=top.choice("access", Access, Access.OWNER),
+    )
+
+
+def _home(said: str) -> Path:
+    home = Path(os.environ.get("PULSELINE_HOME") or said).absolute()
     if ENCODED.search(str(home)):
         raise WrongUse(
             f"no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
             f"look elsewhere; it is {home}: give the folder another name, or set PULSELINE_HOME"
         )
-    more = _buffers(file, found) | {"keep_landed": _keep_landed(file, found), "access": _access(file, found)}
-    return Settings(config=file.parent, home=home, engine=found["engine"], master=found["master"], **more)
+    return home
 
 
-def _access(file: Path, found: Mapping[str, Any]) -> Access:
-    """Read who may read what is written.
-
-    Raises:
-        WrongUse: the setting is unknown.
-    """
-    said = found.get("access", Access.OWNER.value)
-    if said not in list(Access):
-        raise WrongUse(f"{file}: `access` must be {', '.join(Access)}; it is {said!r}")
-    return Access(said)
+def _says_nothing(section: Section, key: str) -> bool:
+    """Say whether nothing stands under a key, or an empty list, as where all of it is commented out."""
+    return not section.has(key) or str(section.tree.entries[key]) in {"nothing", "a list of 0"}
 
 
-def _buffers(file: Path, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Read where buffers stand, and how much they take.
-
-    Raises:
-        WrongUse: a setting is unknown or makes no sense.
-    """
-    said = {} if found.get("buffers") is None else found["buffers"]
-    known = {"places", "apart", "max_bytes", "margin"}
-    if not isinstance(said, dict) or said.keys() - known:
-        raise WrongUse(f"{file}: `buffers` must be a mapping of {', '.join(sorted(known))}; it is {said!r}")
-    named = [] if said.get("places") is None else said["places"]
-    if (
-        not isinstance(named, list)
-        or len(named) not in {0, BUFFERS}
-        or not all(isinstance(each, str) for each in named)
-    ):
-        raise WrongUse(f"{file}: `buffers: places` must be a list of {BUFFERS} folders, or none; it is {named!r}")
-    places = tuple(Path(place).absolute() for place in named)
-    words = [each.value for each in Apart]
-    if said.get("apart", "folder") not in words:
-        raise WrongUse(f"{file}: `buffers: apart` must be {', '.join(words)}; it is {said['apart']!r}")
-    numbers = {name: said[name] for name in ("max_bytes", "margin") if name in said}
-    for name, number in numbers.items():
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise WrongUse(f"{file}: `buffers: {name}` must be a whole number above 0; it is {number!r}")
-    return {"places": places, "apart": Apart(said.get("apart", "folder")), **numbers}
+def _inner(top: Section, key: str) -> Section:
+    if _says_nothing(top, key):
+        top = replace(top, tree=YamlMapping({}, {}, top.line(key)))
+    return top.inner(key, f"`{key}` of the settings")
 
 
-def _keep_landed(file: Path, found: Mapping[str, Any]) -> int | None:
-    """Read how long landed rows are kept; None for ever.
+def _places(buffers: Section) -> tuple[Path, ...]:
+    """Give where the three buffers stand; () where each run has folders of its own for them."""
+    if _says_nothing(buffers, "places"):
+        return ()
+    named = buffers.names("places")
+    if len(named) != BUFFERS:
+        raise buffers.wrong("places", f"{len(named)} places", f"a list of {BUFFERS} folders, or none")
+    return tuple(Path(place).absolute() for place in named)
 
-    Raises:
-        WrongUse: the setting is unknown or no duration.
-    """
-    from pipelines.flows.durations import parse
-    from pipelines.flows.errors import DurationError
 
-    said = {} if found.get("landed") is None else found["landed"]
-    if not isinstance(said, dict) or said.keys() - {"keep"}:
-        raise WrongUse(f"{file}: `landed` must be a mapping of keep; it is {said!r}")
-    keep = said.get("keep", FOREVER)
-    if keep == FOREVER:
+def _above_zero(section: Section, key: str, default: int) -> int:
+    number = section.count(key) if section.has(key) else default
+    if number < 1:
+        raise section.wrong(key, f"`{key}: {number}`", "a whole number above 0")
+    return number
+
+
+def _keep_landed(landed: Section) -> int | None:
+    """Give how long landed rows are kept, in ticks; None for ever."""
+    landed.only(("keep",))
+    if not landed.has("keep") or landed.text("keep") == FOREVER:
         return None
-    try:
-        ticks = parse(keep) if isinstance(keep, str) else 0
-    except DurationError:
-        ticks = 0
+    # A bare number would be seconds, and who writes one means days.
+    ticks = 0 if landed.text("keep").isdigit() else landed.ticks("keep")
     if ticks <= 0:
-        raise WrongUse(f"{file}: `landed: keep` must be a duration such as 30d or 12h, or `{FOREVER}`; it is {keep!r}")
+        raise landed.wrong("keep", f"`keep: {landed.text('keep')}`", f"a duration such as 30d or 12h, or `{FOREVER}`")
     return ticks
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
+from pipelines.flows.errors import FlowError
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import config_folder, flow_file, read_settings
 
@@ -63,7 +64,8 @@ def test_buffers_are_read(folder: Path) -> None:
     ("text", "keep"),
     [
         ("", None),
-        ("landed:\n", None),
+        ("landed:\nbuffers:\n  places:\n", None),
+        ("buffers: {places: []}\n", None),
         ("landed: {}\n", None),
         ("landed: {keep: forever}\n", None),
         ("landed: {keep: 30d}\n", 30 * 86_400_000_000),
@@ -77,34 +79,49 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (PLAIN + "buffers: {places: 5}\n", r"must be a list of 3 folders, or none; it is 5"),
-        (PLAIN + "buffers: {places: abc}\n", r"must be a list of 3 folders"),
-        (PLAIN + "buffers: {places: [a, b]}\n", r"must be a list of 3 folders"),
-        (PLAIN + "buffers: {places: [~, {}, [1]]}\n", r"must be a list of 3 folders"),
-        (PLAIN + "buffers: {apart: city}\n", r"`buffers: apart` must be folder, device, host; it is 'city'"),
-        (PLAIN + "buffers: {margin: 0}\n", r"`buffers: margin` must be a whole number above 0; it is 0"),
-        (PLAIN + "buffers: {max_bytes: true}\n", r"`buffers: max_bytes` must be a whole number above 0"),
-        (PLAIN + "buffers: {place: []}\n", r"must be a mapping of apart, margin, max_bytes, places"),
-        (PLAIN + "buffers: false\n", r"must be a mapping of"),
-        (PLAIN + "buffer: {}\n", r"has buffer; there are access, buffers, engine, home, landed, master"),
+        (PLAIN + "buffers: {places: 5}\n", r":4: 1 places in `buffers` .*, expected a list of 3 folders, or none"),
+        (
+            PLAIN + "buffers:\n  places: [a, b]\n",
+            r":5: 2 places in `buffers` .*, expected a list of 3 folders, or none",
+        ),
+        (
+            PLAIN + "buffers: {places: [~, {}, [1]]}\n",
+            r":4: nothing under `places` .*, expected a name or a list of names",
+        ),
+        (
+            PLAIN + "buffers: {apart: divice}\n",
+            r":4: `apart: divice` .*`folder`, `device`, `host`; did you mean `device`",
+        ),
+        (
+            PLAIN + "buffers: {margin: 0}\n",
+            r":4: `margin: 0` in `buffers` of the settings, expected a whole number above 0",
+        ),
+        (PLAIN + "buffers: {max_bytes: true}\n", r":4: `true` under `max_bytes` .*, expected a whole number"),
+        (PLAIN + "buffers: {place: []}\n", r":4: unknown key `place` .*; did you mean `places`"),
+        (PLAIN + "buffers: false\n", r":4: `false` under `buffers` in the settings, expected a mapping"),
+        (PLAIN + "buffer: {}\n", r":4: unknown key `buffer` in the settings, .*; did you mean `buffers`"),
         (
             PLAIN + "landed: {keep: soon}\n",
-            r"`landed: keep` must be a duration such as 30d or 12h, or `forever`.*'soon'",
+            r":4: `keep: soon` in `landed` of the settings, expected a duration such as",
         ),
-        (PLAIN + "landed: {keep: 30}\n", r"must be a duration .*it is 30"),
-        (PLAIN + "landed: {keep: 0d}\n", r"must be a duration .*it is '0d'"),
-        (PLAIN + "landed: {keep: -1d}\n", r"must be a duration .*it is '-1d'"),
-        (PLAIN + "landed: {kept: 30d}\n", r"`landed` must be a mapping of keep; it is {'kept': '30d'}"),
-        (PLAIN + "landed: 30d\n", r"`landed` must be a mapping of keep; it is '30d'"),
-        (PLAIN + "access: friends\n", r"`access` must be owner, group, everyone; it is 'friends'"),
-        (PLAIN + "access: [owner]\n", r"`access` must be owner, group, everyone; it is \['owner'\]"),
-        ("home: [\n", r"must be YAML"),
-        ("just text\n", r"must be a mapping of settings"),
-        ("engine: core\n", r"must have home, master"),
+        (PLAIN + "landed: {keep: 30}\n", r":4: `keep: 30` .*, expected a duration such as 30d or 12h, or `forever`"),
+        (PLAIN + "landed: {keep: 0d}\n", r":4: `keep: 0d` .*, expected a duration such as 30d or 12h, or `forever`"),
+        (PLAIN + "landed: {keep: -1d}\n", r":4: `keep: -1d` .*, expected a duration such as 30d or 12h, or `forever`"),
+        (PLAIN + "landed: {kept: 30d}\n", r":4: unknown key `kept` .*; did you mean `keep`"),
+        (PLAIN + "landed: 30d\n", r":4: `30d` under `landed` in the settings, expected a mapping"),
+        (PLAIN + "access: friends\n", r":4: `access: friends` .*, expected one of `owner`, `group`, `everyone`"),
+        (
+            PLAIN + "access: [owner]\n",
+            r":4: a list of 1 under `access` .*, expected one of `owner`, `group`, `everyone`",
+        ),
+        (PLAIN + "engine: core\n", r":4: `engine` a second time"),
+        ("home: [\n", r":2: no YAML"),
+        ("just text\n", r":1: `just text` at the top, expected a mapping of settings"),
+        ("engine: core\n", r":1: no `home` in the settings"),
     ],
 )
 def test_what_makes_no_sense_is_refused(folder: Path, text: str, said: str) -> None:
-    with pytest.raises(WrongUse, match=said):
+    with pytest.raises(FlowError, match=said):
         settings(folder, text)
 
 
