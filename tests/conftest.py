@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -77,8 +77,8 @@ def lent(spark: LentSpark, monkeypatch: pytest.MonkeyPatch) -> LentSpark:
     from pipelines.jobs.environment import engines
     from pipelines.jobs.proofs import parity
 
-    def found(name: str, master: str = "local[2]", log: Path | None = None) -> Engine:
-        return spark if name == "batch" else engines.engine_named(name, master, log)
+    def found(name: str, *more: Any) -> Engine:  # noqa: ANN401 - as `engine_named` takes them
+        return spark if name == "batch" else engines.engine_named(name, *more)
 
     for job in (conform, parity):
         monkeypatch.setattr(job, "engine_named", found)

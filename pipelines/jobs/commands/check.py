@@ -149,13 +149,13 @@ def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
 @contextmanager
 def opened_session(settings: Settings) -> Iterator[SparkSession]:
     """Have Spark run while the block runs."""
-    from pipelines.engine.tasks.spark import spark_session
+    from pipelines.engine.tasks.spark import SparkEngine
 
-    spark = spark_session(settings.master, settings.spark_log)
+    engine = SparkEngine(settings.master, settings.spark_log, settings.spark)
     try:
-        yield spark
+        yield engine.session()
     finally:
-        spark.stop()
+        engine.close()
 
 
 def check_flow(  # noqa: PLR0913 - the options of the command

@@ -48,7 +48,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
     require_remade(settings.root(flow.name, LIVE_RUN), COMMAND)
     require_ways(settings, flow)
     spans = intervals(flow, START, END)
-    spark = SparkEngine(settings.master, settings.spark_log)
+    spark = SparkEngine(settings.master, settings.spark_log, settings.spark)
     echo(
         f"1 of 4  backfill of {flow.name}, {START} to {END}, day by day on Spark, each day checked before "
         "it is published (the start takes some seconds)"

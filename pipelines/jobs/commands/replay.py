@@ -93,7 +93,7 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     make_anew(root, flow.name, COMMAND, of=recording.known.run, start=recording.start, end=recording.end)
     tell = (lambda _: None) if wanted.as_json else echo
     tell(_begins(recording, wanted))
-    engine = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
+    engine = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log, settings.spark)
     begun = time.perf_counter()
     try:
         play(recording, flow, root, engine, wanted.speed, tell)

@@ -74,8 +74,9 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     flow = as_run(flow, state)
     if state.tip is not None and state.tip.span.end == spans[0][0]:
         require_in_use(state, state.tip.commit, flow, wanted.run, echo)
-    runner = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log)
-    judge = runner if isinstance(runner, SparkEngine) else SparkEngine(settings.master, settings.spark_log)
+    of_spark = (settings.master, settings.spark_log, settings.spark)
+    runner = engine_named(wanted.engine or settings.engine, *of_spark)
+    judge = runner if isinstance(runner, SparkEngine) else SparkEngine(*of_spark)
     gate = checking(judge, root, flow) if wanted.check else publish_at_once
     progress = RunProgress(flow, len(spans), echo)
     on_spark = [*(["tasks"] if runner is judge else []), *(["checks"] if wanted.check else [])]

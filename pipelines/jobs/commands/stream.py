@@ -177,7 +177,6 @@ class Session:
             flow=live.flow,
             landing=landed_path(live.root),
             engine=self._engine,
-            now=self._now,
             blind=self._blind,
             published=self.figures.add,
             open=self.buffers.open if self.buffers else None,
@@ -209,6 +208,8 @@ class Session:
             clock=WallClock(DEFAULT_MAX_JUMP) if live.flow.clock is Clock.WALL else None,
             late=max(LATE, LATE_TRIGGERS * live.trigger),
         )
+        # An epoch that is finished for an earlier driver, above, is late by no clock of this one.
+        self.runner.now = self._now
 
     def _settled(self) -> Buffers | None:
         """Give the buffers of a flow that has any, whole and alike.
@@ -413,10 +414,16 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
     ):
         session = Session(live, driver, tell, asked)
         forget_stop(live.root)
-        # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
-        live.spark.session()
-        with _signals(asked, signal.SIGINT):
-            session.run()
+        try:
+            # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
+            live.spark.session()
+            with _signals(asked, signal.SIGINT):
+                session.run()
+        except Exception:
+            # A service that is stopped sends its signal to all its processes, and Spark's ends on the spot.
+            if not asked.is_set() or live.spark.is_running:
+                raise
+            tell("Spark ended with the signal that stopped this: the next start finishes what its last epoch had begun")
     tell(session.figures.line(session.lander.last))
     return session.figures
 
@@ -466,7 +473,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     flow = as_run(flow, log_state(root))
     require_own_landing(root, "stream")
     first, last = played_range(flow, root, asked.start, asked.end)
-    spark = engine_named("batch", settings.master, settings.spark_log)
+    spark = engine_named("batch", settings.master, settings.spark_log, settings.spark)
     live = Live(
         flow=flow,
         root=root,

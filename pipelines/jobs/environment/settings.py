@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -25,9 +25,15 @@ MAIN_RUN = "main"
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
 NEEDED = ("home", "engine", "master")
-KNOWN = (*NEEDED, "access", "buffers", "landed")
+KNOWN = (*NEEDED, "access", "buffers", "landed", "spark")
 OF_BUFFERS = ("places", "apart", "max_bytes", "margin")
 FOREVER = "forever"
+FIXED = {
+    "spark.master": "`master:` names it",
+    "spark.sql.session.timeZone": "times are UTC in every table",
+}
+"""Settings of Spark's that are not a user's to choose, and why."""
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 """What delta-rs, and whoever reads tables by it, takes for one character of a path."""
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -65,6 +71,8 @@ class Settings:
     """Sequences that stay in the buffers though a commit covers them."""
     keep_landed: int | None = None
     """How long landed rows that a commit covers are kept, in ticks; None for ever."""
+    spark: Mapping[str, str] = field(default_factory=dict)
+    """Spark's own settings, by name; they go before what we would set."""
 
     access: Access = Access.OWNER
     """Who may read what is written."""
@@ -132,12 +140,19 @@ def read_settings() -> Settings:
         max_bytes=_above_zero(buffers, "max_bytes", MAX_BYTES),
         margin=_above_zero(buffers, "margin", MARGIN),
         keep_landed=_keep_landed(_inner(top, "landed")),
+        spark=_spark(_inner(top, "spark")),
         access=top.choice("access", Access, Access.OWNER),
     )
 
 
 def _home(said: str) -> Path:
-    home = Path(os.environ.get("PULSELINE_HOME") or said).absolute()
+    said = os.environ.get("PULSELINE_HOME") or said
+    if SCHEME.match(said):
+        raise WrongUse(
+            f"home must be a folder, of this machine or one that all machines of a cluster see under one name; it is "
+            f"{said}: an object store cannot be one yet (`home` in {settings_file()}, or PULSELINE_HOME)"
+        )
+    home = Path(said).absolute()
     if ENCODED.search(str(home)):
         raise WrongUse(
             f"no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
@@ -172,6 +187,17 @@ def _above_zero(section: Section, key: str, default: int) -> int:
     if number < 1:
         raise section.wrong(key, f"`{key}: {number}`", "a whole number above 0")
     return number
+
+
+def _spark(section: Section) -> dict[str, str]:
+    """Give Spark's own settings."""
+    said = {key: section.text(key) for key in section.tree.entries}
+    for key in said:
+        if not key.startswith("spark."):
+            raise section.wrong(key, f"`{key}`", "a setting of Spark's, such as `spark.executor.memory`")
+        if key in FIXED:
+            raise section.wrong(key, f"`{key}`", f"it not there: {FIXED[key]}")
+    return said
 
 
 def _keep_landed(landed: Section) -> int | None:

@@ -254,7 +254,7 @@ def print_certificate(  # noqa: PLR0913 - the options of the command
             f"a certificate needs a feed that can be read again and again; what comes in live cannot: pulseline replay "
             f"{name} plays what a run took in and compares"
         )
-    spark = engine_named("batch", settings.master, settings.spark_log)
+    spark = engine_named("batch", settings.master, settings.spark_log, settings.spark)
     trial = Trial(settings=settings, flow=flow, spans=intervals(flow, start, end), spark=spark)
     try:
         certificate = certify(trial, (lambda _: None) if as_json else echo)

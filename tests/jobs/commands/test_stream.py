@@ -152,6 +152,27 @@ def test_spark_plays_a_recorded_feed_live_and_goes_on_after_a_stop(here: Trial, 
     assert here.hashes("live", WHOLE) == here.hashes("whole", WHOLE)
 
 
+def test_a_recorded_feed_goes_on_behind_an_epoch_that_died_at_intent(
+    here: Trial, spark: LentSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = here.wanted("died at intent")
+
+    def die(*_: object) -> ContentHash:
+        raise InterruptedError
+
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS[:3]).last_id
+        runner = runner_of(wanted, driver)
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr("pipelines.engine.tasks.commit_work.run_stages", die)
+            runner.advance(0, last)
+    span, told = WHOLE[0], list[str]()
+    live = Live(flow=here.flow, root=wanted.root, base=here.base, spark=spark, start=span[0], end=span[1])
+    run_live(replace(live, available_now=True), told.append)
+    assert any("which an earlier run left behind" in line for line in told)
+    assert here.hashes("died at intent", WHOLE) == here.hashes("whole", WHOLE)
+
+
 def test_a_checkpoint_in_which_no_batch_has_ended_is_made_anew(tmp_path: Path) -> None:
     landing, flow = (tmp_path / "checkpoints" / name for name in ("landing", "flow"))
     for folder in (landing / "offsets", landing / "state", flow / "commits"):

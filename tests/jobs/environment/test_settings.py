@@ -114,6 +114,11 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
             PLAIN + "access: [owner]\n",
             r":4: a list of 1 under `access` .*, expected one of `owner`, `group`, `everyone`",
         ),
+        (
+            PLAIN + "spark: {executor.memory: 4g}\n",
+            r":4: `executor.memory` in `spark` .*, such as `spark.executor.memory`",
+        ),
+        (PLAIN + "spark: {spark.master: a}\n", r":4: `spark.master` .*: `master:` names it"),
         (PLAIN + "engine: core\n", r":4: `engine` a second time"),
         ("home: [\n", r":2: no YAML"),
         ("just text\n", r":1: `just text` at the top, expected a mapping of settings"),
@@ -123,6 +128,23 @@ def test_how_long_landed_rows_are_kept_is_read(folder: Path, text: str, keep: in
 def test_what_makes_no_sense_is_refused(folder: Path, text: str, said: str) -> None:
     with pytest.raises(FlowError, match=said):
         settings(folder, text)
+
+
+def test_settings_of_spark_go_to_it_as_they_are_said(folder: Path) -> None:
+    found = settings(folder, PLAIN + "spark:\n  spark.executor.memory: 4g\n  spark.executor.cores: 2\n")
+    assert found.spark == {"spark.executor.memory": "4g", "spark.executor.cores": "2"}
+    assert settings(folder, PLAIN + "spark:\n").spark == {}
+
+
+@pytest.mark.parametrize("home", ["s3://bucket/prefix", "gs://bucket", "abfss://a@b/c"])
+def test_a_home_in_an_object_store_is_refused_and_makes_no_folder(
+    folder: Path, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(WrongUse, match="an object store cannot be one yet"):
+        settings(folder, PLAIN.replace("home: here", f"home: {home}"))
+    monkeypatch.setenv("PULSELINE_HOME", home)
+    with pytest.raises(WrongUse, match="an object store cannot be one yet"):
+        settings(folder, PLAIN)
 
 
 def test_outside_of_a_checkout_its_own_settings_and_flows_are_found(

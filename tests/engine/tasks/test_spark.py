@@ -1,0 +1,42 @@
+"""Where Spark's workers find the driver, whose session is used, and what is left running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.tasks.spark import LOOPBACK, SparkEngine, host_for
+
+if TYPE_CHECKING:
+    from tests.conftest import LentSpark
+
+
+@pytest.mark.parametrize(
+    ("master", "host"),
+    [
+        ("local[2]", LOOPBACK),
+        ("local-cluster[2,1,512]", LOOPBACK),
+        ("spark://127.0.0.1:7077", {"spark.driver.host": "127.0.0.1"}),
+        ("yarn", {}),
+        ("spark://nobody.invalid:7077", {}),
+    ],
+)
+def test_the_driver_gives_the_address_from_which_it_reaches_the_master(master: str, host: dict[str, str]) -> None:
+    assert host_for(master) == host
+
+
+def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> None:
+    theirs = spark.session()
+    theirs.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        engine = SparkEngine("local[1]")
+        ours = engine.session()
+        assert ours.sparkContext is theirs.sparkContext
+        assert ours.conf.get("spark.sql.session.timeZone") == "UTC"
+        assert engine.is_running
+        engine.close()
+        assert theirs.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo", "their settings are theirs"
+        assert theirs.range(3).count() == 3
+    finally:
+        theirs.conf.set("spark.sql.session.timeZone", "UTC")

@@ -1,0 +1,52 @@
+"""A service manager that ends every process of a stream at once, Spark's too, gets a clean end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.laws.trials import PARCELS, SPANS, WHOLE, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("after", ["Spark starts", "rows/s"])
+def test_a_signal_to_all_processes_stops_a_stream_cleanly_and_it_goes_on(tmp_path: Path, after: str) -> None:
+    here = trial(tmp_path / "flows", PARCELS, {"parcels": parcels()})
+    (here.base / "local.yaml").write_text(f"home: {here.base / 'runs'}\nengine: core\nmaster: local[2]\n")
+    words = [sys.executable, "-m", "pipelines.cli", "stream", str(here.base / "flow.yaml")]
+    span = ["--start", "2024-01-01T00:00", "--end", "2024-01-01T03:00"]
+
+    def begun(*more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*words, *span, *more],
+            env={**os.environ, "PULSELINE_CONFIG": str(here.base)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    service = begun("--speed", "600")
+    assert service.stdout is not None
+    said = next(line for line in service.stdout if after in line)
+    time.sleep(1)
+    os.killpg(service.pid, signal.SIGTERM)
+    said += service.communicate(timeout=60)[0]
+    assert service.returncode == 0, said
+    assert "Traceback" not in said
+    assert not (here.base / "runs" / here.flow.name / "main" / "stopped.json").exists()
+
+    again = begun("--speed", "100000", "--until-caught-up")
+    said = again.communicate(timeout=120)[0]
+    assert again.returncode == 0, said
+    local = here.run("local", SPANS)
+    assert here.hashes(f"{here.flow.name}/main", WHOLE) == local, json.dumps(said)
