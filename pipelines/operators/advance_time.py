@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -228,21 +229,12 @@ class AdvancingRow(NamedTuple):
 
 @compiled
 def _write(row: AdvancingRow, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    out["src"] = src
-    out["key"] = key
-    out["kind"] = kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = time
-    out["event_end"] = end
-    out["due_at"] = NULL
+    write(out, src, key, kind, fate, reason, row.arrival, place, time, end, NULL)
     # Only a promise that was broken governs; a fault of the row itself names none.
-    governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
-    out["cti"] = s["cti"] if governed else NULL
-    out["cti_arrival"] = s["cti_arrival"] if governed else NULL
-    out["cti_place"] = s["cti_place"] if governed and s["cti_arrival"] != NULL else NULL
+    if s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME):
+        out["cti"] = s["cti"]
+        out["cti_arrival"] = s["cti_arrival"]
+        out["cti_place"] = s["cti_place"] if s["cti_arrival"] != NULL else NULL
 
 
 @compiled

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.meeting import melded
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
@@ -184,23 +185,6 @@ def _row(p: DeduplicateNumbers, number, kind, key, arrival, place, time, end):  
 
 
 @compiled
-def _write(row: KeyedRow, fate, reason, place, due_at, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    out["src"] = row.number
-    out["key"] = row.key
-    out["kind"] = row.kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = row.time
-    out["event_end"] = row.end
-    out["due_at"] = due_at
-    out["cti"] = NULL
-    out["cti_arrival"] = NULL
-    out["cti_place"] = NULL
-
-
-@compiled
 def _forget(known, x, s, standing_of, event_of) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     r = known[x]
     s["kept"] -= 1
@@ -366,9 +350,10 @@ def scan(p: DeduplicateNumbers, rows: Rows, v: Named, i, state, known, count, ro
                 if s["kept"] > p.max_kept:
                     return i, n, NOBODY
         if of >= 0:
-            _write(row, DROPPED, DUPLICATE, row.place, of, out[n])
+            write(out[n], i, k, kind, DROPPED, DUPLICATE, row.arrival, row.place, row.time, row.end, of)
         else:
-            _write(row, MAIN, NONE, next_place(s, row.arrival), NULL, out[n])
+            place = next_place(s, row.arrival)
+            write(out[n], i, k, kind, MAIN, NONE, row.arrival, place, row.time, row.end, NULL)
         n += 1
         i += 1
     return i, n, count

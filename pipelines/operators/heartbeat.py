@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -170,31 +171,13 @@ def _deadline(p: HeartbeatNumbers, s) -> int:  # type: ignore[no-untyped-def]  #
 
 
 @compiled
-def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - one record, field by field
-    row = out[n]
-    row["src"] = src
-    row["key"] = k
-    row["kind"] = kind
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = arrival
-    row["place"] = place
-    row["event_time"] = time
-    row["event_end"] = end
-    row["due_at"] = due
-    row["cti"] = NULL
-    row["cti_arrival"] = NULL
-    row["cti_place"] = NULL
-    return n + 1
-
-
-@compiled
 def _announce(p: HeartbeatNumbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     s = state[k]
     time = s["due"]
     s["sent"] = time
     s["due"] = INFINITY if time > MAX_TIME - p.interval else time + p.interval
-    return _emit(out, n, -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+    write(out[n], -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+    return n + 1
 
 
 @compiled
@@ -210,7 +193,8 @@ def _judge(p: HeartbeatNumbers, blind: Blind, state, k, last, out, n):  # type: 
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
                 s["retired"] = 1
-                n = _emit(out, n, -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+                write(out[n], -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+                n += 1
             return n
         if due_at == INFINITY:
             return n
@@ -320,7 +304,8 @@ def scan(p: HeartbeatNumbers, blind: Blind, rows: Rows, i, state, refused, out):
             # Also where the time did not count: whoever sends is alive (H11).
             s["seen"] = arrival
         place = place_main(state, k, arrival)
-        n = _emit(out, n, i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        write(out[n], i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        n += 1
         i += 1
     return i, n
 

@@ -33,6 +33,7 @@ from pipelines.operators.meeting import (
     fault,
     known_end,
     let_go,
+    let_out,
     longer,
     melded,
     oldest,
@@ -41,7 +42,6 @@ from pipelines.operators.meeting import (
     refuse,
     take_in,
     taken_together,
-    write,
     written,
 )
 from pipelines.operators.rows import NULL, Longs, Policy, PolicyError, Records, Rows, Shape
@@ -173,7 +173,7 @@ def _release(row: MeetingRow, s, ports, event, top, match, head, pairs, out, n):
         for j in range(count):
             left, right = pairs[j] // len(event), pairs[j] % len(event)
             end = _overlap(event[left], event[right], ports)
-            write(row, left, DATA, MAIN, NONE, next_place(s, row.arrival), event[first]["at"], end, out[n])
+            let_out(row, left, DATA, MAIN, NONE, next_place(s, row.arrival), event[first]["at"], end, out[n])
             out[n]["due_at"] = right
             n += 1
     if until > s["cti"]:
@@ -230,7 +230,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
             if moved and reason == EMPTY:
                 let_go(event, start)
                 time, end = rows.event_time[start], rows.event_end[start]
-                write(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
+                let_out(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
                 n += 1
         if waits and match[i] >= 0:
             event[i]["next"] = head[match[i] * SIDES + p]

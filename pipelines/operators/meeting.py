@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -103,27 +104,15 @@ def longer(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 
 @compiled
-def write(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def let_out(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write one row that `row` lets out; what a promise or a result adds is for the caller."""
-    out["src"] = src
-    out["key"] = row.key
-    out["kind"] = kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = time
-    out["event_end"] = end
-    out["due_at"] = NULL
-    out["cti"] = NULL
-    out["cti_arrival"] = NULL
-    out["cti_place"] = NULL
+    write(out, src, row.key, kind, fate, reason, row.arrival, place, time, end, NULL)
 
 
 @compiled
 def refuse(row: MeetingRow, reason, port, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write a row for the ledger, with the promise of its side where that was broken; give how many rows that is."""
-    write(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
+    let_out(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
     if reason == LATE or reason == LATE_END or reason == LATE_CTI:
         out["cti"] = port["cti"]
         out["cti_arrival"] = port["cti_arrival"]
@@ -134,7 +123,7 @@ def refuse(row: MeetingRow, reason, port, out) -> int:  # type: ignore[no-untype
 @compiled
 def promise(row: MeetingRow, s, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Emit a CTI; give how many rows that is."""
-    write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
+    let_out(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
     return 1
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -251,20 +252,8 @@ def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-
 
 @compiled
 def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    row = out[n]
-    row["src"] = src
-    row["key"] = group
-    row["kind"] = rows.kind[src]
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = arrival
-    row["place"] = place
-    row["event_time"] = rows.event_time[src]
-    row["event_end"] = rows.event_end[src]
-    row["due_at"] = NULL
-    row["cti"] = NULL
-    row["cti_arrival"] = NULL
-    row["cti_place"] = NULL
+    kind, time, end = rows.kind[src], rows.event_time[src], rows.event_end[src]
+    write(out[n], src, group, kind, fate, reason, arrival, place, time, end, NULL)
     return n + 1
 
 

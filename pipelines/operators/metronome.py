@@ -28,6 +28,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.heartbeat import DAY, FINEST, LONGEST
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -118,20 +119,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
             leaves = sighted(blind, s["due"])
             if leaves > last:
                 break
-            row = out[n]
-            row["src"] = -1
-            row["key"] = 0
-            row["kind"] = TIMER
-            row["fate"] = MAIN
-            row["reason"] = NONE
-            row["arrival"] = leaves
-            row["place"] = place_main(state, 0, leaves)
-            row["event_time"] = s["due"]
-            row["event_end"] = NULL
-            row["due_at"] = s["due"]
-            row["cti"] = NULL
-            row["cti_arrival"] = NULL
-            row["cti_place"] = NULL
+            write(out[n], -1, 0, TIMER, MAIN, NONE, leaves, place_main(state, 0, leaves), s["due"], NULL, s["due"])
             n += 1
             s["due"] = following(interval, s["due"] + 1)
         if n == len(out):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -104,20 +105,10 @@ def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-d
         if n == len(out):
             return i, n
         reason, kind, time, end = _judged(c, rows, i, state[rows.key[i]])
-        row = out[n]
-        row["src"] = i
-        row["key"] = rows.key[i]
-        row["kind"] = kind
-        row["fate"] = MAIN if reason == NONE else DROPPED
-        row["reason"] = reason
-        row["arrival"] = rows.arrival[i]
-        row["place"] = place_main(state, rows.key[i], rows.arrival[i]) if reason == NONE else rows.place[i]
-        row["event_time"] = time
-        row["event_end"] = end
-        row["due_at"] = NULL
-        row["cti"] = NULL
-        row["cti_arrival"] = NULL
-        row["cti_place"] = NULL
+        key, arrival, fate, place = rows.key[i], rows.arrival[i], DROPPED, rows.place[i]
+        if reason == NONE:
+            fate, place = MAIN, place_main(state, key, arrival)
+        write(out[n], i, key, kind, fate, reason, arrival, place, time, end, NULL)
         n += 1
         i += 1
     return i, n

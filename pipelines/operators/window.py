@@ -33,11 +33,11 @@ from pipelines.operators.meeting import (
     desk,
     fault,
     let_go,
+    let_out,
     longer,
     melded,
     refuse,
     take_in,
-    write,
     written,
 )
 from pipelines.operators.plain_words import spoken
@@ -374,7 +374,7 @@ def _set_aside(p: WindowNumbers, row: MeetingRow, rows: Rows, before, b, event, 
             let_go(event, x)
             if n + 2 > len(out):
                 out = longer(out, n, 2)
-            write(row, x, START, DROPPED, MAX_WINDOWS, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+            let_out(row, x, START, DROPPED, MAX_WINDOWS, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
             n += 1
         x = event[x]["next"]
     return out, n
@@ -419,7 +419,7 @@ def _close(p: WindowNumbers, row: MeetingRow, s, b, of, out, n):  # type: ignore
             out = longer(out, n, 2)
         start = of[a]["at"] * p.hop
         time, end = max(start, MIN_TIME), start + p.size if start + p.size <= MAX_TIME else INFINITY
-        write(row, -1, DATA, MAIN, NONE, next_place(s, row.arrival), time, end, out[n])
+        let_out(row, -1, DATA, MAIN, NONE, next_place(s, row.arrival), time, end, out[n])
         out[n]["due_at"] = a
         n += 1
         a = b["root"]
@@ -428,7 +428,7 @@ def _close(p: WindowNumbers, row: MeetingRow, s, b, of, out, n):  # type: ignore
     if promised > s["promised"]:
         if n == len(out):
             out = longer(out, n, 1)
-        write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), promised, NULL, out[n])
+        let_out(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), promised, NULL, out[n])
         n += 1
         s["promised"] = promised
     return out, n
@@ -502,7 +502,7 @@ def scan(p: WindowNumbers, rows: Rows, held, v: Measured, state, side, event, op
             take_in(row, event, opened)
             let_go(event, x)
             if reason != NONE:
-                write(row, x, START, DROPPED, reason, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+                let_out(row, x, START, DROPPED, reason, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
                 n += 1
     return of, value, count, out, n
 
