@@ -44,7 +44,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -432,14 +432,6 @@ def scan(p: AdvanceTimeNumbers, rows: Rows, i, state, opens, bound, out):  # typ
     return i, n
 
 
-def fresh() -> Records:
-    """Give the timeline of a stream, or key, that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "cti_arrival", "base", "side_arrival", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class AdvanceTime(Timeless):
     """Put CTIs into a stream and hold every later event to them.
 
@@ -471,10 +463,7 @@ class AdvanceTime(Timeless):
         p = policy
         self.bound = np.full(1, NULL)
         """The newest CTI that was imported for all keys; the engine takes it from the stream that sent it."""
-        self.records = {
-            "state": taken_up(carry, "state", fresh()),
-            "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
-        }
+        self.records = taken_up(self.parts, carry)
         self._capacity = max(2, capacity)
         self._numbers = AdvanceTimeNumbers(
             int(p.shape),
@@ -490,8 +479,7 @@ class AdvanceTime(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` timelines and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
-        self.records["open"] = grown(self.records["open"], max(1, events), np.zeros(1, dtype=OPEN))
+        grow(self.parts, self.records, keys, events=max(1, events))
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate.

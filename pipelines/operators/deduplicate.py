@@ -39,7 +39,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     Timeless,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -375,14 +375,6 @@ def _indexed(known, count, roots, standing_of, event_of) -> None:  # type: ignor
             roots[r["key"], heap] = melded(known, roots[r["key"], heap], x)
 
 
-def fresh() -> Records:
-    """Give the state of one key that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("time", "heard", "cti", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class Deduplicate(Timeless):
     """Let the first of rows that are the same leave, and drop those that come again within a span of event time.
 
@@ -413,7 +405,7 @@ class Deduplicate(Timeless):
     ) -> None:
         """Take up the carry; the remembered rows are for `resume`."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self.known = np.zeros(0, dtype=STANDING)
         self.named: Named | None = None
         """What names the rows of the next block; the engine lays it."""
@@ -432,7 +424,7 @@ class Deduplicate(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` keys and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
         self._events = max(1, events)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:

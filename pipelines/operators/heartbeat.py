@@ -39,8 +39,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     drain,
-    grown,
-    nothing,
+    grow,
     place_main,
     sighted,
     taken_up,
@@ -337,14 +336,6 @@ def coming(p: HeartbeatNumbers, blind: Blind, state, until) -> float:  # type: i
     return total
 
 
-def fresh() -> Records:
-    """Give the state of one key that has not been seen."""
-    state = np.full(1, 0, dtype=STATE)
-    for name in ("newest", "anchor_arrival", "anchor_time", "due", "sent", "seen", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class Heartbeat:
     """Add timers to each key of a stream, under the policy's contract of when each one leaves.
 
@@ -384,10 +375,7 @@ class Heartbeat:
     ) -> None:
         """Take up the carry."""
         p = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh()),
-            "refused": taken_up(carry, "refused", nothing(REFUSED, 1)),
-        }
+        self.records = taken_up(self.parts, carry)
         self._blind = blind
         self._capacity = capacity
         self._numbers = HeartbeatNumbers(
@@ -401,8 +389,7 @@ class Heartbeat:
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a heartbeat knows no event ids
         """Make room for `keys` keys."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
-        self.records["refused"] = grown(self.records["refused"], keys, nothing(REFUSED, 1))
+        grow(self.parts, self.records, keys)
 
     def listen(self, blind: Blind) -> None:
         """From now on know these spans in which nobody listened."""

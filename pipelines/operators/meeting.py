@@ -30,7 +30,7 @@ from pipelines.operators.rows import (
     Reason,
     Records,
 )
-from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, CarryPart, Per, Timeless, grown, next_place, taken_up
+from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, CarryPart, Per, Timeless, grow, next_place, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -276,22 +276,6 @@ def advance(row: MeetingRow, port) -> bool:  # type: ignore[no-untyped-def]  # n
     return True
 
 
-def fresh_state() -> Records:
-    """Give the output's time of a scope that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
-def fresh_port() -> Records:
-    """Give the time of a side that never had a CTI."""
-    port = np.zeros(1, dtype=PORT)
-    for name in ("cti", "cti_arrival"):
-        port[name] = NULL
-    return port
-
-
 def written() -> Records:
     """Give the buffer that a block's rows go into; it grows as it must."""
     return np.empty(4096, dtype=OUT)
@@ -318,14 +302,10 @@ class Meeting(Timeless):
     ) -> None:
         """Take up the carry."""
         self.policy = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh_state()),
-            "ports": taken_up(carry, "ports", fresh_port()),
-        }
+        self.records = taken_up(self.parts, carry)
         self._events = 1
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
-        self.records["ports"] = grown(self.records["ports"], keys * len(self.policy.shapes), fresh_port())
+        grow(self.parts, self.records, keys, len(self.policy.shapes))
         self._events = max(1, events)

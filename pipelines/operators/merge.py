@@ -40,7 +40,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     next_place,
     place_main,
     taken_up,
@@ -333,21 +333,6 @@ def _still_held(rows: Rows, desk: MergeDesk):  # type: ignore[no-untyped-def]  #
     return kept[:n]
 
 
-def fresh_state() -> Records:
-    """Give the numbering of a group that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    state["last_arrival"] = NULL
-    return state
-
-
-def fresh_port() -> Records:
-    """Give a port that never had a row."""
-    port = np.zeros(1, dtype=PORT)
-    for name in ("left", "highest"):
-        port[name] = NULL
-    return port
-
-
 class Merge(Timeless):
     """Let the smallest head leave once every port holds something, among equals the one that waited longest.
 
@@ -387,18 +372,13 @@ class Merge(Timeless):
         """Take up the carry."""
         self.policy = policy
         self.parts = tuple(part for part in Merge.parts if part.name not in policy.without)
-        fresh = {"state": fresh_state(), "ports": fresh_port()[["left"]], ASIDE: fresh_state()}
-        self.records = {part.name: taken_up(carry, part.name, fresh[part.name]) for part in self.parts}
+        self.records = taken_up(self.parts, carry)
         self._limit = INFINITY if policy.max_held is None else policy.max_held
         self._capacity = capacity
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
         """Make room for `keys` groups."""
-        for name in {"state", ASIDE} & self.records.keys():
-            self.records[name] = grown(self.records[name], keys, fresh_state())
-        ports = np.zeros(1, dtype=CARRIED_PORT)
-        ports["left"] = NULL
-        self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
+        grow(self.parts, self.records, keys, self.policy.ports)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.
@@ -430,12 +410,12 @@ class Merge(Timeless):
         )
 
     def _desk(self, rows: int) -> MergeDesk:
-        ports = np.repeat(fresh_port(), len(self.records["ports"]))
+        ports = np.zeros(len(self.records["ports"]), dtype=PORT)
         # Held rows are put into their queues anew and raise `highest` again, so the carry needs only what left last.
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
         return MergeDesk(
             self.records["state"],
-            self.records.get(ASIDE, fresh_state()[:0]),
+            self.records.get(ASIDE, self.records["state"][:0]),
             ports,
             np.zeros(len(self.records["state"]), dtype=np.int64),
             np.arange(rows, dtype=np.int64),

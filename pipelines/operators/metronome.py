@@ -52,7 +52,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     drain,
-    grown,
+    grow,
     place_main,
     sighted,
     taken_up,
@@ -133,14 +133,6 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
     return i, n
 
 
-def fresh() -> Records:
-    """Give the state of a metronome that has not heard the clock."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("due", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class Metronome:
     """Send a timer at each multiple of the interval that the clock passes, from its first reading on.
 
@@ -170,13 +162,13 @@ class Metronome:
         capacity: int = OUT_CAPACITY,
     ) -> None:
         """Take up the carry."""
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self._interval, self._blind, self._capacity = policy.interval, blind, capacity
         self.grow(1)
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a metronome knows no event ids
         """Make room for the one key of a stream-wide operator."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
 
     def listen(self, blind: Blind) -> None:
         """From now on know these spans in which nobody listened."""

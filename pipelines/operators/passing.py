@@ -35,7 +35,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     place_main,
     taken_up,
 )
@@ -114,14 +114,6 @@ def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-d
     return i, n
 
 
-def fresh() -> Records:
-    """Give the numbering of a key that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class Passing(Timeless):
     """An operator that looks at one row at a time; those of this kind say what it changes.
 
@@ -145,7 +137,7 @@ class Passing(Timeless):
     ) -> None:
         """Take up the carry."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self._capacity, self._change = capacity, self.change()
 
     def change(self) -> TimeChange:
@@ -154,7 +146,7 @@ class Passing(Timeless):
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - no event is remembered
         """Make room for `keys` keys."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves or is dropped, each with its fate."""

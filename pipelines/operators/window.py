@@ -61,7 +61,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     Timeless,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -507,14 +507,6 @@ def scan(p: WindowNumbers, rows: Rows, held, v: Measured, state, side, event, op
     return of, value, count, out, n
 
 
-def fresh_state() -> Records:
-    """Give the time of a scope that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "cti_arrival", "promised", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 def nothing_measured(rows: int, measures: int) -> Measured:
     """Give values of a block in which every row is of one group and nothing is given."""
     zero = np.zeros((measures, rows), dtype=np.int64)
@@ -554,7 +546,7 @@ class Window(Timeless):
     ) -> None:
         """Take up the carry; the accumulators are for `resume`."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh_state())}
+        self.records = taken_up(self.parts, carry)
         self.sums, self.count = sums(FIRST, len(policy.measures)), 0
         self.values: Measured | None = None
         """What is measured of the next block; the engine lays it."""
@@ -566,7 +558,7 @@ class Window(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
+        grow(self.parts, self.records, keys)
         self._events = max(1, events)
 
     def open_windows(self) -> Longs:
