@@ -138,7 +138,6 @@ class Link:
         carry: Mapping[str, pa.Table],
         blind: Blind,
     ) -> None:
-        """Take up the carry."""
         self.stream, self._source, self._commit = stream, source, commit
         self.payload = tuple(payload)
         self.schema = stream_schema(self.payload_of(stream, payload))
