@@ -105,7 +105,6 @@ class SparkEngine:
     name = "batch"
 
     def __init__(self, master: str = "local[2]", log: Path | None = None) -> None:
-        """Start nothing yet."""
         self._master, self._log = master, log
         self._spark: SparkSession | None = None
 
