@@ -127,7 +127,6 @@ class OpenFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         where = f"`{self.stream}`" if self.stream else "advance_time"
         return (
             f"{where} would keep more open events of one timeline than the {self.allowed:,} that max_open allows: end "
@@ -158,7 +157,6 @@ class AdvanceTimePolicy(Policy):
     """How many events of one timeline may be open, each a start edge whose end edge has not come."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.events is not None and self.events < 1:
             raise PolicyError("every.events", "at least 1", self.events)
         if self.duration is not None and not 0 < self.duration <= LONGEST:
@@ -459,7 +457,6 @@ class AdvanceTime(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         p = policy
         self.bound = np.full(1, NULL)
         """The newest CTI that was imported for all keys; the engine takes it from the stream that sent it."""

@@ -93,7 +93,6 @@ class KeptFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         where = f"`{self.stream}`" if self.stream else "deduplicate"
         return (
             f"{where} would remember more rows of one key than the {self.allowed:,} that max_kept allows: shorten "
@@ -123,7 +122,6 @@ class DeduplicatePolicy(Policy):
     """How many rows of one key may be remembered."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.within <= LONGEST:
             raise PolicyError("within", "greater than zero and no longer than all readable time", self.within)
         if self.max_ahead is not None and not 0 <= self.max_ahead <= LONGEST:

@@ -105,7 +105,6 @@ class HeartbeatPolicy(Policy):
     expire: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.interval <= LONGEST:
             raise PolicyError("interval", "greater than zero and no longer than all readable time", self.interval)
         if not 0 <= self.slack <= LONGEST:
@@ -120,7 +119,7 @@ class HeartbeatPolicy(Policy):
             raise PolicyError("expire", "greater than zero", self.expire)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of an interval so short that most timers come late."""
         if self.interval >= FINEST:
             return ()
         a_day = DAY // self.interval
@@ -373,7 +372,6 @@ class Heartbeat:
         blind: Blind = NO_BLIND,
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         p = policy
         self.records = taken_up(self.parts, carry)
         self._blind = blind

@@ -67,12 +67,11 @@ class JoinPolicy(Policy):
     on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if len(self.shapes) != SIDES:
             raise PolicyError("join", "two streams", len(self.shapes))
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a join that pairs all that overlap."""
         return () if self.on else ("a join without `on` pairs every event with all that overlap it",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked

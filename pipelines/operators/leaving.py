@@ -64,7 +64,6 @@ class Gathering:
     """
 
     def __init__(self, fate: Fate, room: int) -> None:
-        """Begin with none."""
         self._fate, self._columns, self._count = int(fate), _columns(room), 0
 
     def add(self, out: Records) -> None:

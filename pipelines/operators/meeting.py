@@ -300,7 +300,6 @@ class Meeting(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,  # noqa: ARG002 - every operator is built alike
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
         self.records = taken_up(self.parts, carry)
         self._events = 1

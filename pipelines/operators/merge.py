@@ -94,7 +94,6 @@ class MergeFull(FullError):  # noqa: N818 - a state of the merge, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         merge = f"merge `{self.stream}`" if self.stream else "merge"
         return (
             f"the {merge} holds {self.held:,} rows and max_held allows {self.allowed:,} for each group: a port is "
@@ -120,7 +119,6 @@ class MergePolicy(Policy):
     ahead: Ahead = Ahead.DROP
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.ports < 1:
             raise PolicyError("ports", "at least one", self.ports)
         if self.max_held is not None and self.max_held < 1:
@@ -136,7 +134,7 @@ class MergePolicy(Policy):
         return () if self.ahead is Ahead.DIVERT else (ASIDE,)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a merge that orders nothing."""
         return ("a merge of one port orders nothing",) if self.ports == 1 else ()
 
     def words(self, stream: Described) -> list[str]:
@@ -369,7 +367,6 @@ class Merge(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
         self.parts = tuple(part for part in Merge.parts if part.name not in policy.without)
         self.records = taken_up(self.parts, carry)

@@ -85,12 +85,11 @@ class MetronomePolicy(Policy):
     interval: int
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.interval <= LONGEST:
             raise PolicyError("interval", "greater than zero and no longer than all readable time", self.interval)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of an interval so short that most timers come late."""
         if self.interval >= FINEST:
             return ()
         return (f"interval is under 10 ms: {DAY // self.interval:,} timers a day, most of them late",)
@@ -161,7 +160,6 @@ class Metronome:
         blind: Blind = NO_BLIND,
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         self.records = taken_up(self.parts, carry)
         self._interval, self._blind, self._capacity = policy.interval, blind, capacity
         self.grow(1)

@@ -135,7 +135,6 @@ class Passing(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
         self.records = taken_up(self.parts, carry)
         self._capacity, self._change = capacity, self.change()

@@ -60,7 +60,6 @@ class ReplayPolicy:
     places: int = PLACES
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.places < PLACES:
             required = f"at least {PLACES}, one for the marker and one for each of {BUFFERS} buffers"
             raise PolicyError("places", required, self.places)

@@ -63,7 +63,6 @@ class UnionPolicy(Policy):
     shapes: tuple[Shape, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if len(self.shapes) < 2:  # noqa: PLR2004 - one side is no union
             raise PolicyError("union", "at least two streams", len(self.shapes))
 

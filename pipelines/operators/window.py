@@ -123,7 +123,6 @@ class WindowPolicy(Policy):
     further, and stands in the ledger."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         for name, value in (("size", self.size), ("hop", self.hop)):
             if not 0 < value <= LONGEST:
                 raise PolicyError(name, "greater than zero", value)
@@ -133,7 +132,7 @@ class WindowPolicy(Policy):
             raise PolicyError("max_windows", "at least 1", self.max_windows)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a hop that is longer than the windows."""
         return ("between two windows there is a gap whose events are in none",) if self.hop > self.size else ()
 
     def parsed(self) -> tuple[tuple[str, Measure, str | None], ...]:
