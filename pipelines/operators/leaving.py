@@ -70,6 +70,7 @@ class Gathering:
         """Take the rows of the fate out of a buffer."""
         room, needed = len(self._columns.src), self._count + int((out["fate"] == self._fate).sum())
         if needed > room:
+            # Twice the room at least: however often rows are added, each is copied but a few times.
             more = _columns(max(needed, 2 * room) - room)
             self._columns = Leaving(*(np.append(*pair) for pair in zip(self._columns, more, strict=True)))  # type: ignore[call-overload]
         self._count = gather(out, self._fate, self._columns, self._count)

@@ -102,6 +102,7 @@ class MetronomePolicy(Policy):
 @compiled
 def following(interval: int, instant: int) -> int:
     """Give the first multiple at or after an instant; INFINITY where it lies beyond readable time."""
+    # Divided as a negative number it is rounded up, and stays exact where a float would not.
     whole = -(-instant // interval)
     return INFINITY if whole > MAX_TIME // interval else whole * interval
 

@@ -78,6 +78,7 @@ def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  #
     """Say what becomes of a row: (reason it is dropped for, kind, start, end)."""
     kind, time, end = rows.kind[i], _moved(rows.event_time[i], c.shift), _moved(rows.event_end[i], c.shift)
     if kind == CTI:
+        # A promise that would leave readable time stays one, at its edge: beyond lies infinity, the end (P3).
         time = time if time == INFINITY else min(max(time, MIN_TIME), MAX_TIME)
         if time <= s["cti"]:
             return LATE_CTI, kind, rows.event_time[i], rows.event_end[i]
@@ -90,6 +91,7 @@ def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  #
     if c.duration and kind != TIMER and time != NULL:
         kind, end = DATA, time + c.duration
     if not (_readable(time) and _readable(end)):
+        # The ledger has it as it came: no table can hold the new times.
         return OUT_OF_TIME, rows.kind[i], rows.event_time[i], rows.event_end[i]
     return NONE, kind, time, end
 
@@ -102,6 +104,7 @@ def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-d
         if rows.kind[i] > CTI:
             i += 1
             continue
+        # Before the row is judged: a CTI moves its key's time, and a full buffer brings the same row again.
         if n == len(out):
             return i, n
         reason, kind, time, end = _judged(c, rows, i, state[rows.key[i]])

@@ -36,6 +36,7 @@ def warm_up(names: Iterable[str] = OPERATORS) -> None:
         names: of their operators; all of them, where it is not said.
     """
     kinds, zero = np.array([Kind.READING], dtype=np.int8), np.zeros(1, dtype=np.int64)
+    # Read-only, as the engine's columns are: others are another type to Numba, which would compile everything again.
     for column in (kinds, zero):
         column.setflags(write=False)
     rows = Rows(kinds, zero, zero, zero, zero, zero, zero, zero)

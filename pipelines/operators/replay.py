@@ -195,6 +195,7 @@ class Region:
         Raises:
             AllBuffersLostError: no buffer may speak; the item is not taken.
         """
+        # Asked first: an item that no buffer keeps could not be sent again (R6).
         if self._speaking() is None:
             raise self._lost()
         for buffer in self._buffers:

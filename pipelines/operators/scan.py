@@ -72,6 +72,7 @@ class CarryPart(NamedTuple):
 
 def taken_up(parts: Iterable[CarryPart], carry: Mapping[str, Records]) -> dict[str, Records]:
     """Give a copy of the carried records of each part, none of one that the carry does not have."""
+    # Scans write in place, and whoever handed the carry in may still read it.
     return {part.name: carry[part.name].copy() if part.name in carry else part.fresh(0) for part in parts}
 
 
