@@ -31,7 +31,7 @@ class PulselineError(Exception):
     """The sentence, with fields in braces; an error that must reckon first has a `__str__` of its own."""
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
+        """Fill the facts into `says`; one that has none says what it was raised with."""
         if not self.says:
             return super().__str__()
         return self.says.format(**{field.name: getattr(self, field.name) for field in _facts(self)})

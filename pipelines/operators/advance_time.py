@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -43,7 +44,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -126,7 +127,6 @@ class OpenFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         where = f"`{self.stream}`" if self.stream else "advance_time"
         return (
             f"{where} would keep more open events of one timeline than the {self.allowed:,} that max_open allows: end "
@@ -157,7 +157,6 @@ class AdvanceTimePolicy(Policy):
     """How many events of one timeline may be open, each a start edge whose end edge has not come."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.events is not None and self.events < 1:
             raise PolicyError("every.events", "at least 1", self.events)
         if self.duration is not None and not 0 < self.duration <= LONGEST:
@@ -228,21 +227,12 @@ class AdvancingRow(NamedTuple):
 
 @compiled
 def _write(row: AdvancingRow, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    out["src"] = src
-    out["key"] = key
-    out["kind"] = kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = time
-    out["event_end"] = end
-    out["due_at"] = NULL
+    write(out, src, key, kind, fate, reason, row.arrival, place, time, end, NULL)
     # Only a promise that was broken governs; a fault of the row itself names none.
-    governed = s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME)
-    out["cti"] = s["cti"] if governed else NULL
-    out["cti_arrival"] = s["cti_arrival"] if governed else NULL
-    out["cti_place"] = s["cti_place"] if governed and s["cti_arrival"] != NULL else NULL
+    if s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME):
+        out["cti"] = s["cti"]
+        out["cti_arrival"] = s["cti_arrival"]
+        out["cti_place"] = s["cti_place"] if s["cti_arrival"] != NULL else NULL
 
 
 @compiled
@@ -440,14 +430,6 @@ def scan(p: AdvanceTimeNumbers, rows: Rows, i, state, opens, bound, out):  # typ
     return i, n
 
 
-def fresh() -> Records:
-    """Give the timeline of a stream, or key, that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "cti_arrival", "base", "side_arrival", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
 class AdvanceTime(Timeless):
     """Put CTIs into a stream and hold every later event to them.
 
@@ -475,14 +457,10 @@ class AdvanceTime(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         p = policy
         self.bound = np.full(1, NULL)
         """The newest CTI that was imported for all keys; the engine takes it from the stream that sent it."""
-        self.records = {
-            "state": taken_up(carry, "state", fresh()),
-            "open": taken_up(carry, "open", np.zeros(1, dtype=OPEN)),
-        }
+        self.records = taken_up(self.parts, carry)
         self._capacity = max(2, capacity)
         self._numbers = AdvanceTimeNumbers(
             int(p.shape),
@@ -498,8 +476,7 @@ class AdvanceTime(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` timelines and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
-        self.records["open"] = grown(self.records["open"], max(1, events), np.zeros(1, dtype=OPEN))
+        grow(self.parts, self.records, keys, events=max(1, events))
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves, is set aside or dropped, each with its fate.

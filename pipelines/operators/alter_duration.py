@@ -29,7 +29,6 @@ class AlterDurationPolicy(Policy):
     duration: int
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.duration <= MAX_TIME - MIN_TIME:
             raise PolicyError("duration", "greater than zero", self.duration)
 

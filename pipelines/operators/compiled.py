@@ -42,6 +42,7 @@ def compiled(function: Function) -> Function:
     Returns:
         The compiled function; `function` itself where `NUMBA_DISABLE_JIT=1`.
     """
+    # As NumPy divides: Python's way asks at every division whether it is by zero, and policies let no zero in.
     dispatcher = numba.njit(cache=True, error_model="numpy")(function)
     if dispatcher is not function:
         _take_constants_as_numbers(dispatcher)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.meeting import melded
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
@@ -38,7 +39,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     Timeless,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -92,7 +93,6 @@ class KeptFull(FullError):  # noqa: N818 - a state of the stream, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         where = f"`{self.stream}`" if self.stream else "deduplicate"
         return (
             f"{where} would remember more rows of one key than the {self.allowed:,} that max_kept allows: shorten "
@@ -122,7 +122,6 @@ class DeduplicatePolicy(Policy):
     """How many rows of one key may be remembered."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.within <= LONGEST:
             raise PolicyError("within", "greater than zero and no longer than all readable time", self.within)
         if self.max_ahead is not None and not 0 <= self.max_ahead <= LONGEST:
@@ -181,23 +180,6 @@ def _row(p: DeduplicateNumbers, number, kind, key, arrival, place, time, end):  
     # Timers and CTIs are believed however far ahead: they were judged where they were made.
     by_arrival = clock == NULL or (kind <= END and clock - arrival > p.max_ahead)
     return KeyedRow(number, kind, key, arrival, place, time, end, arrival if by_arrival else clock, by_arrival)
-
-
-@compiled
-def _write(row: KeyedRow, fate, reason, place, due_at, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    out["src"] = row.number
-    out["key"] = row.key
-    out["kind"] = row.kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = row.time
-    out["event_end"] = row.end
-    out["due_at"] = due_at
-    out["cti"] = NULL
-    out["cti_arrival"] = NULL
-    out["cti_place"] = NULL
 
 
 @compiled
@@ -366,9 +348,10 @@ def scan(p: DeduplicateNumbers, rows: Rows, v: Named, i, state, known, count, ro
                 if s["kept"] > p.max_kept:
                     return i, n, NOBODY
         if of >= 0:
-            _write(row, DROPPED, DUPLICATE, row.place, of, out[n])
+            write(out[n], i, k, kind, DROPPED, DUPLICATE, row.arrival, row.place, row.time, row.end, of)
         else:
-            _write(row, MAIN, NONE, next_place(s, row.arrival), NULL, out[n])
+            place = next_place(s, row.arrival)
+            write(out[n], i, k, kind, MAIN, NONE, row.arrival, place, row.time, row.end, NULL)
         n += 1
         i += 1
     return i, n, count
@@ -388,14 +371,6 @@ def _indexed(known, count, roots, standing_of, event_of) -> None:  # type: ignor
         if not r["open"]:
             heap = 1 if r["by_arrival"] else 0
             roots[r["key"], heap] = melded(known, roots[r["key"], heap], x)
-
-
-def fresh() -> Records:
-    """Give the state of one key that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("time", "heard", "cti", "last_arrival"):
-        state[name] = NULL
-    return state
 
 
 class Deduplicate(Timeless):
@@ -428,7 +403,7 @@ class Deduplicate(Timeless):
     ) -> None:
         """Take up the carry; the remembered rows are for `resume`."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self.known = np.zeros(0, dtype=STANDING)
         self.named: Named | None = None
         """What names the rows of the next block; the engine lays it."""
@@ -447,7 +422,7 @@ class Deduplicate(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` keys and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
         self._events = max(1, events)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:

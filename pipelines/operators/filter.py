@@ -26,7 +26,7 @@ class FilterPolicy(Policy):
     shape: Shape = Shape.POINT
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of edges, of which a condition may keep one and drop the other."""
         if self.shape is not Shape.EDGE:
             return ()
         edges = "each edge is judged by its own row: where the condition does not say the same of a start and its end, "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -38,8 +39,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     drain,
-    grown,
-    nothing,
+    grow,
     place_main,
     sighted,
     taken_up,
@@ -105,7 +105,6 @@ class HeartbeatPolicy(Policy):
     expire: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.interval <= LONGEST:
             raise PolicyError("interval", "greater than zero and no longer than all readable time", self.interval)
         if not 0 <= self.slack <= LONGEST:
@@ -120,7 +119,7 @@ class HeartbeatPolicy(Policy):
             raise PolicyError("expire", "greater than zero", self.expire)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of an interval so short that most timers come late."""
         if self.interval >= FINEST:
             return ()
         a_day = DAY // self.interval
@@ -170,31 +169,13 @@ def _deadline(p: HeartbeatNumbers, s) -> int:  # type: ignore[no-untyped-def]  #
 
 
 @compiled
-def _emit(out, n, src, k, kind, fate, reason, arrival, place, time, end, due):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - one record, field by field
-    row = out[n]
-    row["src"] = src
-    row["key"] = k
-    row["kind"] = kind
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = arrival
-    row["place"] = place
-    row["event_time"] = time
-    row["event_end"] = end
-    row["due_at"] = due
-    row["cti"] = NULL
-    row["cti_arrival"] = NULL
-    row["cti_place"] = NULL
-    return n + 1
-
-
-@compiled
 def _announce(p: HeartbeatNumbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     s = state[k]
     time = s["due"]
     s["sent"] = time
     s["due"] = INFINITY if time > MAX_TIME - p.interval else time + p.interval
-    return _emit(out, n, -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+    write(out[n], -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+    return n + 1
 
 
 @compiled
@@ -210,7 +191,8 @@ def _judge(p: HeartbeatNumbers, blind: Blind, state, k, last, out, n):  # type: 
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
                 s["retired"] = 1
-                n = _emit(out, n, -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+                write(out[n], -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+                n += 1
             return n
         if due_at == INFINITY:
             return n
@@ -320,7 +302,8 @@ def scan(p: HeartbeatNumbers, blind: Blind, rows: Rows, i, state, refused, out):
             # Also where the time did not count: whoever sends is alive (H11).
             s["seen"] = arrival
         place = place_main(state, k, arrival)
-        n = _emit(out, n, i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        write(out[n], i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        n += 1
         i += 1
     return i, n
 
@@ -350,14 +333,6 @@ def coming(p: HeartbeatNumbers, blind: Blind, state, until) -> float:  # type: i
             last = min(until, sighted(blind, s["seen"] + p.expire)) if p.expire else until
             total += 1.0 + max(last - due + 1, 0) / pace
     return total
-
-
-def fresh() -> Records:
-    """Give the state of one key that has not been seen."""
-    state = np.full(1, 0, dtype=STATE)
-    for name in ("newest", "anchor_arrival", "anchor_time", "due", "sent", "seen", "last_arrival"):
-        state[name] = NULL
-    return state
 
 
 class Heartbeat:
@@ -397,12 +372,8 @@ class Heartbeat:
         blind: Blind = NO_BLIND,
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         p = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh()),
-            "refused": taken_up(carry, "refused", nothing(REFUSED, 1)),
-        }
+        self.records = taken_up(self.parts, carry)
         self._blind = blind
         self._capacity = capacity
         self._numbers = HeartbeatNumbers(
@@ -416,8 +387,7 @@ class Heartbeat:
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a heartbeat knows no event ids
         """Make room for `keys` keys."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
-        self.records["refused"] = grown(self.records["refused"], keys, nothing(REFUSED, 1))
+        grow(self.parts, self.records, keys)
 
     def listen(self, blind: Blind) -> None:
         """From now on know these spans in which nobody listened."""

@@ -33,6 +33,7 @@ from pipelines.operators.meeting import (
     fault,
     known_end,
     let_go,
+    let_out,
     longer,
     melded,
     oldest,
@@ -41,7 +42,6 @@ from pipelines.operators.meeting import (
     refuse,
     take_in,
     taken_together,
-    write,
     written,
 )
 from pipelines.operators.rows import NULL, Longs, Policy, PolicyError, Records, Rows, Shape
@@ -67,12 +67,11 @@ class JoinPolicy(Policy):
     on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if len(self.shapes) != SIDES:
             raise PolicyError("join", "two streams", len(self.shapes))
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a join that pairs all that overlap."""
         return () if self.on else ("a join without `on` pairs every event with all that overlap it",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
@@ -173,7 +172,7 @@ def _release(row: MeetingRow, s, ports, event, top, match, head, pairs, out, n):
         for j in range(count):
             left, right = pairs[j] // len(event), pairs[j] % len(event)
             end = _overlap(event[left], event[right], ports)
-            write(row, left, DATA, MAIN, NONE, next_place(s, row.arrival), event[first]["at"], end, out[n])
+            let_out(row, left, DATA, MAIN, NONE, next_place(s, row.arrival), event[first]["at"], end, out[n])
             out[n]["due_at"] = right
             n += 1
     if until > s["cti"]:
@@ -230,7 +229,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, match, h
             if moved and reason == EMPTY:
                 let_go(event, start)
                 time, end = rows.event_time[start], rows.event_end[start]
-                write(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
+                let_out(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
                 n += 1
         if waits and match[i] >= 0:
             event[i]["next"] = head[match[i] * SIDES + p]

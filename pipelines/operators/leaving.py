@@ -1,4 +1,4 @@
-"""What leaves a scan, as columns: its buffer is emptied into them after each call, a stream at a time.
+"""What leaves a scan: rows are written into its buffer, which is emptied into columns after each call, by stream.
 
 Rules of docs/semantics.md: S17
 """
@@ -10,9 +10,32 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
     from pipelines.operators.rows import Bytes, Fate, Longs, Records
+
+
+@compiled
+def write(out, src, key, kind, fate, reason, arrival, place, time, end, due_at) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
+    """Write one record of a buffer; the promise that a row broke is for the caller to name.
+
+    Every scan takes this, with numbers and one record: an array or a named tuple that is handed on costs more than all
+    that is written.
+    """
+    out["src"] = src
+    out["key"] = key
+    out["kind"] = kind
+    out["fate"] = fate
+    out["reason"] = reason
+    out["arrival"] = arrival
+    out["place"] = place
+    out["event_time"] = time
+    out["event_end"] = end
+    out["due_at"] = due_at
+    out["cti"] = NULL
+    out["cti_arrival"] = NULL
+    out["cti_place"] = NULL
 
 
 class Leaving(NamedTuple):
@@ -41,13 +64,13 @@ class Gathering:
     """
 
     def __init__(self, fate: Fate, room: int) -> None:
-        """Begin with none."""
         self._fate, self._columns, self._count = int(fate), _columns(room), 0
 
     def add(self, out: Records) -> None:
         """Take the rows of the fate out of a buffer."""
         room, needed = len(self._columns.src), self._count + int((out["fate"] == self._fate).sum())
         if needed > room:
+            # Twice the room at least: however often rows are added, each is copied but a few times.
             more = _columns(max(needed, 2 * room) - room)
             self._columns = Leaving(*(np.append(*pair) for pair in zip(self._columns, more, strict=True)))  # type: ignore[call-overload]
         self._count = gather(out, self._fate, self._columns, self._count)
@@ -63,7 +86,7 @@ def _columns(rows: int) -> Leaving:
 
 
 @compiled
-def gather(out, fate, columns, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - Numba infers records
+def gather(out, fate, columns, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Copy the rows of one fate into columns from row `n` on; give the row behind the last."""
     for row in out:
         if row["fate"] == fate:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -29,7 +30,7 @@ from pipelines.operators.rows import (
     Reason,
     Records,
 )
-from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, CarryPart, Per, Timeless, grown, next_place, taken_up
+from pipelines.operators.scan import NO_BLIND, NUMBERING, Blind, CarryPart, Per, Timeless, grow, next_place, taken_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,27 +104,15 @@ def longer(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 
 @compiled
-def write(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def let_out(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write one row that `row` lets out; what a promise or a result adds is for the caller."""
-    out["src"] = src
-    out["key"] = row.key
-    out["kind"] = kind
-    out["fate"] = fate
-    out["reason"] = reason
-    out["arrival"] = row.arrival
-    out["place"] = place
-    out["event_time"] = time
-    out["event_end"] = end
-    out["due_at"] = NULL
-    out["cti"] = NULL
-    out["cti_arrival"] = NULL
-    out["cti_place"] = NULL
+    write(out, src, row.key, kind, fate, reason, row.arrival, place, time, end, NULL)
 
 
 @compiled
 def refuse(row: MeetingRow, reason, port, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write a row for the ledger, with the promise of its side where that was broken; give how many rows that is."""
-    write(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
+    let_out(row, row.number, row.kind, DROPPED, reason, row.place, row.time, row.end, out)
     if reason == LATE or reason == LATE_END or reason == LATE_CTI:
         out["cti"] = port["cti"]
         out["cti_arrival"] = port["cti_arrival"]
@@ -134,7 +123,7 @@ def refuse(row: MeetingRow, reason, port, out) -> int:  # type: ignore[no-untype
 @compiled
 def promise(row: MeetingRow, s, time, out) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Emit a CTI; give how many rows that is."""
-    write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
+    let_out(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), time, NULL, out)
     return 1
 
 
@@ -287,22 +276,6 @@ def advance(row: MeetingRow, port) -> bool:  # type: ignore[no-untyped-def]  # n
     return True
 
 
-def fresh_state() -> Records:
-    """Give the output's time of a scope that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "last_arrival"):
-        state[name] = NULL
-    return state
-
-
-def fresh_port() -> Records:
-    """Give the time of a side that never had a CTI."""
-    port = np.zeros(1, dtype=PORT)
-    for name in ("cti", "cti_arrival"):
-        port[name] = NULL
-    return port
-
-
 def written() -> Records:
     """Give the buffer that a block's rows go into; it grows as it must."""
     return np.empty(4096, dtype=OUT)
@@ -327,16 +300,11 @@ class Meeting(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,  # noqa: ARG002 - every operator is built alike
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
-        self.records = {
-            "state": taken_up(carry, "state", fresh_state()),
-            "ports": taken_up(carry, "ports", fresh_port()),
-        }
+        self.records = taken_up(self.parts, carry)
         self._events = 1
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
-        self.records["ports"] = grown(self.records["ports"], keys * len(self.policy.shapes), fresh_port())
+        grow(self.parts, self.records, keys, len(self.policy.shapes))
         self._events = max(1, events)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -39,7 +40,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     next_place,
     place_main,
     taken_up,
@@ -93,7 +94,6 @@ class MergeFull(FullError):  # noqa: N818 - a state of the merge, not a mistake
     stream: str = ""
 
     def __str__(self) -> str:
-        """Say what to do."""
         merge = f"merge `{self.stream}`" if self.stream else "merge"
         return (
             f"the {merge} holds {self.held:,} rows and max_held allows {self.allowed:,} for each group: a port is "
@@ -119,7 +119,6 @@ class MergePolicy(Policy):
     ahead: Ahead = Ahead.DROP
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.ports < 1:
             raise PolicyError("ports", "at least one", self.ports)
         if self.max_held is not None and self.max_held < 1:
@@ -135,7 +134,7 @@ class MergePolicy(Policy):
         return () if self.ahead is Ahead.DIVERT else (ASIDE,)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a merge that orders nothing."""
         return ("a merge of one port orders nothing",) if self.ports == 1 else ()
 
     def words(self, stream: Described) -> list[str]:
@@ -251,20 +250,8 @@ def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-
 
 @compiled
 def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    row = out[n]
-    row["src"] = src
-    row["key"] = group
-    row["kind"] = rows.kind[src]
-    row["fate"] = fate
-    row["reason"] = reason
-    row["arrival"] = arrival
-    row["place"] = place
-    row["event_time"] = rows.event_time[src]
-    row["event_end"] = rows.event_end[src]
-    row["due_at"] = NULL
-    row["cti"] = NULL
-    row["cti_arrival"] = NULL
-    row["cti_place"] = NULL
+    kind, time, end = rows.kind[src], rows.event_time[src], rows.event_end[src]
+    write(out[n], src, group, kind, fate, reason, arrival, place, time, end, NULL)
     return n + 1
 
 
@@ -344,21 +331,6 @@ def _still_held(rows: Rows, desk: MergeDesk):  # type: ignore[no-untyped-def]  #
     return kept[:n]
 
 
-def fresh_state() -> Records:
-    """Give the numbering of a group that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    state["last_arrival"] = NULL
-    return state
-
-
-def fresh_port() -> Records:
-    """Give a port that never had a row."""
-    port = np.zeros(1, dtype=PORT)
-    for name in ("left", "highest"):
-        port[name] = NULL
-    return port
-
-
 class Merge(Timeless):
     """Let the smallest head leave once every port holds something, among equals the one that waited longest.
 
@@ -395,21 +367,15 @@ class Merge(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
         self.parts = tuple(part for part in Merge.parts if part.name not in policy.without)
-        fresh = {"state": fresh_state(), "ports": fresh_port()[["left"]], ASIDE: fresh_state()}
-        self.records = {part.name: taken_up(carry, part.name, fresh[part.name]) for part in self.parts}
+        self.records = taken_up(self.parts, carry)
         self._limit = INFINITY if policy.max_held is None else policy.max_held
         self._capacity = capacity
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a merge knows no event ids
         """Make room for `keys` groups."""
-        for name in {"state", ASIDE} & self.records.keys():
-            self.records[name] = grown(self.records[name], keys, fresh_state())
-        ports = np.zeros(1, dtype=CARRIED_PORT)
-        ports["left"] = NULL
-        self.records["ports"] = grown(self.records["ports"], keys * self.policy.ports, ports)
+        grow(self.parts, self.records, keys, self.policy.ports)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in the held rows (the first `held`) and then new ones in order; give what leaves.
@@ -441,12 +407,12 @@ class Merge(Timeless):
         )
 
     def _desk(self, rows: int) -> MergeDesk:
-        ports = np.repeat(fresh_port(), len(self.records["ports"]))
+        ports = np.zeros(len(self.records["ports"]), dtype=PORT)
         # Held rows are put into their queues anew and raise `highest` again, so the carry needs only what left last.
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
         return MergeDesk(
             self.records["state"],
-            self.records.get(ASIDE, fresh_state()[:0]),
+            self.records.get(ASIDE, self.records["state"][:0]),
             ports,
             np.zeros(len(self.records["state"]), dtype=np.int64),
             np.arange(rows, dtype=np.int64),

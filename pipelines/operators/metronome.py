@@ -28,6 +28,7 @@ import numpy as np
 
 from pipelines.operators.compiled import compiled
 from pipelines.operators.heartbeat import DAY, FINEST, LONGEST
+from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
     INFINITY,
@@ -51,7 +52,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     drain,
-    grown,
+    grow,
     place_main,
     sighted,
     taken_up,
@@ -84,12 +85,11 @@ class MetronomePolicy(Policy):
     interval: int
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not 0 < self.interval <= LONGEST:
             raise PolicyError("interval", "greater than zero and no longer than all readable time", self.interval)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of an interval so short that most timers come late."""
         if self.interval >= FINEST:
             return ()
         return (f"interval is under 10 ms: {DAY // self.interval:,} timers a day, most of them late",)
@@ -102,6 +102,7 @@ class MetronomePolicy(Policy):
 @compiled
 def following(interval: int, instant: int) -> int:
     """Give the first multiple at or after an instant; INFINITY where it lies beyond readable time."""
+    # Divided as a negative number it is rounded up, and stays exact where a float would not.
     whole = -(-instant // interval)
     return INFINITY if whole > MAX_TIME // interval else whole * interval
 
@@ -118,20 +119,7 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
             leaves = sighted(blind, s["due"])
             if leaves > last:
                 break
-            row = out[n]
-            row["src"] = -1
-            row["key"] = 0
-            row["kind"] = TIMER
-            row["fate"] = MAIN
-            row["reason"] = NONE
-            row["arrival"] = leaves
-            row["place"] = place_main(state, 0, leaves)
-            row["event_time"] = s["due"]
-            row["event_end"] = NULL
-            row["due_at"] = s["due"]
-            row["cti"] = NULL
-            row["cti_arrival"] = NULL
-            row["cti_place"] = NULL
+            write(out[n], -1, 0, TIMER, MAIN, NONE, leaves, place_main(state, 0, leaves), s["due"], NULL, s["due"])
             n += 1
             s["due"] = following(interval, s["due"] + 1)
         if n == len(out):
@@ -143,14 +131,6 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
             s["due"] = following(interval, arrival)
         i += 1
     return i, n
-
-
-def fresh() -> Records:
-    """Give the state of a metronome that has not heard the clock."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("due", "last_arrival"):
-        state[name] = NULL
-    return state
 
 
 class Metronome:
@@ -181,14 +161,13 @@ class Metronome:
         blind: Blind = NO_BLIND,
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self._interval, self._blind, self._capacity = policy.interval, blind, capacity
         self.grow(1)
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - a metronome knows no event ids
         """Make room for the one key of a stream-wide operator."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
 
     def listen(self, blind: Blind) -> None:
         """From now on know these spans in which nobody listened."""

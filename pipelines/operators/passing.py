@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from pipelines.operators.compiled import compiled
+from pipelines.operators.leaving import write
 from pipelines.operators.rows import (
     INFINITY,
     MAX_TIME,
@@ -34,7 +35,7 @@ from pipelines.operators.scan import (
     Per,
     Timeless,
     drain,
-    grown,
+    grow,
     place_main,
     taken_up,
 )
@@ -77,6 +78,7 @@ def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  #
     """Say what becomes of a row: (reason it is dropped for, kind, start, end)."""
     kind, time, end = rows.kind[i], _moved(rows.event_time[i], c.shift), _moved(rows.event_end[i], c.shift)
     if kind == CTI:
+        # A promise that would leave readable time stays one, at its edge: beyond lies infinity, the end (P3).
         time = time if time == INFINITY else min(max(time, MIN_TIME), MAX_TIME)
         if time <= s["cti"]:
             return LATE_CTI, kind, rows.event_time[i], rows.event_end[i]
@@ -89,6 +91,7 @@ def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  #
     if c.duration and kind != TIMER and time != NULL:
         kind, end = DATA, time + c.duration
     if not (_readable(time) and _readable(end)):
+        # The ledger has it as it came: no table can hold the new times.
         return OUT_OF_TIME, rows.kind[i], rows.event_time[i], rows.event_end[i]
     return NONE, kind, time, end
 
@@ -101,34 +104,17 @@ def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-d
         if rows.kind[i] > CTI:
             i += 1
             continue
+        # Before the row is judged: a CTI moves its key's time, and a full buffer brings the same row again.
         if n == len(out):
             return i, n
         reason, kind, time, end = _judged(c, rows, i, state[rows.key[i]])
-        row = out[n]
-        row["src"] = i
-        row["key"] = rows.key[i]
-        row["kind"] = kind
-        row["fate"] = MAIN if reason == NONE else DROPPED
-        row["reason"] = reason
-        row["arrival"] = rows.arrival[i]
-        row["place"] = place_main(state, rows.key[i], rows.arrival[i]) if reason == NONE else rows.place[i]
-        row["event_time"] = time
-        row["event_end"] = end
-        row["due_at"] = NULL
-        row["cti"] = NULL
-        row["cti_arrival"] = NULL
-        row["cti_place"] = NULL
+        key, arrival, fate, place = rows.key[i], rows.arrival[i], DROPPED, rows.place[i]
+        if reason == NONE:
+            fate, place = MAIN, place_main(state, key, arrival)
+        write(out[n], i, key, kind, fate, reason, arrival, place, time, end, NULL)
         n += 1
         i += 1
     return i, n
-
-
-def fresh() -> Records:
-    """Give the numbering of a key that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "last_arrival"):
-        state[name] = NULL
-    return state
 
 
 class Passing(Timeless):
@@ -152,9 +138,8 @@ class Passing(Timeless):
         blind: Blind = NO_BLIND,  # noqa: ARG002 - every operator is built alike
         capacity: int = OUT_CAPACITY,
     ) -> None:
-        """Take up the carry."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh())}
+        self.records = taken_up(self.parts, carry)
         self._capacity, self._change = capacity, self.change()
 
     def change(self) -> TimeChange:
@@ -163,7 +148,7 @@ class Passing(Timeless):
 
     def grow(self, keys: int, events: int = 0) -> None:  # noqa: ARG002 - no event is remembered
         """Make room for `keys` keys."""
-        self.records["state"] = grown(self.records["state"], keys, fresh())
+        grow(self.parts, self.records, keys)
 
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves or is dropped, each with its fate."""

@@ -29,7 +29,6 @@ class ProjectPolicy(Policy):
     """By column of the result, in order: `name=expression`."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if not self.columns:
             raise PolicyError("columns", "at least one, such as {late: dep_delay > 15}", "none")
 

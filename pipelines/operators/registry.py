@@ -14,7 +14,7 @@ from pipelines.operators.specs import SPECS
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pipelines.operators.scan import CarryPart
 
@@ -29,13 +29,19 @@ def parts_of(operator: str, policy: object) -> tuple[CarryPart, ...]:
     return tuple(part for part in OPERATORS[operator].parts if part.name not in without)
 
 
-def warm_up() -> None:
-    """Have every scan compiled, or loaded from the cache on disk, before the first row comes."""
+def warm_up(names: Iterable[str] = OPERATORS) -> None:
+    """Have scans compiled, or loaded from the cache on disk, before the first row comes.
+
+    Args:
+        names: of their operators; all of them, where it is not said.
+    """
     kinds, zero = np.array([Kind.READING], dtype=np.int8), np.zeros(1, dtype=np.int64)
+    # Read-only, as the engine's columns are: others are another type to Numba, which would compile everything again.
     for column in (kinds, zero):
         column.setflags(write=False)
     rows = Rows(kinds, zero, zero, zero, zero, zero, zero, zero)
-    for kind in OPERATORS.values():
+    for name in names:
+        kind = OPERATORS[name]
         if kind.smallest is None:
             continue
         operator = kind(kind.smallest)

@@ -60,7 +60,6 @@ class ReplayPolicy:
     places: int = PLACES
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if self.places < PLACES:
             required = f"at least {PLACES}, one for the marker and one for each of {BUFFERS} buffers"
             raise PolicyError("places", required, self.places)
@@ -196,6 +195,7 @@ class Region:
         Raises:
             AllBuffersLostError: no buffer may speak; the item is not taken.
         """
+        # Asked first: an item that no buffer keeps could not be sent again (R6).
         if self._speaking() is None:
             raise self._lost()
         for buffer in self._buffers:

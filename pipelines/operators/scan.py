@@ -18,7 +18,7 @@ from pipelines.operators.compiled import compiled
 from pipelines.operators.rows import INFINITY, NULL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pipelines.operators.rows import Longs, Policy, Records, Rows
 
@@ -44,9 +44,9 @@ class Per(Enum):
     PORT = "port"
     """One key and one of the declared ports."""
     EVENT = "event"
-    """One key and one event id of edges; records of zeros are not kept."""
+    """One key and one event id of edges; closed ones are not kept."""
     SOME_KEY = "some key"
-    """One key of those that have something to remember; records of nulls are not kept."""
+    """One key of those that have something to remember; fresh records are not kept."""
 
 
 NOTHING_HELD = np.zeros(0, dtype=np.int64)
@@ -62,13 +62,27 @@ class CarryPart(NamedTuple):
     instants: frozenset[str]
     """Fields that hold an instant in ticks; the others hold plain numbers."""
 
+    def fresh(self, count: int) -> Records:
+        """Give records of which nothing is known: no instant, and zero of everything that is counted."""
+        records = np.zeros(count, dtype=self.record)
+        for name in self.instants.intersection(self.record.names or ()):
+            records[name] = NULL
+        return records
 
-def nothing(record: np.dtype[np.void], count: int) -> Records:
-    """Give `count` records of which every field is null: what is not kept of a part that stands for some keys."""
-    records = np.zeros(count, dtype=record)
-    for name in record.names or ():
-        records[name] = NULL
-    return records
+
+def taken_up(parts: Iterable[CarryPart], carry: Mapping[str, Records]) -> dict[str, Records]:
+    """Give a copy of the carried records of each part, none of one that the carry does not have."""
+    # Scans write in place, and whoever handed the carry in may still read it.
+    return {part.name: carry[part.name].copy() if part.name in carry else part.fresh(0) for part in parts}
+
+
+def grow(parts: Iterable[CarryPart], records: dict[str, Records], keys: int, ports: int = 0, events: int = 0) -> None:
+    """Lengthen the records of each part to what so many keys, of so many ports each, and event ids need."""
+    needed = {Per.KEY: keys, Per.SOME_KEY: keys, Per.PORT: keys * ports, Per.EVENT: events}
+    for part in parts:
+        known = records[part.name]
+        if len(known) < needed[part.per]:
+            records[part.name] = np.concatenate([known, part.fresh(needed[part.per] - len(known))])
 
 
 class Operator(Protocol):
@@ -161,15 +175,3 @@ def drain(step: Callable[[int], tuple[int, int]], first: int, length: int, out: 
         # A full buffer may hide more that the last row lets go, so the scan is asked once more.
         if i >= length and written < len(out):
             return
-
-
-def grown(state: Records, keys: int, fresh: Records) -> Records:
-    """Give `state` lengthened to `keys` records, the new ones as `fresh` (one record)."""
-    if len(state) >= keys:
-        return state
-    return np.concatenate([state, np.repeat(fresh, keys - len(state))])
-
-
-def taken_up(carry: Mapping[str, Records], name: str, fresh: Records) -> Records:
-    """Give a copy of the carried records of one part, none where the carry has none."""
-    return carry[name].copy() if name in carry else fresh[:0]

@@ -29,12 +29,11 @@ class ShiftTimePolicy(Policy):
     shift: int
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if abs(self.shift) > MAX_TIME - MIN_TIME:
             raise PolicyError("shift", "no longer than all readable time", self.shift)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a shift of zero."""
         return ("a shift of zero changes nothing",) if not self.shift else ()
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked

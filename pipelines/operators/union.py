@@ -32,6 +32,7 @@ from pipelines.operators.meeting import (
     fault,
     known_end,
     let_go,
+    let_out,
     longer,
     melded,
     oldest,
@@ -40,7 +41,6 @@ from pipelines.operators.meeting import (
     refuse,
     take_in,
     taken_together,
-    write,
     written,
 )
 from pipelines.operators.rows import NULL, Policy, PolicyError, Records, Rows, Shape
@@ -63,7 +63,6 @@ class UnionPolicy(Policy):
     shapes: tuple[Shape, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         if len(self.shapes) < 2:  # noqa: PLR2004 - one side is no union
             raise PolicyError("union", "at least two streams", len(self.shapes))
 
@@ -112,7 +111,7 @@ def _leave(row: MeetingRow, x, e, points, s, ports, out) -> int:  # type: ignore
     """Let the event of row `x` leave, because of `row`; give how many rows that is."""
     timer = e["kind"] == TIMER
     end = NULL if timer or (points and e["kind"] == DATA) else known_end(e, ports)
-    write(row, x, TIMER if timer else DATA, MAIN, NONE, next_place(s, row.arrival), e["at"], end, out)
+    let_out(row, x, TIMER if timer else DATA, MAIN, NONE, next_place(s, row.arrival), e["at"], end, out)
     return 1
 
 
@@ -161,7 +160,7 @@ def scan(rows: Rows, held, is_point, state, ports, event, opened, root, out):  #
             if moved and reason == EMPTY:
                 let_go(event, start)
                 time, end = rows.event_time[start], rows.event_end[start]
-                write(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
+                let_out(row, start, START, DROPPED, reason, rows.place[start], time, end, out[n])
                 n += 1
         if moved:
             root[k], out, n = _release(row, points, width, state[k], ports, event, root[k], out, n)

@@ -33,11 +33,11 @@ from pipelines.operators.meeting import (
     desk,
     fault,
     let_go,
+    let_out,
     longer,
     melded,
     refuse,
     take_in,
-    write,
     written,
 )
 from pipelines.operators.plain_words import spoken
@@ -61,7 +61,7 @@ from pipelines.operators.scan import (
     CarryPart,
     Per,
     Timeless,
-    grown,
+    grow,
     next_place,
     taken_up,
 )
@@ -123,7 +123,6 @@ class WindowPolicy(Policy):
     further, and stands in the ledger."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
         for name, value in (("size", self.size), ("hop", self.hop)):
             if not 0 < value <= LONGEST:
                 raise PolicyError(name, "greater than zero", value)
@@ -133,7 +132,7 @@ class WindowPolicy(Policy):
             raise PolicyError("max_windows", "at least 1", self.max_windows)
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what is allowed but costs more than it gives."""
+        """Warn of a hop that is longer than the windows."""
         return ("between two windows there is a gap whose events are in none",) if self.hop > self.size else ()
 
     def parsed(self) -> tuple[tuple[str, Measure, str | None], ...]:
@@ -374,7 +373,7 @@ def _set_aside(p: WindowNumbers, row: MeetingRow, rows: Rows, before, b, event, 
             let_go(event, x)
             if n + 2 > len(out):
                 out = longer(out, n, 2)
-            write(row, x, START, DROPPED, MAX_WINDOWS, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+            let_out(row, x, START, DROPPED, MAX_WINDOWS, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
             n += 1
         x = event[x]["next"]
     return out, n
@@ -419,7 +418,7 @@ def _close(p: WindowNumbers, row: MeetingRow, s, b, of, out, n):  # type: ignore
             out = longer(out, n, 2)
         start = of[a]["at"] * p.hop
         time, end = max(start, MIN_TIME), start + p.size if start + p.size <= MAX_TIME else INFINITY
-        write(row, -1, DATA, MAIN, NONE, next_place(s, row.arrival), time, end, out[n])
+        let_out(row, -1, DATA, MAIN, NONE, next_place(s, row.arrival), time, end, out[n])
         out[n]["due_at"] = a
         n += 1
         a = b["root"]
@@ -428,7 +427,7 @@ def _close(p: WindowNumbers, row: MeetingRow, s, b, of, out, n):  # type: ignore
     if promised > s["promised"]:
         if n == len(out):
             out = longer(out, n, 1)
-        write(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), promised, NULL, out[n])
+        let_out(row, -1, CTI, MAIN, NONE, next_place(s, row.arrival), promised, NULL, out[n])
         n += 1
         s["promised"] = promised
     return out, n
@@ -502,17 +501,9 @@ def scan(p: WindowNumbers, rows: Rows, held, v: Measured, state, side, event, op
             take_in(row, event, opened)
             let_go(event, x)
             if reason != NONE:
-                write(row, x, START, DROPPED, reason, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
+                let_out(row, x, START, DROPPED, reason, rows.place[x], rows.event_time[x], rows.event_end[x], out[n])
                 n += 1
     return of, value, count, out, n
-
-
-def fresh_state() -> Records:
-    """Give the time of a scope that has not been seen."""
-    state = np.zeros(1, dtype=STATE)
-    for name in ("cti", "cti_arrival", "promised", "last_arrival"):
-        state[name] = NULL
-    return state
 
 
 def nothing_measured(rows: int, measures: int) -> Measured:
@@ -554,7 +545,7 @@ class Window(Timeless):
     ) -> None:
         """Take up the carry; the accumulators are for `resume`."""
         self.policy = policy
-        self.records = {"state": taken_up(carry, "state", fresh_state())}
+        self.records = taken_up(self.parts, carry)
         self.sums, self.count = sums(FIRST, len(policy.measures)), 0
         self.values: Measured | None = None
         """What is measured of the next block; the engine lays it."""
@@ -566,7 +557,7 @@ class Window(Timeless):
 
     def grow(self, keys: int, events: int = 1) -> None:
         """Make room for `keys` scopes and event ids below `events`."""
-        self.records["state"] = grown(self.records["state"], keys, fresh_state())
+        grow(self.parts, self.records, keys)
         self._events = max(1, events)
 
     def open_windows(self) -> Longs:

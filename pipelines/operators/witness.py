@@ -58,6 +58,7 @@ def backward_timers(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN00
     """Count the timers of this operator that do not move their key's time forward."""
     count = 0
     for i in range(len(main.kind)):
+        # Only its own timers, which have no row: those that came in are another's, and may go back.
         if main.kind[i] == TIMER and main.src[i] < 0:
             if main.event_time[i] <= bound[main.key[i]]:
                 count += 1
@@ -75,6 +76,7 @@ def broken_promises(main, bound):  # type: ignore[no-untyped-def]  # noqa: ANN00
         if kind == CTI:
             bound[main.key[i]] = max(newest, time)
         elif kind == DATA or kind == START or kind == END:
+            # An end edge is judged by its end: its start left under an older promise.
             at = main.event_end[i] if kind == END else time
             if at != NULL and at < newest:
                 count += 1

@@ -145,7 +145,7 @@ class Drive:
         self._operator.resume(laid)
 
     def _kept_events(self, records: Records) -> Records:
-        kept = {event: i for event, i in self._events.items() if records[i].tobytes().strip(b"\0")}
+        kept = {event: i for event, i in self._events.items() if records[i]["status"]}
         self._events = {event: i for i, event in enumerate(kept, start=1)}
         return np.concatenate([records[:1], records[list(kept.values())]])
 

@@ -37,7 +37,6 @@ class NotApartError(LandingError):
     shared: str
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"three buffers must stand apart by {self.apart.value}; {self.one} and {self.other} share {self.shared}: "
             "give `buffers: places:` of the environment other folders, or ask for less with `apart:`"
@@ -52,7 +51,6 @@ class RecordBrokenError(LandingError):
     problem: str
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"{self.path} must say where the buffers stand, in format {FORMAT}; {self.problem}: put it back, or "
             "remove it to have the buffers found again where the environment says they are"

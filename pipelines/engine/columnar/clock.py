@@ -33,7 +33,6 @@ class ClockJumpError(PulselineError, RuntimeError):
     allowed: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"the clock must move with the machine's monotonic clock; it reads {instant_text(self.reading)} where "
             f"{instant_text(self.expected)} was expected, and max_jump allows {self.allowed / TICKS_PER_SECOND:g} s: "

@@ -80,7 +80,6 @@ class UnknownCarryError(CommitError):
     current: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         known = f"{self.oldest} to {self.current}" if self.oldest < self.current else str(self.current)
         return (
             f"a carry must be of format {known}; that of commit {self.commit} is of format {self.came}: go on with the "

@@ -24,7 +24,6 @@ class LeaseHeldError(CommitError):
     since: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"flow {self.flow} must have one driver at a time; {self.holder} has held it since "
             f"{instant_text(self.since)}: wait for it, end it, or take over (--take-over)"
@@ -45,7 +44,6 @@ class LeaseLostError(CommitError):
     since: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"flow {self.flow} must be written under its newest lease, number {self.newest}; this driver has "
             f"number {self.token} and was overtaken by {self.holder} at {instant_text(self.since)}: "
@@ -65,7 +63,6 @@ class MissingPredecessorError(CommitError):
     first_end: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"an interval must begin where a published one ends; none ends at {instant_text(self.start)}: "
             f"run {instant_text(self.first_start)} to {instant_text(self.first_end)} first"
@@ -83,7 +80,6 @@ class BeforeFirstError(CommitError):
     first: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"an interval must not begin before its run's first instant, {instant_text(self.first)}; it begins at "
             f"{instant_text(self.start)}: use a run of another name for an earlier beginning"
@@ -103,7 +99,6 @@ class PartialOverlapError(CommitError):
     end: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"an interval must replace published ones whole; {instant_text(self.edge)} cuts commit {self.commit}, "
             f"{instant_text(self.start)} to {instant_text(self.end)}: start or end at one of these"
@@ -124,7 +119,6 @@ class StreamedSpanError(CommitError):
     end: int
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"an interval must not replace epochs of a stream; {instant_text(self.asked_start)} to "
             f"{instant_text(self.asked_end)} meets epoch {self.commit}, from {instant_text(self.start)} on: "
@@ -185,7 +179,6 @@ class NewerHomeError(OlderHomeError):
     """A run's folder has the format of newer code."""
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"{self.root} must have format {self.current}; it has format {self.came}, which a newer version wrote: "
             "use that version, or begin a run of its own (--run NAME)"
@@ -222,7 +215,6 @@ class BeforeStatesError(CommitError):
     code = Exit.WRONG_USE
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         return (
             f"a run goes back to a commit that covers no more than {self.asked}, and none does: the first, commit "
             f"{self.commit}, ends at {instant_text(self.end)} with sequence {self.sequence}; to begin anew: --to 0"
@@ -243,7 +235,6 @@ class SealedIntervalError(CommitError):
     code = Exit.WRONG_USE
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         asked = f"commit {self.asked}" if self.asked else "the beginning"
         return (
             f"a reset goes back over epochs of a stream alone; behind {asked} lies interval {self.commit}, "

@@ -39,7 +39,6 @@ class SchemaChangedError(TableError):
     code = Exit.WRONG_USE
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         stands, came = self.stands.split(", "), self.came.split(", ")
         new, gone = [each for each in came if each not in stands], [each for each in stands if each not in came]
         told = [f"new: {', '.join(new)}"] if new else []

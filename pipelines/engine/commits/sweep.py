@@ -44,7 +44,6 @@ class Swept:
     """Bytes."""
 
     def __add__(self, other: Swept) -> Swept:
-        """Add two tables' figures."""
         return Swept(self.files + other.files, self.size + other.size)
 
 

@@ -22,7 +22,6 @@ class Turns:
     """A thread of its own for work that is done piece by piece; begun with the first piece."""
 
     def __init__(self) -> None:
-        """Begin nothing yet."""
         self._pool: ThreadPoolExecutor | None = None
         self._given: deque[Future[object]] = deque()
 

@@ -22,7 +22,6 @@ class HashedFile(io.RawIOBase):
     """
 
     def __init__(self, path: Path) -> None:
-        """Open it anew."""
         super().__init__()
         self._file, self._hash = path.open("wb"), hashlib.sha256()
         self.size = 0
@@ -58,5 +57,4 @@ class HashedFile(io.RawIOBase):
         super().close()
 
     def __enter__(self) -> Self:
-        """Give itself."""
         return self

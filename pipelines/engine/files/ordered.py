@@ -105,7 +105,6 @@ class Reader:
     """One file of a stream, in order, with the rows that were read ahead."""
 
     def __init__(self, blocks: Iterable[pa.Table]) -> None:
-        """Read nothing yet."""
         self._blocks = iter(blocks)
         self._ahead: pa.Table | None = None
         self.ended = False
@@ -156,7 +155,6 @@ class OrderedInput:
     """
 
     def __init__(self, readers: Sequence[Iterable[pa.Table]], schema: pa.Schema, key: Sequence[str]) -> None:
-        """Open nothing yet."""
         self._readers = [Reader(blocks) for blocks in readers]
         self._schema = schema
         self._key = key

@@ -127,7 +127,6 @@ class TableFile:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        """Open nothing yet."""
         folder = "" if self.table.startswith(CARRY) else f"{UNNAMED}/"
         self._name = f"{folder}{self.stem}-{secrets.token_hex(4)}.parquet"
         self._writer: pq.ParquetWriter | None = None

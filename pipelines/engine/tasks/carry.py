@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import longs, ticks, times
-from pipelines.operators.scan import CarryPart, Per, nothing
+from pipelines.operators.scan import CarryPart, Per
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ def kept(part: CarryPart, records: Records) -> NDArray[np.bool_]:
     if part.per is Per.EVENT:
         return np.asarray(records["status"] != 0)
     if part.per is Per.SOME_KEY:
-        return np.asarray(records != nothing(part.record, 1))
+        return np.asarray(records != part.fresh(1))
     return np.ones(len(records), dtype=np.bool_)
 
 

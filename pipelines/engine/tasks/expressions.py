@@ -120,7 +120,6 @@ class ExpressionTypeError(ValueError):
     """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         hint = f"; did you mean `{self.nearest}`?" if self.nearest else ""
         return f"`{' '.join(self.text.split())}` has {self.came}, expected {self.expected}{hint}"
 

@@ -35,7 +35,7 @@ from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload,
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS, parts_of
 from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
-from pipelines.operators.scan import Per, nothing
+from pipelines.operators.scan import Per
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
@@ -138,7 +138,6 @@ class Link:
         carry: Mapping[str, pa.Table],
         blind: Blind,
     ) -> None:
-        """Take up the carry."""
         self.stream, self._source, self._commit = stream, source, commit
         self.payload = tuple(payload)
         self.schema = stream_schema(self.payload_of(stream, payload))
@@ -350,7 +349,7 @@ class Link:
             if part.per is Per.KEY:
                 laid = carrying.group_major(self.keys.ids(table), np.zeros(len(laid), dtype=np.int64), 1, laid)
             elif part.per is Per.SOME_KEY:
-                some = nothing(part.record, self.keys.count)
+                some = part.fresh(self.keys.count)
                 some[self.keys.ids(table)] = laid
                 laid = some
             elif part.per is Per.PORT:
@@ -359,7 +358,7 @@ class Link:
                 )
             elif self._event is not None:
                 self.events.ids(self._event_columns(table.rename_columns(self._renamed(table, "event"))))
-                laid = np.concatenate([np.zeros(1, dtype=part.record), laid])
+                laid = np.concatenate([part.fresh(1), laid])
             records[part.name] = laid
         return records
 

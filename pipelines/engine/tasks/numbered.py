@@ -34,7 +34,6 @@ class NumberedValues:
     """
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
-        """Know none yet."""
         self.schema = pa.schema(fields)
         self._index = KeyIndex()
         self._rows = [self.schema.empty_table()]

@@ -30,7 +30,6 @@ class Peak:
     _over: Event = field(default_factory=Event)
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
         self._thread = Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self

@@ -57,7 +57,6 @@ class Beating(StatefulProcessor):
     """
 
     def __init__(self, interval: int, slack: int) -> None:
-        """Keep the policy."""
         self.interval, self.slack = interval, slack
 
     def init(self, handle: StatefulProcessorHandle) -> None:

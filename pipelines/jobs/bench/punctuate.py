@@ -217,7 +217,6 @@ class _Layout:
     """Lays points out, each arriving at its number; what is alike in all blocks is made once."""
 
     def __init__(self) -> None:
-        """Make nothing yet."""
         self._same: tuple[Longs, ...] = ()
 
     def rows(self, stamps: Longs, before: int) -> Rows:

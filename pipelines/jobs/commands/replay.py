@@ -218,7 +218,6 @@ class ReplayProgress:
     """Says now and then how far a replay is."""
 
     def __init__(self, recording: RecordedPart, tell: Callable[[str], None]) -> None:
-        """Begin now."""
         self._recording, self._tell, self._total = recording, tell, len(recording.numbers)
         self._begun = self._said = time.monotonic()
         self._done = self._rows = 0

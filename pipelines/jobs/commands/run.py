@@ -178,7 +178,6 @@ class RunProgress:
     """
 
     def __init__(self, flow: Flow, total: int, echo: Callable[[str], None]) -> None:
-        """Begin now."""
         self._flow, self._total, self._echo = flow, total, echo
         self._count, self._begun = 0, time.perf_counter()
 

@@ -143,7 +143,6 @@ class Spark:
     """A Spark of its own with Delta's connector, in a process of its own; where it cannot be had, it says why."""
 
     def __init__(self, folder: Path) -> None:
-        """Start it."""
         its, self._asks = get_context("forkserver").Pipe(duplex=False)
         self._child, self._hears = started(folder / "spark.log", sparking, its, folder)
         self._turn = threading.Lock()

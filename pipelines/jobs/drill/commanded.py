@@ -37,7 +37,6 @@ class Commanded:
     """What each commit was when it was told as published."""
 
     def __post_init__(self) -> None:
-        """Begin with nothing done."""
         self.done = Drilled(self.number)
 
     @property

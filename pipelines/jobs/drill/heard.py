@@ -75,7 +75,6 @@ class Judge:
     """Holds the tables of one run against what was sent."""
 
     def __init__(self, here: Here, heard: Heard) -> None:
-        """Read the tables."""
         self.here, self.heard, self.root = here, heard, here.root
         self.number = heard.shape.of("number").name
         self.rows = self._data("beating")

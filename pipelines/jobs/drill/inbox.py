@@ -63,7 +63,6 @@ class FilledInbox:
     """When each row was sent, in ticks of the machine's clock."""
 
     def __post_init__(self) -> None:
-        """Make the folder."""
         self.folder.mkdir(parents=True)
 
     @property

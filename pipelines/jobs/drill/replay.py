@@ -76,7 +76,6 @@ class ReplaySeed:
     """The newest sequence that was seen in a buffer."""
 
     def __post_init__(self) -> None:
-        """Draw nothing yet."""
         self.done, self.drawn = Drilled(self.number), random.Random(self.number)  # noqa: S311 - to be drawn again
 
     @property

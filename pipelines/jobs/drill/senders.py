@@ -34,7 +34,6 @@ class Sender:
     """
 
     def __init__(self, shape: FeedShape, number: int) -> None:
-        """Send nothing yet."""
         self.shape, self._drawn = shape, random.Random(number)  # noqa: S311 - to be drawn again
         self.sent: list[Row] = []
         """All rows that were sent; each says when."""
@@ -90,7 +89,6 @@ class FolderSender(Sender):
     """Puts a file into a folder for each burst, whole at once."""
 
     def __init__(self, shape: FeedShape, number: int, base: Path) -> None:
-        """Make the folder."""
         super().__init__(shape, number)
         self.folder = base / "inbox"
         self.folder.mkdir(parents=True)
@@ -109,7 +107,6 @@ class SocketSender(Sender):
     """Listens on a port and sends lines to whoever connects; what nobody took is not sent again."""
 
     def __init__(self, shape: FeedShape, number: int) -> None:
-        """Listen."""
         super().__init__(shape, number)
         self._server = socket.create_server(("127.0.0.1", 0))
         self._server.settimeout(LOOKS)
@@ -171,7 +168,6 @@ class KafkaSender(Sender):
     """Sends values to a topic of its own; each is acknowledged."""
 
     def __init__(self, shape: FeedShape, number: int, brokers: str) -> None:
-        """Make the topic."""
         from confluent_kafka import Producer
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic

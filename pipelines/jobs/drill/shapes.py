@@ -69,7 +69,6 @@ class FeedShape:
     """
 
     def __init__(self, drawn: random.Random, kind: str) -> None:
-        """Draw it."""
         self.kind = kind
         self.format = drawn.choice(("csv", "json", "parquet") if kind == "folder" else ("csv", "json"))
         names = drawn.sample(NAMES, k=4 + drawn.randrange(4))

@@ -66,7 +66,6 @@ class History:
     timelines: int = 1
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.kind)
 
 

@@ -79,7 +79,6 @@ class LiveRegion:
         """The end of the last consistent state or reset, in ticks."""
 
     def __enter__(self) -> Self:
-        """Take the lease."""
         self._driver = self._held.enter_context(open_driver(self._wanted.root, flow=self._flow.name))
         # One process for the whole case: a buffer that is silent is not believed for having been started anew.
         self._buffers: Buffers = settled_buffers(self._wanted)  # type: ignore[assignment]
