@@ -19,7 +19,17 @@ def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
         PolicyError: the settings make no sense.
         TypeError: a setting that the policy does not have, or one it needs is missing.
     """
-    policy: Policy = getattr(_module(operator), SPECS[operator].title + "Policy")(**settings)
+    return policy_of(operator)(**settings)
+
+
+def policy_of(operator: str) -> type[Policy]:
+    """Give the class of an operator's policy.
+
+    Raises:
+        KeyError: there is no such operator.
+    """
+    title = SPECS[operator].title
+    policy: type[Policy] = getattr(_module(operator), f"{title}Policy")
     return policy
 
 

@@ -128,6 +128,8 @@ def test_a_part_that_nobody_knows_is_refused_wherever_it_stands(name: str) -> No
         (("streams", 0), {"shape": "round"}),
         (("streams", 0), {"shape": 1}),
         (("streams", 0), {"ports": 5}),
+        (("streams", 0), {"operator": "foretell"}),
+        (("streams", 0), {"operator": 5}),
         (("streams", 0), {"policy": []}),
         (("streams", 0, "policy"), {"interval": "1h"}),
         (("streams", 3, "policy"), {"ahead": "sideways"}),
