@@ -287,7 +287,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """A validated graph of sources and streams."""
+    """A validated graph of sources and streams; its definition says its fields in this order."""
 
     name: str
     every: int = 86_400_000_000

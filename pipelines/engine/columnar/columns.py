@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -144,6 +144,10 @@ def with_kinds_encoded(rows: pa.Table) -> pa.Table:
         return rows
     encoded = pa.DictionaryArray.from_arrays(pa.array(kinds(rows["kind"])), pa.array(KIND_NAMES))
     return rows.set_column(place, "kind", encoded)
+
+
+Instant = Annotated[int, "instant"]
+"""Ticks that records on disk say as `instant_text` does."""
 
 
 def instant_text(tick: int) -> str:
