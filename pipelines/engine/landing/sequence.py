@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columnar.columns import Instant, instant_text, instant_tick
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.files.packed import opened
-from pipelines.engine.landing.errors import RowsRemovedError
+from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
 from pipelines.engine.landing.references import STAMPS, ReferencedRows
 from pipelines.engine.landing.seen_files import FileLanded  # noqa: TC001 - as above
@@ -261,9 +261,16 @@ def to_json(sequence: LandedSequence) -> dict[str, Any]:
 
 
 def from_json(folder: Path, said: dict[str, Any]) -> LandedSequence:
-    """Read what `to_json` gave."""
-    sources = {name: _named(name, each) for name, each in said["sources"].items()}
-    return CODEC.from_json(LandedSequence, said | {"folder": folder, "sources": sources})
+    """Read what `to_json` gave.
+
+    Raises:
+        SequenceBrokenError: a part is missing, or says something else.
+    """
+    try:
+        sources = {name: _named(name, each) for name, each in said["sources"].items()}
+        return CODEC.from_json(LandedSequence, said | {"folder": folder, "sources": sources})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
 
 
 def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:

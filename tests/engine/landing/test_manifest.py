@@ -164,3 +164,39 @@ def test_half_a_manifest_is_refused(tmp_path: Path) -> None:
     (folder / MANIFEST).write_bytes((GOLDEN / "interval.json").read_bytes()[:300])
     with pytest.raises(SequenceBrokenError, match="a manifest that cannot be read"):
         load_manifest(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    ("within", "part", "other"),
+    [
+        ((), "final", None),
+        ((), "sources", []),
+        ((), "start", "soon"),
+        (("ledger",), "content", "3:x"),
+        (("sources", "none"), "row_groups", None),
+        (("sources", "rows"), "blind_spans", None),
+        (("sources", "rows"), "sha256", None),
+        (("sources", "rows", "row_groups", 0), "first", None),
+        (("sources", "rows", "row_groups", 0), "last", 5),
+    ],
+)
+def test_a_manifest_that_lacks_a_part_or_says_something_else_is_refused(
+    tmp_path: Path, within: tuple[str | int, ...], part: str, other: object
+) -> None:
+    said = golden("interval")
+    inner = said
+    for step in within:
+        inner = inner[step]
+    del inner[part]
+    if other is not None:
+        inner[part] = other
+    put(tmp_path, said)
+    with pytest.raises(SequenceBrokenError, match="a manifest that cannot be read"):
+        load_manifest(tmp_path, 1)
+
+
+def test_a_manifest_may_say_more_than_is_known(tmp_path: Path) -> None:
+    said = golden("interval") | {"more": 1}
+    said["sources"]["rows"]["more"] = 1
+    folder = put(tmp_path, said)
+    assert load_manifest(tmp_path, 1) == replace(SEQUENCES["interval"], folder=folder)
