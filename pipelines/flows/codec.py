@@ -88,9 +88,11 @@ class Codec:
         others = [each for each in of if each is not NoneType]
         if origin in {Union, UnionType} and len(others) == 1:
             return _or_none(self._of(others[0]))
+        if origin is list or (origin is tuple and of[-1] is ...):
+            return _list_of(self._of(of[0]), origin)
         if origin is tuple:
-            return _list_of(self._of(of[0])) if of[-1] is ... else _row_of([self._of(each) for each in of])
-        if origin is Mapping:
+            return _row_of([self._of(each) for each in of])
+        if origin in {dict, Mapping}:
             return _object_of(self._of(of[1]))
         if isinstance(kind, type) and issubclass(kind, Enum):
             return Spelling(lambda value: value.name.lower(), lambda said: kind[said.upper()])
@@ -143,10 +145,10 @@ def _or_none(how: Spelling) -> Spelling:
     )
 
 
-def _list_of(how: Spelling) -> Spelling:
+def _list_of(how: Spelling, made: type) -> Spelling:
     if how is PLAIN:
-        return Spelling(list, tuple)
-    return Spelling(lambda values: [*map(how.tell, values)], lambda said: tuple(map(how.read, said)))
+        return Spelling(list, made)
+    return Spelling(lambda values: [*map(how.tell, values)], lambda said: made(map(how.read, said)))
 
 
 def _row_of(each: list[Spelling]) -> Spelling:

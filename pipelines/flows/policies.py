@@ -12,16 +12,6 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
 
-def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
-    """Make the policy of an operator.
-
-    Raises:
-        PolicyError: the settings make no sense.
-        TypeError: a setting that the policy does not have, or one it needs is missing.
-    """
-    return policy_of(operator)(**settings)
-
-
 def policy_of(operator: str) -> type[Policy]:
     """Give the class of an operator's policy.
 

@@ -39,6 +39,7 @@ class Thing:
     number: Hexadecimal = 0
     spans: tuple[tuple[Hexadecimal, Colour], ...] = ()
     by: Mapping[str, Colour] = field(default_factory=dict)
+    lists: list[dict[str, Colour]] = field(default_factory=list)
     mixed: tuple[str | int | bool | None, ...] = ()
     """Left out where there is nothing."""
     place: object = None
@@ -52,7 +53,7 @@ CODEC = Codec(
     needed={"number"},
     spelled={Hexadecimal: Spelling(hex, lambda text: int(text, 16))},
 )
-PLAIN: dict[str, Any] = {"is": "a", "colours": [], "dot": None, "number": "0x0", "spans": [], "by": {}}
+PLAIN: dict[str, Any] = {"is": "a", "colours": [], "dot": None, "number": "0x0", "spans": [], "by": {}, "lists": []}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,7 @@ PLAIN: dict[str, Any] = {"is": "a", "colours": [], "dot": None, "number": "0x0",
         (Thing(name="a", colours=(), number=255), {"number": "0xff"}),
         (Thing(name="a", colours=(), spans=((1, Colour.BLUE),)), {"spans": [["0x1", "blue"]]}),
         (Thing(name="a", colours=(), by={"k": Colour.BLUE}), {"by": {"k": "blue"}}),
+        (Thing(name="a", colours=(), lists=[{"k": Colour.BLUE}, {}]), {"lists": [{"k": "blue"}, {}]}),
         (Thing(name="a", colours=(), mixed=("x", 1, True, None)), {"mixed": ["x", 1, True, None]}),
     ],
 )
@@ -75,7 +77,7 @@ def test_a_record_is_spelled_by_its_types_and_read_back(thing: Thing, said: dict
 def test_fields_stand_in_their_order_with_those_left_out_where_they_were() -> None:
     codec = Codec(unsaid={"colours", "number"})
     told = codec.to_json(Thing(name="a", colours=(Colour.BLUE,), number=1, place=None))
-    assert list(told) == ["name", "colours", "dot", "number", "spans", "by", "mixed", "place"]
+    assert list(told) == ["name", "colours", "dot", "number", "spans", "by", "lists", "mixed", "place"]
 
 
 def test_what_json_never_has_is_read_where_it_is_said_beside() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import Instant, instant_text, instant_tick
-from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.columnar.content import SPELLED, ContentHash
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
@@ -248,7 +248,7 @@ CODEC = Codec(
     lenient=True,
     spelled={
         Instant: Spelling(instant_text, instant_tick),
-        ContentHash: Spelling(lambda content: content.text, ContentHash.from_text),
+        ContentHash: SPELLED,
         Source: STAMPS,
     },
 )
