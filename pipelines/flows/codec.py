@@ -73,7 +73,7 @@ class Codec:
         Raises:
             KeyError: a part that is needed is missing, or a word stands for no value of its enumeration.
             TypeError: another part is missing or not known, or a value is of another kind.
-            AttributeError: a value is of another kind.
+            AttributeError, ValueError: a value is of another kind.
         """
         record: Record = self._of(kind).read(said)
         return record

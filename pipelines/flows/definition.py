@@ -22,7 +22,7 @@ from pipelines.flows.model import (
     TableSpec,
 )
 from pipelines.flows.policies import policy_of
-from pipelines.operators.rows import Policy, PolicyError
+from pipelines.operators.rows import Policy
 from pipelines.operators.specs import SPECS
 
 SILENT = frozenset(
@@ -66,7 +66,7 @@ def flow_from_json(definition: Definition) -> Flow:
         streams = [_with_policy(part) for part in definition["streams"]]
         unsaid = frozenset(part["name"] for part in definition["streams"] if _says_nothing(part))
         return FLOWS.from_json(Flow, definition | {"streams": streams, "unsaid": unsaid})
-    except (KeyError, TypeError, AttributeError, PolicyError) as problem:
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:  # a PolicyError is a ValueError
         raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
 
 

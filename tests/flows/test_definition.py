@@ -136,6 +136,8 @@ def test_a_part_that_nobody_knows_is_refused_wherever_it_stands(name: str) -> No
         (("streams", 11, "policy"), {"shapes": ["round", "point"]}),
         (("sources", 0), {"shape": "round"}),
         (("sources", 0), {"feed": 5}),
+        (("sources", 0), {"key": 5}),
+        (("sources", 0), {"rename": "x"}),
     ],
 )
 def test_a_definition_with_a_value_that_is_none_is_refused(at: tuple[str | int, ...], parts: dict[str, object]) -> None:
