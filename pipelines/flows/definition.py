@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from enum import Enum
-from typing import Any
+from dataclasses import fields
 
+from pipelines.flows.codec import Codec, Spelling, same
 from pipelines.flows.errors import DefinitionError
 from pipelines.flows.feeds.catalog import KINDS
 from pipelines.flows.feeds.reads import SPOOL_BYTES
 from pipelines.flows.feeds.spec import FeedSpec
-from pipelines.flows.model import Definition, Flow, Ports, Source, Stream
-from pipelines.flows.policies import enum_of, new_policy
-from pipelines.operators.replay import ReplayPolicy, Trigger
-from pipelines.operators.rows import PolicyError, Shape
+from pipelines.flows.model import Definition, Flow, Source, Stream
+from pipelines.flows.policies import policy_of
+from pipelines.operators.rows import Policy
 from pipelines.operators.specs import SPECS
 
 SILENT = frozenset({"about", "region"}).union(*(kind.silent for kind in KINDS.values()))
 """What changes no row: where and how often landed rows lie, and how a feed is read."""
-CHOICES = ("shape", "late", "late_end", "at_end", "ahead")
-"""Settings of policies that are enums."""
 BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", "unsaid", "keep_versions"})
 """What a flow says that changes no result of itself."""
 SINCE_PLANS = ("max_ahead", "ahead")
@@ -57,17 +53,10 @@ def flow_to_json(flow: Flow) -> Definition:
     It leaves out the file that the flow came from, its warnings, and the span that its sources hold. Sources and
     streams are lists, so that their order survives JSON whose keys are sorted.
     """
-    parts = {name: part for name, part in _fields(flow) if name not in BESIDE}
-    spelled: Definition = {name: _plain(part) for name, part in parts.items() if name not in {"sources", "streams"}}
-    spelled["sources"] = [_plain(source) for source in flow.sources.values()]
-    spelled["streams"] = [_spelled(flow, stream) for stream in flow.streams.values()]
-    return spelled
-
-
-def _spelled(flow: Flow, stream: Stream) -> Definition:
-    told: Definition = _plain(stream)
-    if stream.name in flow.unsaid and told["policy"]["max_ahead"] is None:
-        told["policy"] = {name: part for name, part in told["policy"].items() if name not in SINCE_PLANS}
+    told = FLOWS.to_json(flow)
+    for stream in told["streams"]:
+        if stream["name"] in flow.unsaid and stream["policy"]["max_ahead"] is None:
+            stream["policy"] = {name: part for name, part in stream["policy"].items() if name not in SINCE_PLANS}
     return told
 
 
@@ -83,17 +72,10 @@ def flow_from_json(definition: Definition) -> Flow:
         DefinitionError: another version wrote it: a part is missing, unknown, or no longer allowed.
     """
     try:
-        sources = [_source(part) for part in definition["sources"]]
-        streams = [_stream(part) for part in definition["streams"]]
-        rest = {name: part for name, part in definition.items() if name not in {"sources", "streams", "region"}}
-        return Flow(
-            **rest,
-            region=_region(definition.get("region")),
-            sources={source.name: source for source in sources},
-            streams={stream.name: stream for stream in streams},
-            unsaid=frozenset(part["name"] for part in definition["streams"] if _says_nothing(part)),
-        )
-    except (KeyError, TypeError, AttributeError, PolicyError) as problem:
+        streams = [_with_policy(part) for part in definition["streams"]]
+        unsaid = frozenset(part["name"] for part in definition["streams"] if _says_nothing(part))
+        return FLOWS.from_json(Flow, definition | {"streams": streams, "unsaid": unsaid})
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:  # a PolicyError is a ValueError
         raise DefinitionError(f"{type(problem).__name__}: {problem}") from problem
 
 
@@ -109,61 +91,41 @@ def fingerprint_of(flow: Flow) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _region(parts: Definition | None) -> ReplayPolicy | None:
-    return None if parts is None else ReplayPolicy(**parts | {"trigger": Trigger[parts["trigger"].upper()]})
+def _with_policy(part: Definition) -> Definition:
+    return part | {"policy": RECORDS.from_json(policy_of(part["operator"]), part["policy"])}
 
 
-def _fields(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any dataclass
-    return [(part.name, getattr(value, part.name)) for part in dataclasses.fields(value)]
+def _feed_to_json(feed: FeedSpec) -> Definition:
+    return {"kind": feed.kind, **FEED, **RECORDS.to_json(feed)}
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON
-    if isinstance(value, FeedSpec):
-        return {"kind": value.kind, **FEED, **{name: _plain(part) for name, part in _fields(value)}}
-    if dataclasses.is_dataclass(value):
-        said = {name: part for name, part in _fields(value) if name not in BESIDE}
-        return {name: _plain(part) for name, part in said.items() if part is not None or name not in UNSAID}
-    if isinstance(value, Enum):
-        return value.name.lower()
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
-
-
-def _tuples(parts: Definition) -> Definition:
-    return {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
-
-
-def _source(parts: Definition) -> Source:
-    known = _tuples(parts) | {"feed": _feed(parts["feed"]), "shape": Shape[parts["shape"].upper()]}
-    return Source(**known)
-
-
-def _feed(parts: Definition) -> FeedSpec:
+def feed_from_json(parts: Definition) -> FeedSpec:
+    """Make the feed of a source of a definition."""
     kind = KINDS[parts["kind"]]
-    own = {field.name for field in dataclasses.fields(kind)}
-    unknown = parts.keys() - own - FEED.keys() - {"kind"}
-    if unknown:
-        raise TypeError(f"a feed of kind {kind.kind} must have settings of its own; it has {sorted(unknown)}")
-    return kind.from_json(parts)
+    of_others = FEED.keys() - {part.name for part in fields(kind)} | {"kind"}
+    return RECORDS.from_json(kind, {name: part for name, part in parts.items() if name not in of_others})
 
 
-def _stream(parts: Definition) -> Stream:
-    operator = parts["operator"]
-    ports = parts["ports"] and Ports(**_tuples(parts["ports"]))
-    policy = {name: _setting(operator, name, part) for name, part in _tuples(parts["policy"]).items()}
-    known = _tuples(parts) | {
-        "ports": ports,
-        "policy": new_policy(operator, policy),
-        "shape": Shape[parts["shape"].upper()],
-    }
-    return Stream(**known)
+def _by_name(kind: type[Source | Stream]) -> Spelling:
+    """Spell what a flow has by name as a list."""
+    return Spelling(
+        lambda named: [FLOWS.to_json(each) for each in named.values()],
+        lambda said: {part.name: part for part in (FLOWS.from_json(kind, each) for each in said)},
+    )
 
 
-def _setting(operator: str, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
-    if name == "shapes":
-        return tuple(Shape[each.upper()] for each in part)
-    return enum_of(operator, name)[part.upper()] if name in CHOICES and isinstance(part, str) else part
+RECORDS = Codec(unsaid=UNSAID, beside=BESIDE)
+FLOWS = Codec(
+    unsaid=UNSAID,
+    beside=BESIDE,
+    needed={"shape", "ports"},
+    spelled={
+        FeedSpec: Spelling(_feed_to_json, feed_from_json),
+        Policy: Spelling(RECORDS.to_json, same),
+        Mapping[str, Source]: _by_name(Source),
+        Mapping[str, Stream]: _by_name(Stream),
+    },
+)
 
 
 def _silent(value: Definition) -> Definition:

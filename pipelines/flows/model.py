@@ -5,19 +5,15 @@ A commit keeps the definition of the flow it was made under, so that a restart f
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipelines.flows.feeds.spec import Clock
+from pipelines.flows.feeds.spec import Clock, FeedSpec
+from pipelines.operators.replay import ReplayPolicy  # noqa: TC001 - as above
 from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
 from pipelines.operators.specs import SPECS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pipelines.flows.feeds.spec import FeedSpec
-    from pipelines.operators.replay import ReplayPolicy
 
 Definition = dict[str, Any]
 """JSON: text, numbers, truth values, null, lists and objects of these."""
@@ -153,12 +149,9 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """A validated graph of sources and streams."""
+    """A validated graph of sources and streams; its definition says its fields in this order."""
 
     name: str
-    sources: Mapping[str, Source]
-    streams: Mapping[str, Stream]
-    """In topological order: inputs stand before what reads them."""
     every: int = 86_400_000_000
     """Length of a backfilled interval in ticks, on the calendar of `timezone`."""
     timezone: str = "UTC"
@@ -174,6 +167,9 @@ class Flow:
     """Up to where, exclusive."""
     region: ReplayPolicy | None = field(default=None, compare=False)
     """When a stream drains, that is publishes; None: with each epoch. No part of what the flow means."""
+    sources: Mapping[str, Source]
+    streams: Mapping[str, Stream]
+    """In topological order: inputs stand before what reads them."""
     keep_versions: int = field(default=WEEK, compare=False)
     """How long versions of the tables stay readable, in ticks. No part of what the flow means."""
     unsaid: frozenset[str] = field(default=frozenset(), compare=False)

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
 
-def new_policy(operator: str, settings: dict[str, Any]) -> Policy:
-    """Make the policy of an operator.
+def policy_of(operator: str) -> type[Policy]:
+    """Give the class of an operator's policy.
 
     Raises:
-        PolicyError: the settings make no sense.
-        TypeError: a setting that the policy does not have, or one it needs is missing.
+        KeyError: there is no such operator.
     """
-    policy: Policy = getattr(_module(operator), SPECS[operator].title + "Policy")(**settings)
+    title = SPECS[operator].title
+    policy: type[Policy] = getattr(_module(operator), f"{title}Policy")
     return policy
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
-from pipelines.flows.policies import enum_of, new_policy
+from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
 from pipelines.operators.specs import ADVANCING, DAY, SPECS
@@ -293,7 +293,7 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
     else:
         settings = read_settings(drafted.section, drafted.spec, _taken(drafted, flow)) | _given(drafted, flow)
     try:
-        return new_policy(drafted.operator, settings)
+        return policy_of(drafted.operator)(**settings)
     except PolicyError as problem:
         raise _refused(drafted, problem) from problem
 

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Bytes, Longs
 
 TIME = pa.timestamp("us", tz="UTC")
+EPOCH, TICK = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(microseconds=1)
 TABLE_INFINITY = MAX_TIME + 1
 UNREADABLE = "<unreadable>"
 """The column beside a feed's own that keeps, as JSON, the times of a row that could not be read."""
@@ -145,11 +146,15 @@ def with_kinds_encoded(rows: pa.Table) -> pa.Table:
     return rows.set_column(place, "kind", encoded)
 
 
+Instant = Annotated[int, "instant"]
+"""Ticks that records on disk say as `instant_text` does."""
+
+
 def instant_text(tick: int) -> str:
     """Spell an instant as ISO 8601 in UTC with six digits, such as 2013-01-01T10:15:00.000000Z."""
     shown = min(max(tick, MIN_TIME), TABLE_INFINITY)
-    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=shown)
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0")
+    moment = EPOCH + dt.timedelta(microseconds=shown)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def instant_tick(text: str) -> int:
@@ -158,7 +163,7 @@ def instant_tick(text: str) -> int:
     >>> instant_tick(instant_text(-1))
     -1
     """
-    return (dt.datetime.fromisoformat(text) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+    return (dt.datetime.fromisoformat(text) - EPOCH) // TICK
 
 
 def _plain(value: object) -> object:  # noqa: PLR0911 - one line a type

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.byte_hash import BLOCK, fold, hash_bytes, spread
 from pipelines.errors import Exit, PulselineError
+from pipelines.flows.codec import Spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,6 +88,8 @@ class ContentHash:
 
 
 NOTHING = ContentHash()
+SPELLED = Spelling(lambda content: content.text, ContentHash.from_text)
+"""How records on disk say one."""
 
 
 def content_hash(table: pa.Table | pa.RecordBatch, *, leave_out: frozenset[str] = frozenset()) -> ContentHash:

@@ -19,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.engine.columnar.columns import instant_text, instant_tick, ticks
+from pipelines.engine.columnar.columns import Instant, ticks
 from pipelines.engine.files.ordered import BLOCK, batches
 from pipelines.engine.landing.errors import ReferenceBrokenError
 from pipelines.engine.landing.stamp import kind_of, landed_row_schema, places, times_of
+from pipelines.flows.codec import Spelling
 from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.flows.model import Source
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL, Shape
@@ -51,10 +52,10 @@ class Reference:
     skip: int
     """Rows at the begin of the first of them that came in earlier."""
     rows: int
-    first: int
-    """Arrival of the first row, in ticks."""
-    last: int
-    """Arrival of the last row, in ticks."""
+    first: Instant
+    """Arrival of the first row."""
+    last: Instant
+    """Arrival of the last row."""
 
     def check(self) -> None:
         """See that the file is there with the bytes that landed.
@@ -185,53 +186,15 @@ def _digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def to_json(rows: ReferencedRows) -> dict[str, Any]:
-    """Give references as manifests have them; `from_json` reads them back."""
-    source = rows.source
-    stamps = {name: getattr(source, name) for name in ("time", "arrival", "end", "edge")}
-    return {
-        "stamps": stamps | {"key": list(source.key), "shape": source.shape.name.lower(), "rename": dict(source.rename)},
-        "files": [_file_to_json(file) for file in rows.files],
-    }
+def _stamps_to_json(source: Source) -> dict[str, Any]:
+    said = {name: getattr(source, name) for name in ("time", "arrival", "end", "edge")}
+    return said | {"key": list(source.key), "shape": source.shape.name.lower(), "rename": dict(source.rename)}
 
 
-def _file_to_json(file: Reference) -> dict[str, Any]:
-    return {
-        "path": file.path,
-        "bytes": file.size,
-        "sha256": file.sha256,
-        "changed_ns": file.changed,
-        "touched_ns": file.touched,
-        "row_groups": list(file.groups),
-        "skip": file.skip,
-        "rows": file.rows,
-        "first": instant_text(file.first),
-        "last": instant_text(file.last),
-    }
+def _stamps_from_json(said: dict[str, Any]) -> Source:
+    known = {"key": tuple(said["key"]), "shape": Shape[said["shape"].upper()]}
+    return Source(feed=ParquetSpec(), **said | known)
 
 
-def from_json(name: str, said: dict[str, Any]) -> ReferencedRows:
-    """Read what `to_json` gave.
-
-    Args:
-        name: of the source.
-        said: the part of a manifest.
-    """
-    stamps = said["stamps"] | {"key": tuple(said["stamps"]["key"]), "shape": Shape[said["stamps"]["shape"].upper()]}
-    source = Source(name=name, feed=ParquetSpec(), **stamps)
-    return ReferencedRows(source=source, files=tuple(_file(each) for each in said["files"]))
-
-
-def _file(said: dict[str, Any]) -> Reference:
-    return Reference(
-        path=said["path"],
-        size=said["bytes"],
-        sha256=said["sha256"],
-        changed=said["changed_ns"],
-        touched=said["touched_ns"],
-        groups=tuple(said["row_groups"]),
-        skip=said["skip"],
-        rows=said["rows"],
-        first=instant_tick(said["first"]),
-        last=instant_tick(said["last"]),
-    )
+STAMPS = Spelling(_stamps_to_json, _stamps_from_json)
+"""How manifests say what stamps are made from; the name of the source stands above."""

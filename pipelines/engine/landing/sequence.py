@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from pathlib import Path  # noqa: TC003 - as above
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.columnar.columns import instant_text, instant_tick
-from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.columnar.columns import Instant, instant_text, instant_tick
+from pipelines.engine.columnar.content import SPELLED, ContentHash
 from pipelines.engine.files.packed import opened
-from pipelines.engine.landing import references
-from pipelines.engine.landing.errors import RowsRemovedError
-from pipelines.engine.landing.progress import Position
-from pipelines.engine.landing.references import ReferencedRows
-from pipelines.engine.landing.seen_files import FileFate, FileLanded
+from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
+from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
+from pipelines.engine.landing.references import STAMPS, ReferencedRows
+from pipelines.engine.landing.seen_files import FileLanded  # noqa: TC001 - as above
 from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
+from pipelines.flows.codec import Codec, Spelling
+from pipelines.flows.model import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator
 
     from pipelines.engine.landing.references import Reference
 
@@ -40,10 +42,10 @@ class RowGroup:
 
     bucket: int
     rows: int
-    first: int
-    """Arrival of its first row, in ticks."""
-    last: int
-    """Arrival of its last row, in ticks."""
+    first: Instant
+    """Arrival of its first row."""
+    last: Instant
+    """Arrival of its last row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +82,8 @@ class LandedSource(LandedFile):
     schema: str
     """The payload's Arrow schema, serialised, in base64."""
     row_groups: tuple[RowGroup, ...]
-    blind_spans: tuple[tuple[int, int], ...] = ()
-    """Spans [a, b) in which nobody listened to the source, in ticks."""
+    blind_spans: tuple[tuple[Instant, Instant], ...] = ()
+    """Spans [a, b) in which nobody listened to the source."""
     files: tuple[FileLanded, ...] = ()
     """Of a folder: the files that this sequence dealt with."""
     positions: tuple[Position, ...] = ()
@@ -125,22 +127,25 @@ class Removed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LandedSequence:
-    """A closed sequence: all that came in before its closing reading and after the one before."""
+    """A closed sequence: all that came in before its closing reading and after the one before.
+
+    A manifest says the fields of this and of all that it holds in their order.
+    """
 
     folder: Path
     id: int
     kind: str
     """`interval`, or `reading` where a stream landed it."""
-    start: int
-    end: int
-    """The closing reading, in ticks; exclusive."""
+    start: Instant
+    end: Instant
+    """The closing reading; exclusive."""
     version: int
     """1, 2, … of the same interval."""
     buckets: int
+    final: Instant | None = None
+    """Arrival of the final punctuation; None where the stream goes on."""
     sources: Mapping[str, LandedSource]
     ledger: LandedFile
-    final: int | None = None
-    """Arrival of the final punctuation, in ticks; None where the stream goes on."""
     removed: Removed | None = None
     """Set where its own rows and ledger lines are no longer kept."""
 
@@ -228,130 +233,48 @@ def _schema(spelled: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(spelled)))
 
 
+CODEC = Codec(
+    called={
+        "id": "sequence",
+        "size": "bytes",
+        "changed": "changed_ns",
+        "touched": "touched_ns",
+        "groups": "row_groups",
+        "source": "stamps",
+    },
+    unsaid={"first_group", "positions", "added", "whole", "punctuations"},
+    beside={"folder", "removed"},
+    needed={"final", "blind_spans", "files", "fate"},
+    lenient=True,
+    spelled={
+        Instant: Spelling(instant_text, instant_tick),
+        ContentHash: SPELLED,
+        Source: STAMPS,
+    },
+)
+"""How manifests say what sequences are."""
+
+
 def to_json(sequence: LandedSequence) -> dict[str, Any]:
     """Give a sequence as its manifest has it, instants as ISO 8601; `from_json` reads it back."""
-    return {
-        "format": FORMAT,
-        "sequence": sequence.id,
-        "kind": sequence.kind,
-        "start": instant_text(sequence.start),
-        "end": instant_text(sequence.end),
-        "version": sequence.version,
-        "buckets": sequence.buckets,
-        "final": None if sequence.final is None else instant_text(sequence.final),
-        "sources": {name: _source_to_json(landed) for name, landed in sequence.sources.items()},
-        "ledger": _file_to_json(sequence.ledger),
-    }
-
-
-def _file_to_json(landed: LandedFile) -> dict[str, Any]:
-    return {
-        "file": landed.file,
-        "rows": landed.rows,
-        "bytes": landed.size,
-        "sha256": landed.sha256,
-        "content": None if landed.content is None else landed.content.text,
-        **({} if landed.first_group is None else {"first_group": landed.first_group}),
-    }
-
-
-def _source_to_json(landed: LandedSource) -> dict[str, Any]:
-    groups = [
-        {
-            "bucket": group.bucket,
-            "rows": group.rows,
-            "first": instant_text(group.first),
-            "last": instant_text(group.last),
-        }
-        for group in landed.row_groups
-    ]
-    return {
-        **_file_to_json(landed),
-        "feed": landed.feed,
-        "declared": landed.declared,
-        "columns": [list(column) for column in landed.columns],
-        "schema": landed.schema,
-        "row_groups": groups,
-        "blind_spans": [[instant_text(start), instant_text(end)] for start, end in landed.blind_spans],
-        "files": [_landed_to_json(file) for file in landed.files],
-        **({"positions": [position._asdict() for position in landed.positions]} if landed.positions else {}),
-        "referenced": None if landed.referenced is None else references.to_json(landed.referenced),
-        "copied": landed.copied,
-        **({"added": [list(column) for column in landed.added]} if landed.added else {}),
-        **({"whole": landed.whole.text} if landed.whole is not None else {}),
-        **({"punctuations": landed.punctuations} if landed.punctuations else {}),
-    }
-
-
-def _landed_to_json(file: FileLanded) -> dict[str, Any]:
-    return {
-        "path": file.path,
-        "bytes": file.size,
-        "sha256": file.sha256,
-        "rows": file.rows,
-        "changed_ns": file.changed,
-        "fate": file.fate.value,
-    }
+    return {"format": FORMAT, **CODEC.to_json(sequence)}
 
 
 def from_json(folder: Path, said: dict[str, Any]) -> LandedSequence:
-    """Read what `to_json` gave."""
-    return LandedSequence(
-        folder=folder,
-        id=said["sequence"],
-        kind=said["kind"],
-        start=instant_tick(said["start"]),
-        end=instant_tick(said["end"]),
-        version=said["version"],
-        buckets=said["buckets"],
-        final=None if said["final"] is None else instant_tick(said["final"]),
-        sources={name: _source(name, each) for name, each in said["sources"].items()},
-        ledger=LandedFile(**_file(said["ledger"])),
-    )
+    """Read what `to_json` gave.
+
+    Raises:
+        SequenceBrokenError: a part is missing, or says something else.
+    """
+    try:
+        sources = {name: _named(name, each) for name, each in said["sources"].items()}
+        return CODEC.from_json(LandedSequence, said | {"folder": folder, "sources": sources})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
 
 
-def _file(said: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "file": said["file"],
-        "rows": said["rows"],
-        "size": said["bytes"],
-        "sha256": said["sha256"],
-        "content": None if said["content"] is None else ContentHash.from_text(said["content"]),
-        "first_group": said.get("first_group"),
-    }
-
-
-def _source(name: str, said: dict[str, Any]) -> LandedSource:
-    referenced = said.get("referenced")
-    ends = [{end: instant_tick(each[end]) for end in ("first", "last")} for each in said["row_groups"]]
-    groups = [
-        RowGroup(bucket=each["bucket"], rows=each["rows"], **between)
-        for each, between in zip(said["row_groups"], ends, strict=True)
-    ]
-    return LandedSource(
-        **_file(said),
-        feed=said["feed"],
-        declared=said["declared"],
-        columns=tuple((name, kind) for name, kind in said["columns"]),
-        schema=said["schema"],
-        row_groups=tuple(groups),
-        blind_spans=tuple((instant_tick(start), instant_tick(end)) for start, end in said["blind_spans"]),
-        files=tuple(_landed(each) for each in said["files"]),
-        positions=tuple(Position(**each) for each in said.get("positions", ())),
-        referenced=None if referenced is None else references.from_json(name, referenced),
-        copied=said.get("copied", ""),
-        added=tuple((name, kind) for name, kind in said.get("added", ())),
-        whole=ContentHash.from_text(said["whole"]) if "whole" in said else None,
-        punctuations=said.get("punctuations", 0),
-    )
-
-
-def _landed(said: dict[str, Any]) -> FileLanded:
-    return FileLanded(
-        path=said["path"],
-        size=said["bytes"],
-        sha256=said["sha256"],
-        rows=said["rows"],
-        changed=said["changed_ns"],
-        fate=FileFate(said["fate"]),
-    )
+def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Tell references whose they are, for that stands above them."""
+    if not (referenced := said.get("referenced")):
+        return said
+    return said | {"referenced": referenced | {"stamps": {"name": name, **referenced["stamps"]}}}

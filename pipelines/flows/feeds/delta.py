@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
 
 from pipelines.flows.feeds.reads import read_missing, read_retyped, read_types
 from pipelines.flows.feeds.spec import Clock, FeedSpec, Start
@@ -66,7 +65,6 @@ class DeltaSpec(FeedSpec):
     settings: ClassVar[tuple[str, ...]] = (
         *(KEY, "version", "versions", "committed", "changes", "start", "types", "timezone", "missing", "retyped"),
     )
-    choices: ClassVar[Mapping[str, type[Enum]]] = MappingProxyType({**FeedSpec.choices, "start": Start})
     silent: ClassVar[frozenset[str]] = FeedSpec.silent | {"start", "changes"}
 
     start: Start = Start.EARLIEST
@@ -88,13 +86,6 @@ class DeltaSpec(FeedSpec):
             retyped=read_retyped(feed),
             table=table,
         )
-
-    @classmethod
-    def _read_back(cls, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
-        if name != "table":
-            return super()._read_back(name, part)
-        said = part | {"versions": tuple(part["versions"]), "changes": Changes[part["changes"].upper()]}
-        return TableSpec(**said)
 
     @property
     def added(self) -> Mapping[str, str]:

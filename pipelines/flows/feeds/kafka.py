@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pipelines.flows.feeds.csv_text import LiveText, read_delimiter, read_nulls
@@ -22,9 +21,6 @@ from pipelines.flows.feeds.spec import Clock, Start
 from pipelines.flows.zones import read_timezone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import Enum
-
     from pipelines.flows.feeds.spec import FeedSpec
     from pipelines.flows.section import Section
 
@@ -42,7 +38,6 @@ class KafkaSpec(LiveText):
         *("missing", "retyped", "max_bytes"),
     )
     clock: ClassVar[Clock] = Clock.WALL
-    choices: ClassVar[Mapping[str, type[Enum]]] = MappingProxyType({**LiveText.choices, "start": Start})
     silent: ClassVar[frozenset[str]] = LiveText.silent | {"brokers", "client", "start", "max_bytes"}
 
     brokers: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pipelines.flows.feeds.placing import Placing, read_placing
@@ -12,9 +11,6 @@ from pipelines.flows.feeds.spec import FeedSpec
 from pipelines.flows.zones import read_timezone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from enum import Enum
-
     from pipelines.flows.section import Section
 
 
@@ -24,7 +20,6 @@ class ParquetSpec(FeedSpec):
 
     kind: ClassVar[str] = "parquet"
     settings: ClassVar[tuple[str, ...]] = ("parquet", "timezone", "missing", "retyped", "landing")
-    choices: ClassVar[Mapping[str, type[Enum]]] = MappingProxyType({**FeedSpec.choices, "landing": Placing})
     silent: ClassVar[frozenset[str]] = FeedSpec.silent | {"landing"}
 
     landing: Placing = Placing.COPY

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pipelines.flows.section import Section
 
 
@@ -63,8 +61,6 @@ class FeedSpec:
     settings: ClassVar[tuple[str, ...]] = ()
     """The keys of a flow file that it knows. The first says that it is this kind, and where it is."""
     clock: ClassVar[Clock] = Clock.RECORDED
-    choices: ClassVar[Mapping[str, type[Enum]]] = MappingProxyType({"missing": Missing, "retyped": Retyped})
-    """Fields that are one of some words."""
     silent: ClassVar[frozenset[str]] = frozenset({"missing", "retyped"})
     """Settings that change no landed row: where rows lie, whom to ask, how much at once, what becomes of odd ones."""
     names_all: ClassVar[bool] = True
@@ -107,18 +103,6 @@ class FeedSpec:
         if not isinstance(feed, cls):
             raise TypeError(f"a feed must be of kind {cls.kind} here; it is of kind {feed.kind}")
         return feed
-
-    @classmethod
-    def from_json(cls, parts: Mapping[str, Any]) -> Self:
-        """Make it of its fields as a definition spells them; those that are not there stand as they are unless said."""
-        own = {part.name: parts[part.name] for part in fields(cls) if part.name in parts}
-        return cls(**{name: cls._read_back(name, part) for name, part in own.items()})
-
-    @classmethod
-    def _read_back(cls, name: str, part: Any) -> Any:  # noqa: ANN401 - JSON
-        if name in cls.choices and part is not None:
-            return cls.choices[name][part.upper()]
-        return tuple(part) if isinstance(part, list) else part
 
     @property
     def text(self) -> str:

@@ -17,7 +17,8 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import closed_ns, is_closed, load_manifest, manifest_bytes
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.sources.state import read_state
-from pipelines.flows.feeds.catalog import KINDS, is_live
+from pipelines.flows.definition import feed_from_json
+from pipelines.flows.feeds.catalog import is_live
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.runs.played import read_range
@@ -209,7 +210,7 @@ def _new_files(known: KnownRun, name: str, since: int) -> int | None:
 def source_folders(known: KnownRun, name: str) -> list[Path]:
     """Give the folders in which a source's files arrive; none where it has none."""
     feed = known.sources[name]["feed"]
-    folders = KINDS[feed["kind"]].from_json(feed).folders
+    folders = feed_from_json(feed).folders
     if not folders:
         return []
     from pipelines.jobs.environment.settings import config_folder

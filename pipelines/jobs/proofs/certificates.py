@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import zip_longest
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from expectations import report
-from pipelines.engine.columnar.content import ContentHash
+from pipelines.engine.columnar.content import SPELLED, ContentHash
 from pipelines.engine.files import durable
-from pipelines.jobs.runs.given_up import GivenUp
+from pipelines.flows.codec import Codec
+from pipelines.jobs.runs.given_up import GivenUp  # noqa: TC001 - the codec reads the types of fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,42 +79,21 @@ class ParityCertificate:
         return all(found == self.hashes[0] for found in self.hashes)
 
 
+CODEC = Codec(needed={"ways", "hashes", "seconds", "differences"}, spelled={ContentHash: SPELLED})
+
+
 def keep_certificate(root: Path, certificate: ParityCertificate) -> None:
     """Keep a certificate beside the tables of the run that it speaks for; the one before goes."""
-    told = {
-        "flow": certificate.flow,
-        "start": certificate.start,
-        "end": certificate.end,
-        "tables": certificate.tables,
-        "ways": [asdict(way) for way in certificate.ways],
-        "hashes": [{table: found.text for table, found in hashes.items()} for hashes in certificate.hashes],
-        "seconds": certificate.seconds,
-        "differences": [asdict(found) for found in certificate.differences],
-        "gaps": [gap._asdict() for gap in certificate.gaps],
-    }
+    told = CODEC.to_json(certificate)
     durable.replace(root / FILE, json.dumps(told, default=str).encode())
 
 
 def read_certificate(root: Path) -> ParityCertificate | None:
     """Read what was kept; None where nothing was, or what was cannot be read: it can be made again."""
     try:
-        return _read(json.loads((root / FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+        return CODEC.from_json(ParityCertificate, json.loads((root / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _read(told: dict[str, Any]) -> ParityCertificate:
-    return ParityCertificate(
-        flow=told["flow"],
-        start=told["start"],
-        end=told["end"],
-        tables=tuple(told["tables"]),
-        ways=[ParityWay(**way) for way in told["ways"]],
-        hashes=[{table: ContentHash.from_text(text) for table, text in hashes.items()} for hashes in told["hashes"]],
-        seconds=told["seconds"],
-        differences=[ParityDifference(**found) for found in told["differences"]],
-        gaps=tuple(GivenUp(**gap) for gap in told.get("gaps", ())),
-    )
 
 
 def kept_certificate(about: Reported) -> report.Certificate | None:
