@@ -314,7 +314,7 @@ def _facts(advice: Advice) -> Facts:
         "start": instant_text(advice.span[0]),
         "end": instant_text(advice.span[1]),
         "events": advice.delays.events,
-        "untimed": advice.delays.untimed,
+        "untimed": advice.delays.untimed(advice.policy.delay),
         "late_whatever_the_delay": advice.delays.hopeless,
         "share": float(advice.share),
         "current": spell(advice.policy.delay),
@@ -383,8 +383,9 @@ def _notes(advice: Advice) -> Iterable[str]:
     if delays.hopeless:
         behind = counted(delays.hopeless, "event is", "events are")
         yield f"{behind} late whatever the delay: CTIs of the input are past them."
-    if delays.untimed:
-        yield f"{counted(delays.untimed, 'event has', 'events have')} no time: no promise can be held against it."
+    untimed = delays.untimed(advice.policy.delay)
+    if untimed:
+        yield f"{counted(untimed, 'event has', 'events have')} no time, or no end: no promise can be held against it."
     if _otherwise(advice):
         yield (
             f"The rows of {advice.stream.inputs[0]} are those of run {advice.known.run}, "

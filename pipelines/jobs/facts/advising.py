@@ -152,10 +152,10 @@ class Delays:
     ) -> None:
         """Run the operator once, and find what delay each event needs."""
         self._own, self._given = _generated(policy, history), _imported(history, final)
-        instants, untimed = _instants(policy, history)
+        instants, untimed, endless = _instants(policy, history)
         inside = (history.arrival >= since) & (history.arrival < until)
         rows = np.flatnonzero((instants != NULL) & inside)
-        self.untimed = int((untimed & inside).sum())
+        self._untimed, self._endless = int((untimed & inside).sum()), endless[rows]
         self._instants, self._arrivals, self._timelines = instants[rows], history.arrival[rows], history.timeline[rows]
         own, given = (made.newest(self._timelines, rows) for made in (self._own, self._given))
         needs = np.where(own == NULL, NULL, np.where(own == NULL, 0, own) - self._instants)
@@ -182,6 +182,10 @@ class Delays:
         helped = self._sorted[: self.events - self.hopeless]
         return max(int(helped[-1]), 0) if len(helped) else 0
 
+    def untimed(self, delay: int) -> int:
+        """Count the events without a time, and the lasting ones without an end that are not late under a delay."""
+        return self._untimed + int((self._endless & (self.needs <= delay)).sum())
+
     def late(self, delay: int) -> int:
         """Count the events that are late under a delay."""
         return self.events - int(np.searchsorted(self._sorted, delay, side="right"))
@@ -201,7 +205,7 @@ class Delays:
 
     def wait(self, delay: int) -> Wait:
         """Say how long the events that are on time wait: from their arrival to that of the first CTI past them."""
-        on_time = self.needs <= delay
+        on_time = (self.needs <= delay) & ~self._endless
         instants, timelines = self._instants[on_time], self._timelines[on_time]
         own = self._own.first_past(timelines, instants + delay)
         left_at = np.minimum(own, self._given.first_past(timelines, instants))
@@ -259,11 +263,17 @@ def _imported(history: History, final: int | None) -> Promises:
     return Promises(rows, timelines, times, arrivals, len(history))
 
 
-def _instants(policy: AdvanceTimePolicy, history: History) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """Give the time by which each row is judged, NULL for what is never late, and which events have none."""
+def _instants(
+    policy: AdvanceTimePolicy, history: History
+) -> tuple[Longs, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Give the time by which each row is judged, NULL for what is never late.
+
+    Beside it, which events have none, and which lasting ones have one but no end: those may be late, and do not wait.
+    """
     kind, time, end = history.kind, history.event_time, history.event_end
     starts, ends = (kind == Kind.DATA) | (kind == Kind.START), kind == Kind.END
     lasting = (kind == Kind.DATA) & (policy.shape == Shape.INTERVAL)
-    untimed = (starts & (time == NULL)) | ((ends | lasting) & (end == NULL))
-    judged = (starts | ends) & ~untimed & ~(lasting & (end <= time))
-    return np.where(judged, np.where(ends, end, time), NULL), untimed
+    untimed = (starts & (time == NULL)) | (ends & (end == NULL))
+    endless = lasting & ~untimed & (end == NULL)
+    judged = (starts | ends) & ~untimed & ~(lasting & ~endless & (end <= time))
+    return np.where(judged, np.where(ends, end, time), NULL), untimed, endless

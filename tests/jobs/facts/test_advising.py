@@ -120,7 +120,7 @@ def test_every_delay_does_what_the_operator_does(
     delays = Delays(policy, rows, final=final)
     out = operated(replace(policy, delay=delay), rows, final)
     assert delays.late(delay) == int((out["reason"] == Reason.LATE).sum())
-    assert delays.untimed == int((out["reason"] == Reason.NULL_TIME).sum())
+    assert delays.untimed(delay) == int((out["reason"] == Reason.NULL_TIME).sum())
     found, left = waits(out, policy)
     wait = delays.wait(delay)
     assert wait.left == left
@@ -128,6 +128,13 @@ def test_every_delay_does_what_the_operator_does(
         assert (wait.half, wait.most) == (found[-(-len(found) // 2) - 1], found[-(-len(found) * 99 // 100) - 1])
     else:
         assert (wait.half, wait.most) == (None, None)
+
+
+def test_an_interval_without_an_end_may_be_late_and_otherwise_has_no_time() -> None:
+    policy = AdvanceTimePolicy(shape=Shape.INTERVAL, late=Late.DROP, duration=1)
+    rows = history((Kind.CTI, 0, 1, 7, NULL), (Kind.DATA, 0, 2, 0, NULL), (Kind.DATA, 0, 3, 9, NULL))
+    delays = Delays(policy, rows)
+    assert (delays.late(0), delays.untimed(0), delays.wait(0).left) == (1, 1, 0)
 
 
 @settings(max_examples=80, deadline=None)
