@@ -81,6 +81,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled = [
         ("published", _published_text(known, facts)),
         *([("broken", facts["broken"])] if facts["broken"] else []),
+        *([("damaged", facts["damaged"])] if facts["damaged"] else []),
         *([("stopped", stopped)] if (stopped := _stopped_text(facts)) else []),
         ("pending", _pending_text(known, facts)),
         *([("unsettled", unsettled)] if (unsettled := _unsettled_text(known, facts)) else []),

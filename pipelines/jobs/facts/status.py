@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.commits.history import CommitKind, State
@@ -25,7 +26,7 @@ from pipelines.jobs.runs.stop_note import read_stop
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pipelines.engine.commits.history import Entry
     from pipelines.jobs.runs.gate import GateFinding
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
+DOCTOR = "pulseline doctor FLOW"
+MOST_SAID = 200
+"""Characters of what a library says of a file."""
+KINDS_OF = {"newest": KIND_NAMES, "newest_cti": ("cti",)}
 LAST = 10
 """Commits that are told one by one; idle epochs in a row count as one."""
 
@@ -44,6 +49,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
+    damaged: list[str] = []
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -52,7 +58,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "now_at": now,
         "published": _published(known),
         "landed": _landed(known),
-        "streams": {name: _stream(known, name) for name in known.tables},
+        "streams": {name: _stream(known, name, damaged) for name in known.tables},
         "ledger": _ledger(known),
         "lease": lease_of(known, now),
         "stopped": read_stop(known.root),
@@ -66,10 +72,21 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "commits": [_commit(known, rows) for rows in _shown(known)],
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
-    facts["awaited"] = {} if ended else awaited(known)
-    facts["promises"] = promises(known, facts["streams"])
-    sources = presence_of(known, facts["lease"], facts["live"], now)
-    return facts | {"sources": sources, "next": _next(known, facts)}
+    facts["awaited"] = {} if ended else _read(lambda: awaited(known), {}, damaged)
+    facts["promises"] = _read(lambda: promises(known, facts["streams"]), {}, damaged)
+    facts["sources"] = _read(lambda: presence_of(known, facts["lease"], facts["live"], now), {}, damaged)
+    facts["damaged"] = damaged[0] if damaged else None
+    return facts | {"next": known.command("doctor") if damaged else _next(known, facts)}
+
+
+def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Facts:
+    """Give what files of the run say; where one is gone or cannot be read, the rest is told all the same, and that."""
+    try:
+        return find()
+    except (OSError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())[:MOST_SAID]
+        damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
+        return otherwise
 
 
 def _unsettled(known: KnownRun) -> int | None:
@@ -100,14 +117,14 @@ def _counted(row: Entry, name: str) -> dict[str, int]:
     return counts if isinstance(counts, dict) else {}
 
 
-def _stream(known: KnownRun, name: str) -> Facts:
+def _stream(known: KnownRun, name: str, damaged: list[str]) -> Facts:
     kinds = stream_counts(known, name)
+    newest: Facts = {"newest": None, "newest_cti": None}
     return {
         "rows": sum(kinds.values()),
         "kinds": {kind: kinds[kind] for kind in KIND_NAMES if kinds[kind]},
         "held": held_rows(known, name),
-        "newest": _newest(known, name, KIND_NAMES),
-        "newest_cti": _newest(known, name, ("cti",)),
+        **_read(lambda: {key: _newest(known, name, KINDS_OF[key]) for key in newest}, newest, damaged),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "replay",
         "history",
         "awaited",
+        "damaged",
         "promises",
         "sources",
         "commits",
@@ -225,3 +227,20 @@ def test_a_run_name_that_leads_elsewhere_is_refused(house: House, run: str) -> N
     with pytest.raises(WrongUse, match="--run must be a name"):
         read_settings().root("tiny", run)
     assert not house.root.exists()
+
+
+@pytest.mark.parametrize("table", ["streams/punctual", "carry/ordered.held"])
+@pytest.mark.parametrize("cut", [None, 50])
+def test_where_files_are_gone_or_torn_the_rest_is_told_and_what_to_do(
+    house: House, table: str, cut: int | None
+) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    for file in (house.root / table).rglob("*.parquet"):
+        file.unlink() if cut is None else os.truncate(file, cut)
+    text = status(house)
+    assert "damaged    a file of the run is gone or cannot be read (" in text
+    assert "): pulseline doctor tiny says what can be had again" in text
+    assert "in 3 commits (number 1 to 3)" in text
+    assert text.endswith("next: pulseline doctor tiny")
+    house.printed.clear()
+    assert facts(house)["published"]["commits"] == 3
