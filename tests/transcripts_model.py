@@ -49,9 +49,9 @@ __all__ = [
 FOLDER = Path(__file__).parent / "transcripts"
 UNITS = {"tick": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 CHOICES: dict[tuple[str, str], type[IntEnum]] = {
-    ("merge", "at_end"): merge.AtEnd,
+    ("merge", "at_end"): merge.MergeAtEnd,
     ("merge", "ahead"): merge.Ahead,
-    ("advance_time", "at_end"): advance_time.AtEnd,
+    ("advance_time", "at_end"): advance_time.PromiseAtEnd,
     ("advance_time", "late"): advance_time.Late,
     ("advance_time", "late_end"): advance_time.LateEnd,
     ("advance_time", "shape"): Shape,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pipelines.operators.rows import Policy, Shape
 from pipelines.operators.specs import SPECS
@@ -24,10 +24,10 @@ def policy_of(operator: str) -> type[Policy]:
 
 
 def enum_of(operator: str, setting: str) -> type[IntEnum]:
-    """Give the choices of a setting such as `late`, whose class is called `Late`."""
+    """Give the choices of a setting such as `late`, or `shape`."""
     if setting == "shape":
         return Shape
-    choices: type[IntEnum] = getattr(_module(operator), setting.title().replace("_", ""))
+    choices: type[IntEnum] = get_type_hints(policy_of(operator))[setting]
     return choices
 
 

@@ -110,7 +110,7 @@ class LateEnd(IntEnum):
     """The event ends at the newest CTI."""
 
 
-class AtEnd(IntEnum):
+class PromiseAtEnd(IntEnum):
     """What is promised when the stream ends."""
 
     SILENT = 0
@@ -151,7 +151,7 @@ class AdvanceTimePolicy(Policy):
     duration: int | None = None
     delay: int = 0
     late_end: LateEnd = LateEnd.STAY_OPEN
-    at_end: AtEnd = AtEnd.SILENT
+    at_end: PromiseAtEnd = PromiseAtEnd.SILENT
     max_ahead: int | None = None
     max_open: int | None = None
     """How many events of one timeline may be open, each a start edge whose end edge has not come."""
@@ -406,7 +406,7 @@ def scan(p: AdvanceTimeNumbers, rows: Rows, i, state, opens, bound, out):  # typ
         if kind <= CTI and rows.port[i] != IMPORTED and not state[k]["seen"]:
             _heard(state[k], bound[0])
         row = AdvancingRow(i, kind, k, rows.arrival[i], rows.place[i], time, rows.event_end[i])
-        if kind == FINAL and p.at_end == AtEnd.INFINITY:
+        if kind == FINAL and p.at_end == PromiseAtEnd.INFINITY:
             # After a full buffer all keys are asked again: those that have their promise give none, as it moves
             # nothing.
             for every in range(len(state)):

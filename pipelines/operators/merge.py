@@ -67,7 +67,7 @@ NONE, UNKNOWN_PORT, MAX_AHEAD = int(Reason.NONE), int(Reason.UNKNOWN_PORT), int(
 NOBODY = -1
 
 
-class AtEnd(IntEnum):
+class MergeAtEnd(IntEnum):
     """What becomes of held rows when the stream ends."""
 
     HOLD = 0
@@ -111,7 +111,7 @@ class MergePolicy(Policy):
     """
 
     ports: int
-    at_end: AtEnd = AtEnd.HOLD
+    at_end: MergeAtEnd = MergeAtEnd.HOLD
     max_held: int | None = None
     """How many rows of one group may wait; each group is a merge of its own, however the groups are bucketed."""
     max_ahead: int | None = None

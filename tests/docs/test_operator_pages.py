@@ -31,7 +31,7 @@ from pipelines.flows.errors import FlowError
 from pipelines.flows.reading import read_flow
 from pipelines.flows.streams import ADVANCING_KEYS, MAX_OPEN
 from pipelines.jobs.words.ledger import ACTIONS, REASONS
-from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.deduplicate import DeduplicatePolicy, KeptFull
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.merge import MergeFull, MergePolicy
@@ -175,12 +175,14 @@ def test_the_page_of_time_says_what_is_meant_where_an_option_is_not_given(tmp_pa
     assert isinstance(policy, AdvanceTimePolicy)
     assert {option for option, _, where in table if where == "both"} == set(ADVANCING_KEYS)
     assert said["delay"] == f"`{policy.delay}`"
-    assert said["at_end"] == f"`{AtEnd(policy.at_end).name.lower()}`"
+    assert said["at_end"] == f"`{PromiseAtEnd(policy.at_end).name.lower()}`"
     assert said["late_end"] == f"`{LateEnd(policy.late_end).name.lower()}`"
     assert said["max_ahead"] == f"`{spell(policy.max_ahead or 0)}`"
     assert said["max_open"] == f"`{MAX_OPEN}`" == f"`{policy.max_open}`"
     assert said["late"] == said["advance_time"] == "required"
-    assert all(f"`{each.name.lower()}`" in section("advance_time", "Options") for each in (*Late, *AtEnd, *LateEnd))
+    assert all(
+        f"`{each.name.lower()}`" in section("advance_time", "Options") for each in (*Late, *PromiseAtEnd, *LateEnd)
+    )
 
 
 def test_a_source_may_say_for_every_stream_how_time_advances(tmp_path: Path) -> None:

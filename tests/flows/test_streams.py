@@ -14,13 +14,12 @@ import pytest
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
 from pipelines.flows.plan import plan
-from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd, Late, LateEnd
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
-from pipelines.operators.merge import Ahead, MergePolicy
-from pipelines.operators.merge import AtEnd as MergeEnd
+from pipelines.operators.merge import Ahead, MergeAtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import Shape
@@ -87,7 +86,7 @@ def test_a_merge_by_the_values_of_a_column(read: Read) -> None:
     stream = read(streams=f"  b: {{heartbeat: d, interval: 1m}}\n  m: {{{merged}}}\n").streams["m"]
     assert stream.ports is not None
     assert (stream.by, stream.ports.column, stream.ports.values) == ((), "origin", ("EWR", 7, True, "7", "NO"))
-    assert stream.policy == MergePolicy(ports=5, at_end=MergeEnd.FLUSH, max_held=10, max_ahead=DAY)
+    assert stream.policy == MergePolicy(ports=5, at_end=MergeAtEnd.FLUSH, max_held=10, max_ahead=DAY)
 
 
 def test_a_merge_of_streams_has_a_port_for_each_in_their_order(read: Read) -> None:
@@ -95,7 +94,7 @@ def test_a_merge_of_streams_has_a_port_for_each_in_their_order(read: Read) -> No
     assert stream.ports is not None
     assert (stream.by, stream.inputs, stream.ports.streams) == (("a",), ("e", "d"), ("e", "d"))
     assert (stream.ports.column, len(stream.ports)) == (None, 2)
-    assert stream.policy == MergePolicy(ports=2, at_end=MergeEnd.HOLD, max_ahead=DAY)
+    assert stream.policy == MergePolicy(ports=2, at_end=MergeAtEnd.HOLD, max_ahead=DAY)
 
 
 def test_a_merge_takes_a_bound_of_its_own_or_none_and_may_set_rows_aside(read: Read) -> None:
@@ -136,7 +135,7 @@ def test_advance_time_takes_all_its_settings(read: Read) -> None:
         duration=10_000_000,
         delay=-1,
         late_end=LateEnd.CLOSE_AT_CTI,
-        at_end=AtEnd.INFINITY,
+        at_end=PromiseAtEnd.INFINITY,
         max_ahead=2 * 3_600_000_000,
     )
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
-from pipelines.operators.advance_time import AtEnd as AtEndOfTime
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.deduplicate import DeduplicatePolicy
 from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
-from pipelines.operators.merge import Ahead, AtEnd, MergePolicy
+from pipelines.operators.merge import Ahead, MergeAtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
@@ -102,7 +101,7 @@ def merge(random: Random) -> Job:
     """Draw a job for a merge: many ties, values that go back, ports nobody declared, flushes."""
     ground = Ground(random)
     ports = tuple("pqrst"[: random.choice((1, 2, 2, 3, 5))])
-    at_end = random.choice((AtEnd.HOLD, AtEnd.FLUSH))
+    at_end = random.choice((MergeAtEnd.HOLD, MergeAtEnd.FLUSH))
     strange = ("?",) if random.randint(0, 2) == 0 else ()
     kinds = (Kind.DATA,) * 4 + (Kind.TIMER, Kind.START, Kind.END)
     rows = _rows(ground, random.randint(0, 20), _keys(random), kinds, lambda _: random.choice((*ports, *strange)))
@@ -121,7 +120,7 @@ def advance_time(random: Random) -> Job:
         duration=random.choice((None, 1, 10 * ground.scale)),
         delay=random.choice((0, 0, 5 * ground.scale, -1, -20 * ground.scale, MAX_TIME - MIN_TIME)),
         late_end=random.choice(tuple(LateEnd)),
-        at_end=random.choice(tuple(AtEndOfTime)),
+        at_end=random.choice(tuple(PromiseAtEnd)),
         max_ahead=random.choice((None, None, 0, 20 * ground.scale)),
     )
     kinds = ((Kind.START, Kind.END) * 4 if shape is Shape.EDGE else (Kind.DATA,) * 8) + (Kind.TIMER, Kind.CTI)

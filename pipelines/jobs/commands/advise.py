@@ -40,7 +40,7 @@ from pipelines.jobs.facts.advising import Delays, History, written_up
 from pipelines.jobs.runs.known import offered, open_run
 from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
-from pipelines.operators.advance_time import AdvanceTimePolicy, AtEnd
+from pipelines.operators.advance_time import AdvanceTimePolicy, PromiseAtEnd
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import NULL, Shape
 
@@ -208,7 +208,7 @@ def _numbers(known: KnownRun) -> list[int]:
 def _final(known: KnownRun, policy: AdvanceTimePolicy) -> int | None:
     """Give when the stream ended, where it promises infinity there."""
     tip = known.state.tip
-    if policy.at_end is not AtEnd.INFINITY or tip is None or not tip.upto:
+    if policy.at_end is not PromiseAtEnd.INFINITY or tip is None or not tip.upto:
         return None
     return load_manifest(_landing(known), tip.upto).final
 

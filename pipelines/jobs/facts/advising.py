@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipelines.flows.durations import UNITS
-from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, AtEnd
+from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, PromiseAtEnd
 from pipelines.operators.rows import INFINITY, NULL, Kind, Rows, Shape
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _generated(policy: AdvanceTimePolicy, history: History) -> Promises:
     laid = Rows(history.kind[taken], timeline, zero, arrival, zero, time, end, zero)
     for column in laid:
         column.setflags(write=False)
-    operator = AdvanceTime(replace(policy, delay=0, at_end=AtEnd.SILENT))
+    operator = AdvanceTime(replace(policy, delay=0, at_end=PromiseAtEnd.SILENT))
     operator.grow(history.timelines)
     causes, times = [zero[:0]], [zero[:0]]
     for out in operator.feed(laid):

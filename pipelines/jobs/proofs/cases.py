@@ -10,13 +10,12 @@ from pipelines.engine.columnar.columns import TABLE_INFINITY, canonical_json
 from pipelines.flows.durations import parse
 from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.flows.model import Flow, Ports, Source, Stream
-from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd
-from pipelines.operators.advance_time import AtEnd as AtEndOfTime
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.deduplicate import DeduplicatePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
-from pipelines.operators.merge import AtEnd, MergePolicy
+from pipelines.operators.merge import MergeAtEnd, MergePolicy
 from pipelines.operators.rows import INFINITY, PolicyError, Shape
 from pipelines.operators.shift_time import ShiftTimePolicy
 from pipelines.operators.union import UnionPolicy
@@ -169,7 +168,7 @@ def _ports(settings: Mapping[str, Any]) -> Ports:
 
 def _merge_stream(settings: Mapping[str, Any], given: str) -> Stream:
     ports = _ports(settings)
-    at_end = AtEnd.FLUSH if settings.get("flush_at_end") else AtEnd.HOLD
+    at_end = MergeAtEnd.FLUSH if settings.get("flush_at_end") else MergeAtEnd.HOLD
     policy = MergePolicy(ports=len(ports), at_end=at_end, max_held=settings.get("max_held"))
     return Stream(name="merged", operator="merge", inputs=(given,), by=(KEY,), policy=policy, ports=ports)
 
@@ -260,7 +259,7 @@ def _advance_policy(settings: Mapping[str, Any]) -> AdvanceTimePolicy:
         duration=generation.get("duration"),
         delay=settings.get("delay") or 0,
         late_end=LateEnd[(settings.get("late_end") or "stay_open").upper()],
-        at_end=AtEndOfTime.INFINITY if settings.get("advance_to_infinity") else AtEndOfTime.SILENT,
+        at_end=PromiseAtEnd.INFINITY if settings.get("advance_to_infinity") else PromiseAtEnd.SILENT,
         max_ahead=settings.get("max_ahead"),
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.jobs.facts.advising import Delays, History, written_up
-from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, AtEnd, Late
+from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late, PromiseAtEnd
 from pipelines.operators.rows import INFINITY, NULL, OUT, Kind, Reason, Rows, Shape
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def histories(draw: st.DrawFn) -> tuple[AdvanceTimePolicy, History, int | None]:
         events=events,
         duration=duration,
         max_ahead=draw(st.none() | st.integers(0, 20)),
-        at_end=draw(st.sampled_from(list(AtEnd))),
+        at_end=draw(st.sampled_from(list(PromiseAtEnd))),
     )
     data = Kind.START if shape is Shape.EDGE else Kind.DATA
     kinds = st.sampled_from([data] * 6 + [Kind.TIMER, Kind.CTI])
@@ -107,7 +107,7 @@ def histories(draw: st.DrawFn) -> tuple[AdvanceTimePolicy, History, int | None]:
         arrival += step
         instant = 7 if kind in {Kind.TIMER, Kind.CTI} and time == NULL else time
         rows.append((int(kind), timeline, arrival, instant, end if shape is Shape.INTERVAL else NULL))
-    final = arrival + 1 if policy.at_end is AtEnd.INFINITY and draw(st.booleans()) else None
+    final = arrival + 1 if policy.at_end is PromiseAtEnd.INFINITY and draw(st.booleans()) else None
     return policy, history(*rows, timelines=2), final
 
 
