@@ -130,7 +130,9 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         yield _lost(name, f"its log cannot be read ({problem.reason})")
         return
     if known is not None and log.version < known:
-        yield _lost(name, f"it is at version {log.version} and was at {known}: an older copy stands in its place")
+        torn = LogFiles.of(root / name).torn
+        why = "what came after cannot be read" if torn else "an older copy stands in its place"
+        yield _lost(name, f"it is at version {log.version} and was at {known}: {why}")
         return
     newest = state.newest_published
     if log.settled() > (newest.commit if newest else 0):
