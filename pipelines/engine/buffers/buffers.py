@@ -172,12 +172,22 @@ class Buffers:
         """Give a closed sequence out of history, else of a buffer that may speak and holds the very bytes that landed.
 
         Raises:
-            SequenceBrokenError: history has it, damaged, or a file of the feed that it refers to has changed.
+            SequenceBrokenError: history has it damaged and no buffer has it any more, or a file of the feed has
+                changed.
             BuffersLostError: nobody can give it.
         """
         with self._lock:
             if closed_in(self.landed, number):
-                return _trusted(self.landed, number)
+                try:
+                    return _trusted(self.landed, number)
+                except ReferenceBrokenError:
+                    raise
+                except SequenceBrokenError:
+                    # History is damaged; a buffer keeps what it covers for a while.
+                    found = self._elsewhere(number)
+                    if found is None:
+                        raise
+                    return found
             asked: set[str] = set()
             while names := [name for name in self.speaking() if name not in asked]:
                 name = names[0]
@@ -193,6 +203,14 @@ class Buffers:
                 except (LandingError, OSError) as problem:
                     self.quarantine(name, _said(problem))
             raise self.lost()
+
+    def _elsewhere(self, number: int) -> LandedSequence | None:
+        """Give a sequence out of a buffer that still holds the very bytes that landed; None where none does."""
+        for name in self.speaking():
+            with suppress(LandingError, OSError):
+                if held_in(self.places[name], number):
+                    return _trusted(self.places[name], number)
+        return None
 
     def doubt(self, numbers: Iterable[int], problem: Exception) -> bool:
         """Look again at sequences whose reading failed; say whether to read them again.

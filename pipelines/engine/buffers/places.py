@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.engine.files import durable
-from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.errors import LandingError, RecordBrokenError
 from pipelines.engine.landing.manifest import BUFFERS_FILE
 from pipelines.engine.landing.shelves import Gap
 from pipelines.flows.apart import Apart
@@ -40,20 +40,6 @@ class NotApartError(LandingError):
         return (
             f"three buffers must stand apart by {self.apart.value}; {self.one} and {self.other} share {self.shared}: "
             "give `buffers: places:` of the environment other folders, or ask for less with `apart:`"
-        )
-
-
-@dataclass(eq=False)
-class RecordBrokenError(LandingError):
-    """The record of the buffers cannot be read."""
-
-    path: str
-    problem: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path} must say where the buffers stand, in format {FORMAT}; {self.problem}: put it back, or "
-            "remove it to have the buffers found again where the environment says they are"
         )
 
 
@@ -123,11 +109,14 @@ def read_record(landed: Path) -> Record | None:
         raise RecordBrokenError(str(path), "it says something else")
     if said["format"] != FORMAT:
         raise RecordBrokenError(str(path), f"it has format {said['format']}")
-    return Record(
-        places=said["places"],
-        health={name: Health(**each) for name, each in said["health"].items()},
-        gaps=tuple(Gap(*gap) for gap in said["gaps"]),
-    )
+    try:
+        return Record(
+            places=said["places"],
+            health={name: Health(**each) for name, each in said["health"].items()},
+            gaps=tuple(Gap(*gap) for gap in said["gaps"]),
+        )
+    except (TypeError, AttributeError) as error:
+        raise RecordBrokenError(str(path), f"it says something else ({error})") from None
 
 
 def write_record(landed: Path, record: Record) -> None:

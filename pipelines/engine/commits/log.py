@@ -115,6 +115,14 @@ def _entry(row: Mapping[str, object]) -> Entry:
     return Entry(state=State(str(row["state"])), kind=CommitKind(str(row["kind"])), **facts)  # type: ignore[arg-type]
 
 
+def _is_whole(file: Path) -> bool:
+    try:
+        pq.read_metadata(file)
+    except (pa.ArrowException, OSError):
+        return False
+    return True
+
+
 class CommitLog:
     """The table `commits` of a root: read it, and append to what was last read.
 
@@ -179,7 +187,10 @@ class CommitLog:
             table = read_whole([str(self.path / name) for name in sorted(files)], SCHEMA)
         except FileNotFoundError as error:
             gone = next((name for name in sorted(files) if not (self.path / name).exists()), str(error))
-            raise CommitsLostError(str(self.path), gone) from error
+            raise CommitsLostError(str(self.path), gone) from None
+        except pa.ArrowInvalid as problem:
+            torn = next(name for name in sorted(files) if not _is_whole(self.path / name))
+            raise CommitsLostError(str(self.path), torn, f"cannot be read ({problem})") from None
         later = table.filter(pc.greater(table["entry"], self._state.newest_entry))
         fresh = {row.entry: row for row in from_table(later)}
         return [fresh[entry] for entry in sorted(fresh)]

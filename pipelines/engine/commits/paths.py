@@ -81,13 +81,14 @@ class TableLostError(TableError):
 class CommitsLostError(TableError):
     """Rows of the table `commits` are gone: by all else they could be had again, and by nothing they can.
 
-    Facts: the table, and what of it is gone.
+    Facts: the table, what of it is gone, and in which way.
     """
 
     table: str
     name: str
+    how: str = "is gone"
     says = (
-        "{table} must hold every row of the run's commits; {name} is gone, and nothing else knows what it said: put "
+        "{table} must hold every row of the run's commits; {name} {how}, and nothing else knows what it said: put "
         "it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
     )
 

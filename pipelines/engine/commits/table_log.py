@@ -8,6 +8,7 @@ linked to the name of the next version, which fails where anybody was faster: no
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -190,6 +191,9 @@ class TableLog:
         try:
             actions = [json.loads(line) for line in version_lines(path)]
         except (ValueError, OSError) as problem:
+            # A disk that fails is no torn log, and says so itself.
+            if isinstance(problem, OSError) and problem.errno not in {None, errno.ENOENT}:
+                raise
             raise TornLogError(str(self.path), path.name, str(problem)) from None
         if not actions:
             raise TornLogError(str(self.path), path.name, "it is empty")

@@ -267,3 +267,15 @@ class AllMovedError(LandingError):
             f"at least one buffer must stay where it is when others move; they stood in {', '.join(self.before)} and "
             f"are to stand in {', '.join(self.now)}: move one or two, start, and the rest when the new ones count"
         )
+
+
+@dataclass(eq=False)
+class RecordBrokenError(LandingError):
+    """The record of the buffers cannot be read."""
+
+    path: str
+    problem: str
+    says = (
+        "{path} must say where the buffers stand, in format 1; {problem}: put it back, or remove it to have the "
+        "buffers found again where the environment says they are"
+    )

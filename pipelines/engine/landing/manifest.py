@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
-from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
+from pipelines.engine.landing.errors import RecordBrokenError, SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_json, to_json
@@ -56,9 +56,13 @@ def shelves(landing: Path) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=64)
 def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 - another time of change is another file
-    said = json.loads((landing / BUFFERS_FILE).read_text(encoding="utf-8"))
-    health = said["health"]
-    return tuple(Path(place) for name, place in said["places"].items() if health.get(name, {}).get("rebuilt", True))
+    path = landing / BUFFERS_FILE
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        health = said["health"]
+        return tuple(Path(place) for name, place in said["places"].items() if health.get(name, {}).get("rebuilt", True))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise RecordBrokenError(str(path), f"it cannot be read ({type(problem).__name__}: {problem})") from None
 
 
 def held_in(shelf: Path, number: int) -> bool:
@@ -233,6 +237,8 @@ def _read(folder: Path, changed: int) -> LandedSequence:  # noqa: ARG001 - anoth
         said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
+    if not isinstance(said, dict):
+        raise SequenceBrokenError(str(folder), "a manifest that is no object of JSON")
     if said.get("format") not in READABLE:
         raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT} or before")
     return from_json(folder, said)

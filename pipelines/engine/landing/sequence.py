@@ -268,9 +268,18 @@ def from_json(folder: Path, said: dict[str, Any]) -> LandedSequence:
     """
     try:
         sources = {name: _named(name, each) for name, each in said["sources"].items()}
-        return CODEC.from_json(LandedSequence, said | {"folder": folder, "sources": sources})
+        found = CODEC.from_json(LandedSequence, said | {"folder": folder, "sources": sources})
+        for landed in (found.ledger, *found.sources.values()):
+            _require_counts(landed)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
+    return found
+
+
+def _require_counts(landed: LandedFile) -> None:
+    counts: tuple[object, ...] = (landed.rows, landed.size)
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        raise ValueError(f"rows and bytes must be whole numbers; they are {counts}")
 
 
 def _named(name: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -220,7 +220,7 @@ def _landing(root: Path, state: LogState) -> Iterator[Finding]:
     if not landing.exists() or landing.is_symlink():
         return
     for row in state.published:
-        for number in row.sequences[:1]:
+        for number in row.sequences:
             try:
                 read_sequence(landing, number)
             except (LandingError, OSError, ValueError) as problem:

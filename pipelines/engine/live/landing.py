@@ -103,6 +103,8 @@ class LiveLanding:
         """How many readings are blind yet, for all sources."""
         self._behind: set[str] = set()
         """The sources of which rows were left by the last reading."""
+        self.readings = 0
+        """How many of its own readings this has landed."""
         self.last = start
         """The last reading, in ticks."""
         self.at = 0.0
@@ -178,6 +180,7 @@ class LiveLanding:
         if reading >= self._born:
             # An earlier reading was planned by a process that died: nobody listened until this one began.
             self._waking = max(self._waking - 1, 0)
+            self.readings += 1
             self._behind = {name for name, (left, _) in waiting.items() if left}
         self.left = sum(left for left, _ in waiting.values())
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())

@@ -85,6 +85,17 @@ class HomeUnseenError(PulselineError, OSError):
     )
 
 
+@dataclass(eq=False)
+class SparkEndedError(PulselineError):
+    """Spark's own process ended while it was needed."""
+
+    log: str
+    says = (
+        "Spark's process must run as long as the command does; it has ended, killed or out of memory ({log} may say "
+        "more): what is published stands, and the same command goes on from here"
+    )
+
+
 def is_local(master: str) -> bool:
     """Say whether tasks run in processes of this machine."""
     return master.startswith("local")
@@ -193,7 +204,7 @@ class SparkEngine:
     def __init__(
         self, master: str = "local[2]", log: Path | None = None, settings: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        self._master, self._log, self._settings = master, log, settings
+        self._master, self.log, self._settings = master, log, settings
         self._spark: SparkSession | None = None
         self._is_ours = False
         self._has_worked = False
@@ -204,13 +215,24 @@ class SparkEngine:
 
         Raises:
             NoWorkersError: a cluster began none within 60 s.
+            SparkEndedError: Spark's process ended meanwhile.
         """
         if not tasks:
             return []
         context = self.session().sparkContext
-        with self._watched(context):
+        with self._watched(context), self._alive():
             # Not through a DataFrame: for small tasks `mapInArrow` costs well over a tenth more.
             return context.parallelize(list(tasks), len(tasks)).map(run_in_worker).collect()
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        """Say in words that Spark's process has ended, where whatever speaks to it would say that nobody answers."""
+        try:
+            yield
+        except Exception:
+            if self.has_ended:
+                raise SparkEndedError(str(self.log)) from None
+            raise
 
     @contextmanager
     def _watched(self, context: SparkContext) -> Iterator[None]:
@@ -256,9 +278,14 @@ class SparkEngine:
             compiling = Thread(target=warm_up)
             compiling.start()
             self._is_ours = SparkSession.getActiveSession() is None
-            self._spark = spark_session(self._master, self._log, self._settings)
+            self._spark = spark_session(self._master, self.log, self._settings)
             compiling.join()
         return self._spark
+
+    @property
+    def has_ended(self) -> bool:
+        """Say whether Spark was started and runs no more."""
+        return self._spark is not None and not self.is_running
 
     @property
     def is_running(self) -> bool:

@@ -15,7 +15,8 @@ from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import way_back
-from pipelines.engine.landing.manifest import is_closed, load_manifest
+from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.live import READING, last_closed
@@ -27,6 +28,7 @@ from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
@@ -154,11 +156,28 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> ResetPlan:
             f"{numbered(missing)} are gone: choose a state that covers them (--to sequence:{missing[-1]} or later)"
         )
     require_kept(landing, state, range(way.sequence + 1, last + 1), "--to")
+    _require_whole(landing, range(way.sequence + 1, last + 1))
     waiting = range(way.upto + 1, last + 1)
     read = (load_manifest(landing, number) for number in waiting)
     rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
     beyond = (to or "") if asked.beyond else ""
     return ResetPlan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
+
+
+def _require_whole(landing: Path, numbers: range) -> None:
+    """See that what is to be played again can be read: readers would lose what nobody can give back.
+
+    Raises:
+        WrongUse: a sequence cannot be.
+    """
+    for number in numbers:
+        try:
+            read_sequence(landing, number)
+        except (LandingError, OSError) as problem:
+            raise WrongUse(
+                f"what is to be played again must be whole; sequence {number} is not ({problem}): nothing was taken "
+                f"back; choose a state that covers it (--to sequence:{number} or later)"
+            ) from None
 
 
 def _announce(known: KnownRun, plan: ResetPlan, echo: Callable[[str], None]) -> None:

@@ -67,7 +67,8 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
 def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON
     """Spell instants in UTC; all else stays."""
     if isinstance(value, dict):
-        return {key: _readable(inner, key) for key, inner in value.items()}
+        # Of what kinds rows are is counted, and two kinds are called as ends of a span are.
+        return {key: inner if key == "kinds" else _readable(inner, key) for key, inner in value.items()}
     if isinstance(value, list):
         return [_readable(inner, name) for inner in value]
     instant = isinstance(value, int) and (name.endswith("_at") or name in {"start", "end"})

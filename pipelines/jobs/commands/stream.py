@@ -24,7 +24,7 @@ from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.checkpoints import forget_checkpoints
 from pipelines.engine.live.drains import Drains, replayed_since, to_options
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner, nothing_else
-from pipelines.engine.live.landing import LATE, LiveLanding
+from pipelines.engine.live.landing import BACK, LATE, LiveLanding
 from pipelines.engine.live.queries import (
     FLOW,
     Gate,
@@ -309,6 +309,9 @@ class Session:
         """Say whether everything that can be landed is landed and published."""
         if self.live.end is not None and self.lander.last < self.live.end:
             return False
+        # What waits is known behind the second reading: a file counts as complete when two looks saw it alike.
+        if self.live.flow.clock is Clock.WALL and self.lander.readings < BACK:
+            return False
         upto, last = self.runner.upto, self.landing.last_id
         waits = self._drains is not None and upto > 0 and self._drains.next(upto, last) == upto
         return self.lander.backlog == 0 and last > 0 and (upto >= last or waits)
@@ -421,6 +424,10 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
                 session.run()
         except Exception:
             # A service that is stopped sends its signal to all its processes, and Spark's ends on the spot.
+            if live.spark.has_ended and not asked.is_set():
+                from pipelines.engine.tasks.spark import SparkEndedError
+
+                raise SparkEndedError(str(live.spark.log)) from None
             if not asked.is_set() or live.spark.is_running:
                 raise
             tell("Spark ended with the signal that stopped this: the next start finishes what its last epoch had begun")

@@ -27,7 +27,7 @@ from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.commit_work import Sequences, commit_work
-from pipelines.engine.tasks.stages import create_tables
+from pipelines.engine.tasks.stages import check_tables, create_tables
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
 from pipelines.flows.definition import fingerprint_of, flow_from_json
@@ -143,6 +143,8 @@ def run_backfill(
             tell("landing")
             ends = final if interval == intervals[-1] else None
             sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends, standing)
+            # Before anything is begun: a commit whose tables have other columns could never be finished.
+            check_tables(wanted.root, wanted.flow, payloads_over(wanted.flow, (sequence,)))
             entry = _begin(driver, wanted.flow, sequence)
             written = _commit(driver, wanted, entry, sequence, tell)
             ran.append(_through(driver, wanted.gate_of(interval, intervals), written, begun, tell))

@@ -19,12 +19,18 @@ from pipelines.engine.buffers import places as placing
 from pipelines.engine.buffers.buffers import Buffers, buffers_of
 from pipelines.engine.buffers.copies import close_copy
 from pipelines.engine.buffers.owners import ID_FILE, MARK, NotOursError, Owner, adopt, mark, owner_of
-from pipelines.engine.buffers.places import BufferDrain, NotApartError, RecordBrokenError, read_record, require_apart
+from pipelines.engine.buffers.places import BufferDrain, NotApartError, read_record, require_apart
 from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.landing import write as landing_files
-from pipelines.engine.landing.errors import AllMovedError, BuffersLostError, NoRoomError
+from pipelines.engine.landing.errors import (
+    AllMovedError,
+    BuffersLostError,
+    NoRoomError,
+    RecordBrokenError,
+    SequenceBrokenError,
+)
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.landing.manifest import MANIFEST, close_sequence, closed_in, numbers_in, read_sequence
+from pipelines.engine.landing.manifest import MANIFEST, close_sequence, closed_in, numbers_in, read_sequence, shelves
 from pipelines.flows.apart import Apart
 from tests.engine.sources.folders import Stand, rows_of
 
@@ -815,3 +821,24 @@ def test_a_mark_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
     first.arrive(1)
     (first.place("a") / MARK).write_bytes(b"\x00nothing")
     assert Housed(tmp_path).values(2) == [1]
+
+
+def test_a_damaged_sequence_of_history_comes_out_of_a_buffer_that_still_has_it(kept: Kept) -> None:
+    kept.publish()
+    assert kept.buffers.cover() == 4
+    history = kept.buffers.landed / "00000004"
+    assert history.exists(), "no part of a segment yet"
+    (history / "manifest.json").write_text("{")
+    assert kept.values(4) == [2]
+    for place in kept.buffers.places.values():
+        shutil.rmtree(place / "00000004")
+    with pytest.raises(SequenceBrokenError, match="a manifest that cannot be read"):
+        kept.values(4)
+
+
+@pytest.mark.parametrize("said", ["", "[]", "null", "{}", '{"health": [], "places": 5}'])
+def test_an_odd_record_is_told_in_a_sentence_by_all_who_read_it(tmp_path: Path, said: str) -> None:
+    (tmp_path / "buffers.json").write_text(said)
+    for read in (read_record, shelves):
+        with pytest.raises(RecordBrokenError, match="must say where the buffers stand"):
+            read(tmp_path)

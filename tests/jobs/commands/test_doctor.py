@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from pipelines.errors import Exit
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.exits import exit_code_of
 from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -258,3 +260,16 @@ def test_commits_of_which_a_file_is_gone_are_refused_by_name(here: Trial) -> Non
 
     with pytest.raises(CommitsLostError, match=r"e00000003-\w+.parquet is gone"):
         doctor()
+
+
+def test_commits_of_which_a_file_is_torn_are_refused_by_name_and_no_other_advice_is_given(here: Trial) -> None:
+    file = min((here.root("days") / "commits").glob("e00000003-*.parquet"))
+    os.truncate(file, 100)
+
+    with pytest.raises(CommitsLostError, match=r"e00000003-\w+.parquet cannot be read") as torn:
+        doctor()
+    file.unlink()
+    with pytest.raises(CommitsLostError) as gone:
+        doctor()
+    for refused in (torn, gone):
+        assert "put it back out of a copy of the run's folder" in exit_code_of(refused.value)[1]

@@ -250,6 +250,30 @@ def test_status_says_how_a_connection_is() -> None:
     assert _state_text("lines", silent, 1).startswith("lines: sensors:1 silent; "), "nobody ever listened"
 
 
+def test_a_folder_is_caught_up_when_what_lay_in_it_is_published_however_often_it_starts(
+    tmp_path: Path, spark: LentSpark
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "flow.yaml").write_text(
+        "flow: caught\nsources:\n  rows: {feed: {folder: in, format: csv, "
+        "types: {v: int64, k: string, at: timestamp}}, key: k, time: at}\n"
+        "streams:\n  once: {deduplicate: rows, on: v, within: 1d}\n"
+    )
+    wanted = Live(
+        flow=read_flow(tmp_path / "flow.yaml"),
+        root=tmp_path / "main",
+        base=tmp_path,
+        spark=spark,
+        trigger=200_000,
+        until_caught_up=True,
+    )
+    for turn in range(2):
+        rows = "".join(f"{turn * 10 + number},k,2026-01-01T00:00:00Z\n" for number in range(10))
+        (tmp_path / "in" / f"{turn}.csv").write_text("v,k,at\n" + rows)
+        run_live(wanted, lambda _: None)
+        assert sorted(read_stream(wanted.root, "once")["v"].to_pylist()) == list(range(turn * 10 + 10))
+
+
 def test_a_socket_never_says_what_is_there(tmp_path: Path, spark: LentSpark) -> None:
     sender = begun(tmp_path)
     flow = read_flow(tmp_path / "flow.yaml", {})

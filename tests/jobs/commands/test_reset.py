@@ -355,6 +355,16 @@ def test_what_is_gone_from_the_landing_cannot_be_played_again(house: House) -> N
         reset(house, "1")
 
 
+@pytest.mark.parametrize("manifest", ["{", "[]", "null", '"text"', '{"format": 3}'])
+def test_what_is_damaged_in_the_landing_is_seen_before_anything_is_taken_back(house: House, manifest: str) -> None:
+    Stage(house).play(hours(3, 6, 9))
+    (landed_path(house.root) / "00000002" / "manifest.json").write_text(manifest)
+    before = log_state(house.root).entries
+    with pytest.raises(WrongUse, match=r"sequence 2 is not .* nothing was taken back; choose a state that covers it"):
+        reset(house, "1")
+    assert log_state(house.root).entries == before
+
+
 def test_a_stream_that_stopped_full_goes_on_under_the_new_flow_behind_a_reset(house: House) -> None:
     allow(house, 3)
     stage = Stage(house)

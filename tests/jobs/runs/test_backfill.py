@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,9 +14,11 @@ import pytest
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.errors import BeforeFirstError, MissingPredecessorError, PartialOverlapError
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.paths import SchemaChangedError
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import sequences
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.backfill import run_backfill
 from tests.laws.trials import HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -52,6 +55,16 @@ def test_run_again_replaces_and_doubles_nothing(here: Trial) -> None:
     assert [entry.supersedes for entry in again.published] == [(number,) for number in range(1, len(SPANS) + 1)]
     assert not again.stale
     assert len(sequences(here.wanted("main").landing)) == len(SPANS), "an unchanged feed lands nothing new"
+
+
+def test_a_flow_with_other_columns_is_refused_before_anything_is_begun_and_the_run_goes_on(here: Trial) -> None:
+    before = here.run("main", SPANS)
+    source = replace(here.flow.sources["parcels"], rename={"weight": "mass"})
+    changed = replace(here.wanted("main"), flow=replace(here.flow, sources={"parcels": source}))
+    with pytest.raises(SchemaChangedError, match="must keep its columns"):
+        run_backfill(changed, SPANS[1:2])
+    assert state(here, "main").pending is None
+    assert here.run("main", SPANS) == before
 
 
 def test_one_interval_may_replace_several(here: Trial) -> None:
