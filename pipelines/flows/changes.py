@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from pipelines.flows.durations import spell
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pipelines.flows.model import Flow, Source, Stream
     from pipelines.operators.rows import Policy
@@ -67,6 +68,8 @@ class Change:
     stream: str
     fate: StreamFate
     why: tuple[str, ...] = ()
+    fed: tuple[str, ...] = ()
+    """What of it differs in the sources that it reads."""
 
     def __str__(self) -> str:
         """Say it in a line."""
@@ -116,12 +119,15 @@ def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Chang
         return Change(stream=stream.name, fate=StreamFate.NEW)
     lasting, passing = _own(was, stream)
     lasting = (*lasting, *_otherwise_declared(older, newer, stream))
+    fed = tuple(_otherwise_fed(older, newer, stream))
     behind = tuple(_upstream(older, newer, stream, before))
     if lasting:
-        return Change(stream=stream.name, fate=StreamFate.RESET, why=(*lasting, *passing, *behind))
-    if passing:
-        return Change(stream=stream.name, fate=StreamFate.CHANGED, why=(*passing, *behind))
-    return Change(stream=stream.name, fate=StreamFate.FOLLOWS if behind else StreamFate.KEPT, why=behind)
+        fate = StreamFate.RESET
+    elif passing:
+        fate = StreamFate.CHANGED
+    else:
+        fate = StreamFate.FOLLOWS if behind else StreamFate.KEPT
+    return Change(stream=stream.name, fate=fate, why=(*lasting, *passing, *behind), fed=fed)
 
 
 def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -146,6 +152,13 @@ def _otherwise_declared(older: Flow, newer: Flow, stream: Stream) -> Iterator[st
 def _declaration(was: Source, now: Source) -> Iterator[str]:
     parts = [field.name for field in dataclasses.fields(now) if field.name not in {"feed", *SILENT}]
     return _differing(was, now, parts)
+
+
+def _otherwise_fed(older: Flow, newer: Flow, stream: Stream) -> Iterator[str]:
+    """Say what differs in where the rows of a stream's sources come from."""
+    for name in stream.inputs:
+        if name in newer.sources:
+            yield from _feed_changes(older.sources.get(name), newer.sources[name])
 
 
 def _upstream(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Iterator[str]:
@@ -181,8 +194,9 @@ def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting
     if dataclasses.is_dataclass(value):
         parts = (getattr(value, field.name) for field in dataclasses.fields(value))
         return " ".join(_spelled("", part) for part in parts if part not in ((), None)) or NOTHING
-    if isinstance(value, tuple):
-        return ", ".join(_spelled("", part) for part in value) or NOTHING
+    if isinstance(value, Mapping | tuple):
+        named = value.items() if isinstance(value, Mapping) else (("", part) for part in value)
+        return ", ".join(f"{key} {_spelled('', part)}".lstrip() for key, part in named) or NOTHING
     if value is None or value == "":
         return NOTHING
     return spell(value) if name in TICKS and isinstance(value, int) else str(value)

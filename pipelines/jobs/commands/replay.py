@@ -20,7 +20,7 @@ from pipelines.flows.changes import changes
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
-from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
 from pipelines.jobs.facts.recorded import recorded
 from pipelines.jobs.proofs.certificates import keep_certificate
 from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
@@ -104,7 +104,7 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     compared = compare(recording, flow, root)
     keep_certificate(root, compared.certificate)
     facts = {"run": wanted.run, "into": wanted.into, "seconds": round(seconds, 3)}
-    show = f"pulseline show {wanted.flow} STREAM --run {wanted.into}"
+    show = command("show", wanted.flow, "STREAM", run=wanted.into)
     for line in [json.dumps(facts | facts_of(compared))] if wanted.as_json else lines_of(compared, show):
         echo(line)
     return Exit.FINE if compared.same else Exit.CHECK_FAILED

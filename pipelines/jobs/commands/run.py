@@ -18,7 +18,7 @@ from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import java_problem
 from pipelines.jobs.environment.parameters import parameters_of
-from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
@@ -105,7 +105,8 @@ def _allowed(wanted: RunRequest, engine: str, root: Path, spans: Sequence[Interv
     if (pending.span.start, pending.span.end) not in spans:
         raise WrongUse(
             f"commit {pending.commit} must be published or rejected first, --no-check is for the span asked for alone: "
-            f"pulseline check {wanted.flow} --commit {pending.commit}, then publish it; or pulseline abandon"
+            f"{command('check', wanted.flow, '--commit', str(pending.commit), run=wanted.run)}, then publish it; or "
+            f"{command('abandon', wanted.flow, '--commit', str(pending.commit), run=wanted.run)}"
         )
 
 
@@ -141,14 +142,13 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
 
 
 def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
-    here = "" if wanted.run == MAIN_RUN else f" --run {wanted.run}"
     held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
-    step = (
-        f"pulseline show {wanted.flow} {list(flow.streams)[-1]}{here}, or pulseline report {wanted.flow}{here}"
-        if held is None
-        else f"pulseline check {wanted.flow} --commit {held}{here}, then "
-        f"pulseline publish {wanted.flow} --commit {held}{here}"
-    )
+    if held is None:
+        steps = [("show", list(flow.streams)[-1]), ("report",)]
+    else:
+        steps = [("check", "--commit", str(held)), ("publish", "--commit", str(held))]
+    spelled = [command(verb, wanted.flow, *words, run=wanted.run) for verb, *words in steps]
+    step = (", or " if held is None else ", then ").join(spelled)
     echo(f"next: {step}")
     if wanted.as_json:
         told = {"flow": flow.name, "run": wanted.run, "commits": [facts_of(each.entry) for each in ran], "next": step}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -232,6 +233,24 @@ def load_flow(settings: Settings, name: str, parameters: Mapping[str, str] = Map
     from pipelines.flows.reading import read_flow
 
     return read_flow(flow_file(settings, name), parameters)
+
+
+def command(verb: str, flow: str, *words: str, run: str = MAIN_RUN) -> str:
+    """Spell a command over a run of a flow, ready to be typed.
+
+    Args:
+        verb: the command.
+        flow: its name, or the path of its file.
+        words: its other arguments and options.
+        run: the default one is left unsaid.
+    """
+    return shlex.join(["pulseline", verb, flow, *words, *(() if run == MAIN_RUN else ("--run", run))])
+
+
+def called(settings: Settings, flow: Flow) -> str:
+    """Give what a command takes for a flow: its name where the environment has its file, else the path of its file."""
+    own = settings.config / "flows" / f"{flow.name}.yaml"
+    return flow.file if flow.file and Path(flow.file).absolute() != own.absolute() else flow.name
 
 
 def flow_file(settings: Settings, name: str) -> Path:

@@ -10,6 +10,7 @@ from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import called, command, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,8 @@ class Edited:
     def __str__(self) -> str:
         """Say in a few words what has changed."""
         told = [str(each) if each.why else f"{each.stream} is {each.fate}" for each in self.changes if _is_own(each)]
-        return "; ".join([*told, *(["an operator has another version"] if self.newer_code else [])])
+        fed = dict.fromkeys(why for each in self.changes if not _is_own(each) for why in each.fed)
+        return "; ".join([*told, *fed, *(["an operator has another version"] if self.newer_code else [])])
 
 
 def _is_own(change: Change) -> bool:
@@ -88,10 +90,10 @@ def require_in_use(
     """
     found = edited(state, commit, flow)
     if found.differs:
-        here = "" if run == "main" else f" --run {run}"
+        apply = command("apply", called(read_settings(), flow), run=run)
         raise WrongUse(
             f"run `{run}` goes on with the flow that it was made by, and {flow.name} has changed since ({found}): "
-            f"pulseline apply {flow.name}{here} takes it into use and says what that means; or put it back as it was"
+            f"{apply} takes it into use and says what that means; or put it back as it was"
         )
     row = planned(state, commit)
     before = None if row is None else zones_version(row)

@@ -7,7 +7,6 @@ gone. Nothing here loads the compiler, so looking at a run stays quick.
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ from pipelines.flows.feeds.catalog import is_live
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
-from pipelines.jobs.environment.settings import MAIN_RUN, flow_files, load_flow, read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -112,9 +111,8 @@ class KnownRun:
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
-        run = () if self.run == MAIN_RUN else ("--run", self.run)
         given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
-        return shlex.join(["pulseline", verb, self.called, *words, *given, *run])
+        return command(verb, self.called, *words, *given, run=self.run)
 
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""

@@ -225,6 +225,24 @@ def test_a_source_with_history_is_the_same_behind_its_first_reading(house: House
     assert "takes it into use" in apply(house), "what landed first has its own history in it, and is no other source"
 
 
+def test_another_feed_alone_is_named_and_the_flow_by_the_file_it_came_from(house: House, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,at\n1,2013-01-01T01:00:00Z\n2,2013-01-02T01:00:00Z\n")
+    file = tmp_path / "own flow.yaml"
+    text = (
+        "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {a: int64, at: timestamp}}, "
+        "key: a, time: at, arrival: at}\n"
+        "streams:\n  once: {deduplicate: rows, on: a, within: 1d}\n  again: {filter: once, where: a > 0}\n"
+    )
+    file.write_text(text)
+    wanted = Run(flow=str(file), start="2013-01-01", end="2013-01-02", engine="core", check=False)
+    run_flow(wanted, house.tell)
+    file.write_text(text.replace("{a: int64, ", "{a: float64, "))
+    with pytest.raises(WrongUse, match="has changed since") as caught:
+        run_flow(replace(wanted, start="2013-01-02", end="2013-01-03"), house.tell)
+    found = "(source rows: types a int64, at timestamp → a float64, at timestamp)"
+    assert f"own has changed since {found}: pulseline apply '{file}' takes it into use" in str(caught.value)
+
+
 def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-02")
     edit(house, "delay: 1h", "delay: 2h")
