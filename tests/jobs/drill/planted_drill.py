@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pipelines.engine.buffers import buffers
 from pipelines.engine.commits.delta_log import SETTLED
 from pipelines.engine.commits.driver import Driver
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 def unhashed(file: Path, root: Path, readings: Sequence[int], pause: float, claim: Claim) -> None:
     """Believe every file that has the right size."""
-    buffers.verify = lambda _: None  # type: ignore[assignment,attr-defined]
-    manifests.hashlib.sha256 = Forgiving  # type: ignore[attr-defined]
+    pytest.MonkeyPatch().setattr(buffers, "verify", lambda _: None)
+    pytest.MonkeyPatch().setattr(manifests.hashlib, "sha256", Forgiving)  # type: ignore[attr-defined]
     drilled(file, root, readings, pause, claim)
 
 

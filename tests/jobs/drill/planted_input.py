@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from pipelines.engine.sources.formats import csv_rows
 from pipelines.engine.tasks import expressions
-from pipelines.flows import sources
+from pipelines.flows.feeds import reads
 from pipelines.flows.type_names import read_type
 from pipelines.jobs.drill.input import working
 
@@ -49,7 +50,7 @@ def raising(kind: str, place: FuzzedPlace) -> Tried:
             raise KeyError(text)
         return found
 
-    sources.read_type = read  # type: ignore[attr-defined]
+    pytest.MonkeyPatch().setattr(reads, "read_type", read)
     return working(kind, place)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.sources.folder.feed import FolderFeed
@@ -61,5 +63,5 @@ def forgetful(pipe: Connection, here: Here, pace: Pace, at: CutAt | None, over: 
 
 def by_key(pipe: Connection, here: Here, pace: Pace, at: CutAt | None, over: Path) -> None:
     """Read the rows of one reading key by key."""
-    tasks.met_by_time = lambda *_: None  # type: ignore[attr-defined]
+    pytest.MonkeyPatch().setattr(tasks, "met_by_time", lambda *_: None)
     listening(pipe, here, pace, at, over)
