@@ -74,9 +74,11 @@ FLOW = {
         "Into how many parts, by hash of the key, landed rows are cut: as many tasks at once. It changes no result.",
     ),
     "region": Key(
-        f"`{{drain: <duration>}}`, {_code(spell(SHORTEST_DRAIN))} or more, or `{{drain: punctuation}}`",
+        f"`{{drain: <duration>}}`, {_code(spell(SHORTEST_DRAIN))} or more, `{{drain: punctuation}}` or "
+        "`{drain: final}`",
         "each epoch publishes",
-        "When a stream publishes: by that period, or behind each [window punctuation](../replay.md#drains).",
+        "When a stream publishes: by that period, behind each [window punctuation](../replay.md#drains), or at its "
+        "end.",
     ),
     "keep_versions": Key(
         f"a duration, {_code(spell(SHORTEST_KEPT))} or more",

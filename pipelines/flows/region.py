@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PUNCTUATION = "punctuation"
 """The word for a window punctuation: under `drain`, and in the `edge` column of a source."""
+FINAL = "final"
+"""The word for the end of a stream, under `drain`."""
 SHORTEST = 100_000
 """The shortest period, in ticks: a commit costs about as much."""
 
@@ -22,20 +24,21 @@ def read_region(top: Section) -> ReplayPolicy | None:
     """Make what `region: {drain: ...}` says; None where a flow does not say it.
 
     Raises:
-        FlowError: it is neither `punctuation` nor a duration that a stream can hold.
+        FlowError: it is none of `punctuation`, `final` and a duration that a stream can hold.
     """
     if not top.has("region"):
         return None
     section = top.inner("region", "`region`")
     section.only(("drain",))
-    expected = f"`{PUNCTUATION}`, or a duration of at least {spell(SHORTEST)}"
+    expected = f"`{PUNCTUATION}`, `{FINAL}`, or a duration of at least {spell(SHORTEST)}"
     if not section.has("drain"):
         raise section.wrong(None, "no `drain`", f"`drain:` with {expected}")
     said = section.text("drain")
-    if said == PUNCTUATION:
-        return ReplayPolicy(trigger=Trigger.OPERATOR)
-    if nearest(said, [PUNCTUATION]):
-        raise section.wrong("drain", f"`drain: {said}`", expected, PUNCTUATION)
+    words = {PUNCTUATION: Trigger.OPERATOR, FINAL: Trigger.FINAL}
+    if said in words:
+        return ReplayPolicy(trigger=words[said])
+    if near := nearest(said, [*words]):
+        raise section.wrong("drain", f"`drain: {said}`", expected, near)
     period = section.ticks("drain")
     if period < SHORTEST:
         raise section.wrong("drain", f"`drain: {said}`", expected)

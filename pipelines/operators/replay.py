@@ -30,6 +30,8 @@ class Trigger(Enum):
     """Each window punctuation, and the final one, once it is forwarded."""
     PERIODIC = "periodic"
     """The clock: when a period is over, counted from the end of the last consistent state or reset."""
+    FINAL = "final"
+    """The final punctuation alone: what came is consistent when all of it has come."""
 
 
 class Punctuation(Enum):
@@ -39,6 +41,14 @@ class Punctuation(Enum):
     """A unit of work is complete."""
     FINAL = "final"
     """Nothing comes behind it."""
+
+
+DRAINING = {
+    Trigger.OPERATOR: frozenset(Punctuation),
+    Trigger.FINAL: frozenset({Punctuation.FINAL}),
+    Trigger.PERIODIC: frozenset[Punctuation](),
+}
+"""Punctuations behind which a region drains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +199,12 @@ class Region:
         speaking = self._speaking()
         return [] if speaking is None else self._buffers[speaking].replay()
 
-    def take(self, item: object) -> list[Output]:
+    def take(self, item: object, *, completes: bool = True) -> list[Output]:
         """Take one item of the source, a tuple or a `Punctuation`, and forward it; a punctuation may drain.
+
+        Args:
+            item: of any type.
+            completes: as for `drain`, where it drains.
 
         Raises:
             AllBuffersLostError: no buffer may speak; the item is not taken.
@@ -202,8 +216,8 @@ class Region:
             buffer.collect(self.current, item, self.consistent)
         self._behind += 1
         out: list[Output] = [Forwarded(item)]
-        if isinstance(item, Punctuation) and self.policy.trigger is Trigger.OPERATOR:
-            out += self._drain()
+        if isinstance(item, Punctuation) and item in DRAINING[self.policy.trigger]:
+            out += self._drain() if completes else self.reset()
         return out
 
     def drain(self, *, completes: bool = True) -> list[Output]:
@@ -216,16 +230,18 @@ class Region:
             return []
         return self._drain() if completes else self.reset()
 
-    def listen(self, now: int) -> list[Output]:
+    def listen(self, now: int, *, completes: bool = True) -> list[Output]:
         """Hear the clock, and drain where a period is over.
 
         Args:
             now: in ticks.
+            completes: as for `drain`, of the last of several.
         """
         out: list[Output] = []
         while self.policy.period is not None and now >= self._since + self.policy.period:
             self._since += self.policy.period
-            out += self._drain()
+            fails = not completes and now < self._since + self.policy.period
+            out += self.reset(now) if fails else self._drain()
         return out
 
     def reset(self, now: int | None = None) -> list[Output]:

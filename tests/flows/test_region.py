@@ -25,8 +25,10 @@ def test_it_drains_at_punctuations_or_by_period(read: Read) -> None:
     marked = read(sources=EDGED, streams=BEAT, top="region: {drain: punctuation}\n")
     timed = read(top="region: {drain: 90s}\n")
     assert marked.region == ReplayPolicy(trigger=Trigger.OPERATOR)
+    ended = read(top="region: {drain: final}\n")
     assert timed.region == ReplayPolicy(trigger=Trigger.PERIODIC, period=90_000_000)
-    for flow in (marked, timed):
+    assert ended.region == ReplayPolicy(trigger=Trigger.FINAL)
+    for flow in (marked, timed, ended):
         assert flow_from_json(flow_to_json(flow)).region == flow.region
 
 
@@ -43,7 +45,7 @@ def test_it_is_no_part_of_what_a_flow_means(read: Read) -> None:
     ("top", "told"),
     [
         ("region: {drain: punctuation}\n", "expected `edge: <column>` in a source, or a duration"),
-        ("region: {drain: 1ms}\n", "expected `punctuation`, or a duration of at least 100ms"),
+        ("region: {drain: 1ms}\n", "expected `punctuation`, `final`, or a duration of at least 100ms"),
         ("region: {drain: never}\n", "`drain: never`"),
         ("region: {every: 1m}\n", "unknown key `every`"),
         ("region: {}\n", "no `drain` in `region`"),

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from pipelines.jobs.proofs.live_region import LiveRegion
 
 OPERATOR, PERIODIC = ReplayPolicy(trigger=Trigger.OPERATOR), ReplayPolicy(trigger=Trigger.PERIODIC)
+AT_END = ReplayPolicy(trigger=Trigger.FINAL)
 
 
 class Transcript(NamedTuple):
-    """What happens and what leaves, a word each: w and f are punctuations, !02 loses buffers 0 and 2."""
+    """What happens and what leaves, a word each: w and f are punctuations, wx fails to drain, !02 loses buffers."""
 
     name: str
     policy: ReplayPolicy
@@ -46,6 +47,8 @@ TRANSCRIPTS = [
     Transcript("each item leaves once though three buffers hold it", OPERATOR, "1 2 3", "1 2 3"),
     Transcript("a window punctuation is forwarded, then the region drains", OPERATOR, "1 w 2", "1 w =1 2"),
     Transcript("the final punctuation drains too", OPERATOR, "1 f", "1 f =1"),
+    Transcript("a window punctuation does not drain where only the final one does", AT_END, "1 w 2 f", "1 w 2 f =1"),
+    Transcript("a drain behind a punctuation that fails is a reset", OPERATOR, "1 w 2 wx 3", "1 w =1 2 w <1 2 w 3"),
     Transcript("a periodic region only forwards punctuations", PERIODIC, "1 w 2 f drain", "1 w 2 f =1"),
     Transcript("a region that its operator drives hears no clock", OPERATOR, "1 drain 2", "1 2"),
     Transcript("never drained: a reset goes back to the beginning", OPERATOR, "1 2 reset", "1 2 <0 1 2"),
@@ -72,8 +75,8 @@ TRANSCRIPTS = [
 def did(region: Region | LiveRegion, step: str) -> list[Output]:
     """Do one step of a transcript."""
     match step:
-        case "w" | "f":
-            return region.take(Punctuation.WINDOW if step == "w" else Punctuation.FINAL)
+        case "w" | "wx" | "f":
+            return region.take(Punctuation.FINAL if step == "f" else Punctuation.WINDOW, completes=step != "wx")
         case "reset":
             return region.reset()
         case "drain" | "fails":

@@ -75,6 +75,7 @@ class Drains:
             return True
         if self._policy.trigger is Trigger.OPERATOR:
             return sequence.id > self._replayed.upto and sequence.punctuations > 0
+        # A period is there under the trigger PERIODIC alone.
         return self._policy.period is not None and sequence.end >= self._counted_from(sequence) + self._policy.period
 
     def _counted_from(self, first: LandedSequence) -> int:

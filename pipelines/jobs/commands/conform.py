@@ -27,7 +27,7 @@ from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.errors import FlowsError
 from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.proofs.cases import CASES, KEY, NotBuilt, PreparedCase
+from pipelines.jobs.proofs.cases import CASES, GROUP, KEY, NotBuilt, PreparedCase
 from pipelines.jobs.proofs.live_region import LiveRegion
 from pipelines.jobs.proofs.replay_cases import REPLAYS, replayed
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -48,7 +48,7 @@ Case = dict[str, Any]
 Row = dict[str, Any]
 FEED = pa.schema(
     [
-        *(pa.field(name, pa.string()) for name in (KEY, "port", "edge", "id", "item")),
+        *(pa.field(name, pa.string()) for name in (KEY, GROUP, "port", "edge", "id", "item")),
         *(pa.field(name, TIME) for name in ("at", "time", "end")),
     ]
 )
@@ -192,6 +192,7 @@ def _laid(row: Row) -> Row:
         "time": row.get("time"),
         "end": row.get("end"),
         "edge": row.get("edge"),
+        "group": row.get("group"),
         "port": row.get("port"),
         "id": row.get("id"),
         "item": json.dumps(row["item"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pipelines.flows.model import Flow, Ports, Source, Stream
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.deduplicate import DeduplicatePolicy
+from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import MergeAtEnd, MergePolicy
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Case = dict[str, Any]
 Row = dict[str, Any]
 MS = 1000
-KEY = "case"
+KEY, GROUP = "case", "group"
 
 
 class NotBuilt(Exception):  # noqa: N818 - an answer, not a mistake
@@ -92,7 +94,7 @@ def _heartbeat_policy(settings: Mapping[str, Any]) -> HeartbeatPolicy:
 
 HEARTBEAT_SETTINGS = (
     "interval_ms", "interval", "slack_ms", "slack", "acceleration", "until_ms", "schema", "timestamp_field",
-    "max_ahead_ms", "max_ahead", "max_catch_up", "expire_ms", "expire",
+    "max_ahead_ms", "max_ahead", "max_catch_up", "expire_ms", "expire", "drop_timers",
 )  # fmt: skip
 SOURCE = Source(name="cases", feed=ParquetSpec(), key=(KEY,), time="time", arrival="at")
 
@@ -149,6 +151,8 @@ def _read_heartbeat(prepared: PreparedCase, streams: Mapping[str, list[Row]]) ->
     output: list[Row] = [{"warning": text} for text in prepared.warnings]
     for row in streams["beating"]:
         at = _ms(row["arrival"])
+        if row["kind"] == "timer" and settings.get("drop_timers"):
+            continue
         if row["kind"] == "timer":
             timer = {"kind": "timer", "ts": row["event_time"] // MS, "at": at}
             output.append(timer | ({"fields": dict.fromkeys(blank)} if blank else {}))
@@ -167,10 +171,22 @@ def _ports(settings: Mapping[str, Any]) -> Ports:
 
 
 def _merge_stream(settings: Mapping[str, Any], given: str) -> Stream:
+    """Give the merge of a case; what it groups by is a part of its key, so groups are merged apart."""
     ports = _ports(settings)
     at_end = MergeAtEnd.FLUSH if settings.get("flush_at_end") else MergeAtEnd.HOLD
     policy = MergePolicy(ports=len(ports), at_end=at_end, max_held=settings.get("max_held"))
-    return Stream(name="merged", operator="merge", inputs=(given,), by=(KEY,), policy=policy, ports=ports)
+    return Stream(name="merged", operator="merge", inputs=(given,), by=(KEY, GROUP), policy=policy, ports=ports)
+
+
+def _group(item: Row, settings: Mapping[str, Any]) -> str:
+    """Give the values of an item that a merge groups by, as one text."""
+    said = settings.get("group_by") or []
+    names = [said] if isinstance(said, str) else said
+    known = item.get("fields", {}) | item
+    unknown = sorted({*names} - known.keys())
+    if unknown:
+        raise PolicyError("group_by", "columns of every input", ", ".join(unknown))
+    return canonical_json([known[name] for name in names])
 
 
 def _ends(case: Case) -> tuple[list[Row], bool]:
@@ -178,19 +194,39 @@ def _ends(case: Case) -> tuple[list[Row], bool]:
     return items, len(items) < len(case["input"])
 
 
+def _promised_ends(case: Case, advancing: Mapping[str, Mapping[str, Any]]) -> tuple[list[Row], bool]:
+    """Give the items of a case, where an end that others come behind is a promise of its streams.
+
+    Args:
+        case: whose input may have a `shutdown`.
+        advancing: settings by stream; those that advance to infinity promise at the end that nothing more comes.
+
+    Returns:
+        The items, and whether the case ends with its last one.
+    """
+    ended = [place for place, item in enumerate(case["input"]) if "shutdown" in item]
+    if not ended or ended[0] == len(case["input"]) - 1:
+        return _ends(case)
+    promising = [name for name, told in advancing.items() if told.get("advance_to_infinity")]
+    items: list[Row] = []
+    for item in case["input"]:
+        items += [{"cti": "inf", "stream": name, **item} for name in promising] if "shutdown" in item else [item]
+    return items, False
+
+
 def merge(case: Case) -> PreparedCase:
     """Prepare a case of one ordered merge; its values have no unit and are ticks."""
     settings = case["config"]
-    _known(settings, "ports", "flush_at_end", "max_held", "until_ms")
+    _known(settings, "ports", "flush_at_end", "max_held", "until_ms", "group_by")
     items, ends = _ends(case)
     arrivals = _arrivals(items, MS)
     rows = [
-        {"at": at, "time": item.get("value"), "port": str(item["port"]), "item": item}
+        {"at": at, "time": item.get("value"), "port": str(item["port"]), "group": _group(item, settings), "item": item}
         for at, item in zip(arrivals, items, strict=True)
     ]
     return PreparedCase(
         case=case,
-        flow=_flow(SOURCE, _merge_stream(settings, "cases")),
+        flow=_flow(replace(SOURCE, key=(KEY, GROUP)), _merge_stream(settings, "cases")),
         rows=rows,
         close=_close(settings, arrivals),
         ends=ends,
@@ -199,29 +235,35 @@ def merge(case: Case) -> PreparedCase:
 
 
 def _read_merge(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:  # noqa: ARG001
-    shown = [{"id": row["item"]["id"], "value": row["item"]["value"]} for row in streams["merged"]]
+    shown = [{"id": row["item"]["id"], "value": row["item"]["value"]} for row in _as_left(streams["merged"])]
     return {"output": shown}
+
+
+def _as_left(rows: list[Row]) -> list[Row]:
+    """Give rows of several groups as they left; those of one instant group by group."""
+    return sorted(rows, key=lambda row: int(row["arrival"]))
 
 
 def heartbeat_merge(case: Case) -> PreparedCase:
     """Prepare a case of a merge with a heartbeat on each port."""
     settings = case["config"]
-    _known(settings, "ports", "flush_at_end", "max_held", "heartbeat", "data_only")
+    _known(settings, "ports", "flush_at_end", "max_held", "heartbeat", "data_only", "drop_timers", "group_by")
     _known(settings["heartbeat"], *HEARTBEAT_SETTINGS)
     items, ends = _ends(case)
     arrivals = _arrivals(items, MS)
     rows = [
-        {"at": at, "time": None if item.get("ts") is None else item["ts"] * MS, "port": str(item["port"]), "item": item}
+        {"at": at, "time": None if item.get("ts") is None else item["ts"] * MS, "port": str(item["port"]),
+         "group": _group(item, settings), "item": item}
         for at, item in zip(arrivals, items, strict=True)
-    ]
+    ]  # fmt: skip
     beating = Stream(
         name="beating",
         operator="heartbeat",
         inputs=("cases",),
-        by=(KEY, "port"),
+        by=(KEY, GROUP, "port"),
         policy=_heartbeat_policy(settings["heartbeat"]),
     )
-    source = Source(name="cases", feed=ParquetSpec(), key=(KEY, "port"), time="time", arrival="at")
+    source = Source(name="cases", feed=ParquetSpec(), key=(KEY, GROUP, "port"), time="time", arrival="at")
     return PreparedCase(
         case=case,
         flow=_flow(source, beating, _merge_stream(settings, "beating")),
@@ -233,9 +275,12 @@ def heartbeat_merge(case: Case) -> PreparedCase:
 
 
 def _read_heartbeat_merge(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
-    data_only = bool(prepared.case["config"].get("data_only"))
+    settings = prepared.case["config"]
+    data_only = any(
+        each.get(word) for each in (settings, settings["heartbeat"]) for word in ("data_only", "drop_timers")
+    )
     shown = []
-    for row in streams["merged"]:
+    for row in _as_left(streams["merged"]):
         timer = row["kind"] == "timer"
         if timer and data_only:
             continue
@@ -269,7 +314,7 @@ def cti_input(case: Case) -> PreparedCase:
     settings = case["config"]
     names = ("shape", "generation", "delay", "advance_to_infinity", "policy", "late_end", "max_ahead")
     _known(settings, *names)
-    items, ends = _ends(case)
+    items, ends = _promised_ends(case, {"cases": settings})
     arrivals = _arrivals(items, 1)
     edge = settings["shape"] == "edge"
     source = Source(
@@ -341,7 +386,11 @@ def _read_liveliness(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -
     events = [row for row in streams["punctual"] if row["kind"] != "cti"]
     promises = [row for row in streams["punctual"] if row["kind"] == "cti"]
     output = []
-    steps = [(row["item"].get("id"), row["at"]) for row in prepared.rows if "cti" not in row["item"]]
+    steps = [
+        ("shutdown" if "shutdown" in row["item"] else row["item"].get("id"), row["at"])
+        for row in prepared.rows
+        if "cti" not in row["item"] or "shutdown" in row["item"]
+    ]
     for name, at in [*steps, *([("shutdown", INFINITY)] if prepared.ends else [])]:
         cti = max((row["event_time"] for row in promises if row["arrival"] <= at), default=None)
         sure = [row["item"]["id"] for row in events if cti is not None and row["event_time"] < cti]
@@ -354,7 +403,7 @@ def cti_import(case: Case) -> PreparedCase:
     settings = case["config"]
     _known(settings, "streams")
     wanted: dict[str, Row] = settings["streams"]
-    items, ends = _ends(case)
+    items, ends = _promised_ends(case, wanted)
     arrivals = _arrivals(items, 1)
     sources = {name: _cti_source(name, told["shape"]) for name, told in wanted.items()}
     streams = {f"{name}_advanced": _importer(name, told, wanted) for name, told in wanted.items()}
@@ -429,6 +478,20 @@ def _cti_source(name: str, shape: str, other: str = "") -> Source:
     )
 
 
+KEEP = "keep_if_id_in"
+
+
+def _kept(side: str, case: Case) -> Stream | None:
+    """Give the filter that a case has before all else; None where it has none."""
+    ids = case["config"].get(KEEP)
+    if ids is None:
+        return None
+    column = "id_right" if side == "right" and case["operator"] == "cti_join" else "id"
+    spelled = (re.sub(r"([\\'])", r"\\\1", str(each)) for each in ids)
+    where = " or ".join(f"{column} = '{each}'" for each in spelled) or "false"
+    return _passing("filter", side, FilterPolicy(where=where), name=f"{side}_kept")
+
+
 def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], sides: tuple[str, ...]) -> PreparedCase:
     """Prepare a case whose input rows are events and CTIs; times are ticks, and an event without an end is a point."""
     items, ends = _ends(case)
@@ -440,6 +503,8 @@ def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], 
         for at, item in zip(arrivals, items, strict=True)
     ]  # fmt: skip
     known = {SHAPES[shape]}
+    kept = {side: each for side in sides if (each := _kept(side, case)) is not None}
+    streams = (*kept.values(), *(_behind_kept(stream, kept) for stream in streams))
     suffix = {"right": "_right"} if any(stream.operator == "join" for stream in streams) else {}
     sources = {name: _cti_source(name, shape, suffix.get(name, "")) for name in sides}
     shaped = tuple(
@@ -453,6 +518,12 @@ def _meeting(case: Case, *streams: Stream, read: Callable[..., dict[str, Any]], 
         ends=ends,
         read=read,
     )
+
+
+def _behind_kept(stream: Stream, kept: Mapping[str, Stream]) -> Stream:
+    """Have a stream read what a filter lets through, where there is one."""
+    inputs = tuple(kept[name].name if name in kept else name for name in stream.inputs)
+    return replace(stream, inputs=inputs, ports=Ports(streams=inputs) if stream.ports else None)
 
 
 def _point(item: Row) -> Row:
@@ -478,13 +549,13 @@ def _of_sides(operator: str, policy: Any) -> Stream:  # noqa: ANN401 - any polic
 
 def cti_union(case: Case) -> PreparedCase:
     """Prepare a case of a union of two sides with their CTIs."""
-    _known(case["config"], "until_ms")
+    _known(case["config"], "until_ms", KEEP)
     return _meeting(case, _of_sides("union", UnionPolicy(shapes=PAIR)), read=_read_released, sides=SIDES)
 
 
 def cti_join(case: Case) -> PreparedCase:
     """Prepare a case of a join of two sides with their CTIs, on the key of the rows."""
-    _known(case["config"], "until_ms")
+    _known(case["config"], "until_ms", KEEP)
     on = ("port",) if any("key" in item for item in case["input"]) else ()
     return _meeting(case, _of_sides("join", JoinPolicy(shapes=PAIR, on=on)), read=_read_released, sides=SIDES)
 
@@ -495,7 +566,7 @@ PAIR = (Shape.INTERVAL, Shape.INTERVAL)
 def cti_hopping_window(case: Case) -> PreparedCase:
     """Prepare a case of windows that count."""
     settings = case["config"]
-    _known(settings, "size", "hop", "until_ms")
+    _known(settings, "size", "hop", "until_ms", KEEP)
     policy = WindowPolicy(
         shape=Shape.INTERVAL, size=settings["size"], hop=settings.get("hop") or settings["size"],
         measures=("number=count",),
@@ -528,11 +599,11 @@ def _shown_result(row: Row) -> Row:
 
 
 def cti_lifetime(case: Case) -> PreparedCase:
-    """Prepare a case of events that are shifted, or given a length, or both."""
+    """Prepare a case of events that are kept or not, shifted, or given a length, or any of them."""
     settings = case["config"]
-    _known(settings, "shift", "length", "until_ms")
+    _known(settings, "shift", "length", "until_ms", KEEP)
     given, streams = "cases", []
-    if settings.get("shift") is not None or settings.get("length") is None:
+    if settings.get("shift") is not None or (settings.get("length") is None and settings.get(KEEP) is None):
         streams.append(_passing("shift_time", given, ShiftTimePolicy(shift=settings.get("shift") or 0)))
         given = "shift_time"
     if settings.get("length") is not None:
@@ -540,8 +611,10 @@ def cti_lifetime(case: Case) -> PreparedCase:
     return _meeting(case, *streams, read=_read_lifetime, sides=("cases",))
 
 
-def _passing(operator: str, given: str, policy: Any) -> Stream:  # noqa: ANN401 - any policy
-    return Stream(name=operator, operator=operator, inputs=(given,), by=(KEY,), policy=policy, shape=Shape.INTERVAL)
+def _passing(operator: str, given: str, policy: Any, name: str = "") -> Stream:  # noqa: ANN401 - any policy
+    return Stream(
+        name=name or operator, operator=operator, inputs=(given,), by=(KEY,), policy=policy, shape=Shape.INTERVAL
+    )
 
 
 def _read_lifetime(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
@@ -599,6 +672,7 @@ CASES: Mapping[str, Callable[[Case], PreparedCase]] = MappingProxyType(
         "cti_join": cti_join,
         "cti_hopping_window": cti_hopping_window,
         "cti_lifetime": cti_lifetime,
+        "cti_filter": cti_lifetime,
         "deduplicate": deduplicate,
     }
 )

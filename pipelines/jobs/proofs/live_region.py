@@ -28,7 +28,7 @@ from pipelines.flows.reading import read_flow
 from pipelines.flows.region import PUNCTUATION
 from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.readings import buffered_runner, cover, drain, settled_buffers
-from pipelines.operators.replay import AllBuffersLostError, Drained, Forwarded, Punctuation, Reset, Trigger
+from pipelines.operators.replay import DRAINING, AllBuffersLostError, Drained, Forwarded, Punctuation, Reset, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,11 +100,18 @@ class LiveRegion:
                 message = f"the tables must hold what was drained, {covered}; they hold {published}"
                 raise RuntimeError(message)
 
-    def take(self, item: int | Punctuation) -> list[Output]:
-        """Land an item, give it as the selector does, and have Spark publish where the region drains."""
+    def take(self, item: int | Punctuation, *, completes: bool = True) -> list[Output]:
+        """Land an item, give it as the selector does, and have Spark publish where the region drains.
+
+        Args:
+            item: a tuple or a punctuation.
+            completes: as for `drain`, where it drains.
+        """
         number = self._land(item, self._last + 1)
         forwarded = self._forwarded(number, number)
-        return [*forwarded, *self._drained()] if self.policy.trigger is Trigger.OPERATOR else forwarded
+        if not completes and item in DRAINING[self.policy.trigger]:
+            return [*forwarded, *self._advanced(completes=False)]
+        return [*forwarded, *self._drained()] if DRAINING[self.policy.trigger] else forwarded
 
     def drain(self, *, completes: bool = True) -> list[Output]:
         """Publish because somebody asks for it; a region that its operator drives does not listen.
@@ -115,6 +122,10 @@ class LiveRegion:
         if self.policy.trigger is not Trigger.PERIODIC:
             return []
         self._land(None, self._last + 1)
+        return self._advanced(completes=completes)
+
+    def _advanced(self, *, completes: bool) -> list[Output]:
+        """Publish what is closed."""
         if not completes:
             self._runner.open = _fail
         try:
@@ -123,9 +134,18 @@ class LiveRegion:
             return self.reset()
         return self._told()
 
-    def listen(self, now: int) -> list[Output]:
-        """Have the clock read whenever a period is over, and at `now`; each reading may drain."""
+    def listen(self, now: int, *, completes: bool = True) -> list[Output]:
+        """Have the clock read whenever a period is over, and at `now`; each reading may drain.
+
+        Args:
+            now: in ticks.
+            completes: as for `drain`, of the drain at `now`.
+        """
         out: list[Output] = []
+        over = self.policy.period is not None and now >= self._since + self.policy.period
+        if over and not completes:
+            self._land(None, now)
+            return self._advanced(completes=False)
         while self.policy.period is not None and (due := self._since + self.policy.period) < now:
             drained = self._read(max(due, self._last + 1))
             out += drained

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.jobs.proofs.cases import MS, NotBuilt
 from pipelines.operators.replay import (
+    DRAINING,
     PLACES,
     AllBuffersLostError,
     Drained,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Case = dict[str, Any]
 Row = dict[str, Any]
 REPLAYS = ("replay", "replay_sum")
-KNOWN = {"trigger", "period_ms", "hosts", "in_schema", "out_schema"}
+KNOWN = {"trigger", "period_ms", "hosts", "in_schema", "out_schema", "drain_on"}
 
 
 def replayed(case: Case, region_of: Callable[[ReplayPolicy], AnyRegion]) -> Row:
@@ -62,28 +63,43 @@ def _policy(config: Case) -> ReplayPolicy:
     if config.get("trigger") not in words:
         raise PolicyError("trigger", f"one of {', '.join(words)}", config.get("trigger"))
     period = config.get("period_ms")
+    trigger = words[config["trigger"]]
+    drains_on = {Punctuation(each) for each in _listed(config.get("drain_on"))}
+    if trigger is Trigger.OPERATOR and drains_on == {Punctuation.FINAL}:
+        trigger = Trigger.FINAL
+    elif drains_on and drains_on != DRAINING[trigger]:
+        raise NotBuilt(f"drain_on {config['drain_on']} under the trigger {trigger.value}")
     return ReplayPolicy(
-        trigger=words[config["trigger"]],
+        trigger=trigger,
         period=None if period is None else int(period * MS),
         places=config.get("hosts", PLACES),
     )
 
 
+def _listed(said: Any) -> list[str]:  # noqa: ANN401 - JSON
+    words = [] if said is None else said if isinstance(said, list) else [said]
+    unknown = sorted({*words} - {each.value for each in Punctuation})
+    if unknown:
+        raise PolicyError("drain_on", f"of {', '.join(each.value for each in Punctuation)}", ", ".join(unknown))
+    return words
+
+
 def _left(region: Region | LiveRegion, items: Iterable[Row]) -> Iterator[Output]:
     for item in items:
-        if "at" in item:
+        if "at" in item and "drain" not in item:
             yield from region.listen(int(item["at"] * MS))
         yield from _done(region, item)
 
 
 def _done(region: Region | LiveRegion, item: Row) -> list[Output]:
     now = int(item["at"] * MS) if "at" in item else None
+    completes = not item.get("drain_fails", False)
     doing: dict[str, Callable[[], list[Output]]] = {
         "tuple": lambda: region.take(item["tuple"]),
-        "punct": lambda: region.take(Punctuation(item["punct"])),
+        "punct": lambda: region.take(Punctuation(item["punct"]), completes=completes),
         "reset": lambda: region.reset(now),
         "fail": lambda: region.fail(item["fail"], now),
-        "drain": lambda: region.drain(completes=not item.get("drain_fails", False)),
+        "drain": lambda: _clocked(region, now, completes=completes),
     }
     for word, do in doing.items():
         if word in item:
@@ -91,6 +107,12 @@ def _done(region: Region | LiveRegion, item: Row) -> list[Output]:
     if set(item) <= {"at"}:
         return []
     raise NotBuilt(f"an item of {', '.join(sorted(item))}")
+
+
+def _clocked(region: Region | LiveRegion, now: int | None, *, completes: bool) -> list[Output]:
+    """Let the clock drain a region: one that has a period where that is over at `now`, another when it is asked to."""
+    by_period = now is not None and region.policy.period is not None
+    return region.listen(now, completes=completes) if by_period else region.drain(completes=completes)  # type: ignore[arg-type]
 
 
 def _told(output: Output) -> Row:

@@ -8,6 +8,7 @@ from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
 from pipelines.operators.plain_words import counted, spoken
+from pipelines.operators.replay import Trigger
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -109,9 +110,17 @@ def _backlog_text(backlog: Facts, now: int) -> str:
     return f"{landed} landed and not published yet, the oldest {ago(now, backlog['since_at'])}"
 
 
+WAITS_FOR = {
+    Trigger.OPERATOR.value: "behind each window punctuation; what landed since waits for the next",
+    Trigger.FINAL.value: "when the stream ends (pulseline finish); what landed waits for that",
+}
+"""When a region drains that no period drives."""
+
+
 def _region_text(region: Facts) -> str:
-    if region["period"] is None:
-        return "drains, that is publishes, behind each window punctuation; what landed since waits for the next"
+    waits = WAITS_FOR.get(region["trigger"])
+    if waits is not None:
+        return f"drains, that is publishes, {waits}"
     period = spoken(region["period"])
     return f"drains, that is publishes, when a reading lies {period} behind the last state; what landed since waits"
 

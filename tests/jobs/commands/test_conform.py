@@ -133,6 +133,72 @@ OWN: list[Case] = [
         "expected": [data("a", 5, 0), data("c", 6, 2)],
         "expected_dropped": ["b"],
     },
+    {
+        "id": "groups are merged apart",
+        "operator": "merge",
+        "config": {"ports": [1, 2], "group_by": "symbol"},
+        "input": [
+            {"port": 1, "id": "a", "value": 4, "symbol": "X"},
+            {"port": 2, "id": "b", "value": 5, "symbol": "Y"},
+            {"port": 2, "id": "c", "value": 6, "symbol": "X"},
+        ],
+        "expected": [{"id": "a", "value": 4}],
+    },
+    {
+        "id": "timers that are dropped behind a heartbeat",
+        "operator": "heartbeat",
+        "config": HEARTBEAT | {"until_ms": 9_000, "drop_timers": True},
+        "input": [{"id": "a", "ts": 0, "at": 0}],
+        "expected": [data("a", 0, 0)],
+    },
+    {
+        "id": "a filter keeps some events and every promise",
+        "operator": "cti_filter",
+        "config": {"keep_if_id_in": ["a", "o'b"]},
+        "input": [
+            {"id": "a", "start": 0, "end": 10},
+            {"id": "b", "start": 1, "end": 10},
+            {"cti": 100},
+            {"id": "o'b", "start": 101, "end": 110},
+            {"id": "b", "start": 101, "end": 110},
+            {"cti": 200},
+        ],
+        "expected": [
+            {"id": "a", "start": 0, "end": 10},
+            {"cti": 100},
+            {"id": "o'b", "start": 101, "end": 110},
+            {"cti": 200},
+        ],
+    },
+    {
+        "id": "a filter before a join",
+        "operator": "cti_join",
+        "config": {"keep_if_id_in": ["l", "r"]},
+        "input": [
+            {"side": "left", "id": "l", "start": 100, "end": 110, "key": "k"},
+            {"side": "right", "id": "r", "start": 100, "end": 105, "key": "k"},
+            {"side": "right", "id": "s", "start": 100, "end": 105, "key": "k"},
+            {"side": "left", "cti": 120},
+            {"side": "right", "cti": 120},
+        ],
+        "expected": [{"cti": 120, "released": [{"id": "l+r", "start": 100, "end": 105}]}],
+    },
+    {
+        "id": "an event behind the end breaks the promise that the end has made",
+        "operator": "cti_input",
+        "config": {"shape": "point", "generation": {"event_count": 9}, "advance_to_infinity": True, "policy": "adjust"},
+        "input": [{"id": "a", "start": 5}, {"shutdown": True}, {"id": "b", "start": 8}],
+        "expected": [{"event": "a", "start": 5}, {"cti": "inf"}],
+        "expected_dropped": ["b"],
+    },
+    {
+        "id": "an event behind the end where nothing was promised",
+        "operator": "cti_input",
+        "config": {"shape": "point", "generation": {"event_count": 1}, "policy": "drop"},
+        "input": [{"id": "a", "start": 5}, {"shutdown": True}, {"id": "b", "start": 8}],
+        "expected": [{"event": "a", "start": 5}, {"cti": 5}, {"event": "b", "start": 8}, {"cti": 8}],
+        "expected_dropped": [],
+    },
 ]
 ENGINES = pytest.mark.parametrize("engine", ["core", "batch"])
 
@@ -152,6 +218,56 @@ def test_our_own_cases_hold(engine: str, lent: LentSpark) -> None:
     found = answers(OWN, engine)
     assert [answer for case, answer in zip(OWN, found, strict=True) if not holds(case, answer)] == []
     assert (lent.tasks > before) == (engine == "batch")
+
+
+REGIONS: list[Case] = [
+    {
+        "id": "only the final punctuation drains",
+        "operator": "replay",
+        "config": {"trigger": "operatorDriven", "drain_on": "final"},
+        "input": [{"tuple": 1}, {"punct": "window"}, {"punct": "final"}],
+        "expected": [{"tuple": 1}, {"punct": "window"}, {"punct": "final"}, {"drained": 1}],
+    },
+    {
+        "id": "a drain behind a punctuation that fails",
+        "operator": "replay",
+        "config": {"trigger": "operatorDriven"},
+        "input": [{"tuple": 1}, {"punct": "window", "drain_fails": True}, {"tuple": 2}],
+        "expected": [
+            {"tuple": 1},
+            {"punct": "window"},
+            {"reset_to": 0},
+            {"tuple": 1},
+            {"punct": "window"},
+            {"tuple": 2},
+        ],
+    },
+    {
+        "id": "a periodic drain has its time, counted from the last state or reset",
+        "operator": "replay",
+        "config": {"trigger": "periodic", "period_ms": 1000},
+        "input": [
+            {"tuple": 1, "at": 0},
+            {"drain": True, "at": 1000},
+            {"tuple": 2, "at": 1500},
+            {"reset": True, "at": 1700},
+            {"drain": True, "at": 2000},
+            {"drain": True, "at": 2700, "drain_fails": True},
+            {"drain": True, "at": 3700},
+        ],
+        "expected": [
+            *({"tuple": 1}, {"drained": 1}, {"tuple": 2}, {"reset_to": 1}, {"tuple": 2}),
+            *({"reset_to": 1}, {"tuple": 2}, {"drained": 4}),
+        ],
+    },
+]
+
+
+@pytest.mark.parametrize("case", REGIONS, ids=lambda case: str(case["id"]))
+@pytest.mark.parametrize("engine", ["core", "stream"])
+def test_our_own_cases_of_replay_hold(case: Case, engine: str, lent: LentSpark) -> None:  # noqa: ARG001 - jobs find it
+    (answer,) = answers([case], engine)
+    assert holds(case, answer), answer
 
 
 def test_each_case_is_a_key_so_that_neighbours_change_nothing() -> None:
