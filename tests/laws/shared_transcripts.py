@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import instant_tick, kind_names, longs, ticks, times
 from pipelines.engine.commits.history import LogState
+from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.landing.stamp import bucketed, landed_row_schema
 from pipelines.engine.tasks.stages import Outcome, Work, _tasks
 from pipelines.engine.tasks.task import flow_of
@@ -200,8 +201,8 @@ class Shared:
         return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
     def lay(self) -> None:
-        """Write the rows of all documents as a landing does: row groups are buckets, each in order."""
-        self.root.mkdir(parents=True)
+        """Write the rows of all documents as a landing does, in a run: row groups are buckets, each in order."""
+        commits_path(self.root).mkdir(parents=True)
         for source in self.sources:
             table = self.landed(source)
             with pq.ParquetWriter(self._file(source), table.schema) as writer:
