@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Heartbeats, ordered merges and CTIs for Spark: stream and backfill give the same rows, byte for byte.",
     epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong use, 3 a run failed, 130 interrupted. "
-    "PULSELINE_DEBUG=1 prints the traceback of whatever goes wrong.",
+    "PULSELINE_DEBUG=1 prints the traceback of whatever goes wrong, PULSELINE_LOG=info what a run does inside.",
 )
 flows_app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
 app.add_typer(flows_app, name="flows")
@@ -126,10 +126,12 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         from pipelines.jobs.environment.access import kept
+        from pipelines.jobs.environment.diagnostics import log_to_stderr
         from pipelines.jobs.environment.exits import exit_code_of, named
         from pipelines.jobs.text.visible import visible
 
         try:
+            log_to_stderr()
             with kept():
                 code = command(*args, **kwargs) or 0
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that catches

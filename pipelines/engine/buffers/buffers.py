@@ -11,6 +11,7 @@ What a published commit covers is moved to the landing's history, and leaves the
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 import threading
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.sequence import LandedSequence
 
+LOGGER = logging.getLogger(__name__)
 NAMES = ("a", "b", "c")
 REBUILD_EVERY = 5.0
 """Seconds between two attempts to rebuild a buffer whose storage does not take it."""
@@ -438,6 +440,7 @@ class Buffers:
         known = self.record.of(name)
         self._keep(name, replace(known, rebuilt=False, why=why, since=wall_now(), times=known.times + 1))
         self._tell(f"buffer {name} is quarantined: {why}")
+        LOGGER.warning("buffer %s at %s is quarantined: %s", name, self.places[name], why)
         self._tried[name] = time.monotonic()
 
     def _look_after(self) -> None:

@@ -7,6 +7,7 @@ anybody appended since, so a driver that was stopped, overtaken and woken cannot
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import LogState
 
+LOGGER = logging.getLogger(__name__)
 __all__ = ["Claim", "CommitLog", "Driver", "open_driver"]
 
 LOCK = ".mending"
@@ -292,6 +294,7 @@ class Driver:
             self.state()
             raise
         self._settled = None
+        LOGGER.info("commit %d of %s: %s, %s, token %d", done.commit, self.root, done.kind, done.state, done.token)
         return done
 
 
@@ -354,6 +357,7 @@ def held_log(
         log = CommitLog(root, formats)
         log.create()
     token = _take(root, log, flow, claim, tell)
+    LOGGER.info("lease of %s taken, token %d", root, token)
     with leases.Renewals(root, token):
         yield log, token
 

@@ -6,6 +6,7 @@ here can be done again: a table that has the commit's number is passed over, and
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from bisect import bisect_left
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import LogState
 
+LOGGER = logging.getLogger(__name__)
 ROW_GROUP = 131_072
 
 
@@ -289,6 +291,7 @@ class Tables:
         made = self.rewrite(path, files, held)
         self.state()
         self._swap(log, made, files)
+        LOGGER.info("compacted %s: %d files into one", path, len(files))
 
     def _swap(self, log: TableLog, made: Rewritten, files: Sequence[ActiveFile]) -> None:
         _touch(file.path for file in files)

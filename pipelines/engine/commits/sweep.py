@@ -6,6 +6,7 @@ and only when it has lain like that for the retention: a transaction that takes 
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import LogState
 
+LOGGER = logging.getLogger(__name__)
 FILE_NAME = re.compile(r"c(\d{8,})-.*\.parquet")
 HELD_NAME = re.compile(r"[ck](\d{8,})-(?:(\d{8,})-)?.*\.parquet")
 """Name of a file of the carry: of one commit, or of several from the first to the last."""
@@ -83,7 +85,9 @@ def sweep(root: Path, keep: dt.timedelta, state: LogState, log_of: Callable[[Pat
         swept += _sweep_table(root, log_of(path), state, lists, before) + _sweep_drafts(path, before)
     for path in carry_folders(root):
         swept += _sweep_carry(root, path, state, lists, before)
-    return swept + _sweep_drafts(commits_path(root), before) + _sweep_lists(root, state, before)
+    swept += _sweep_drafts(commits_path(root), before) + _sweep_lists(root, state, before)
+    LOGGER.info("swept %s: %d files, %d bytes", root, swept.files, swept.size)
+    return swept
 
 
 def _is_open(state: LogState, commit: int) -> bool:

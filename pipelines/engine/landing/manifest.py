@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
 import shutil
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, Land
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+LOGGER = logging.getLogger(__name__)
 Found = TypeVar("Found")
 MANIFEST = "manifest.json"
 BUFFERS_FILE = "buffers.json"
@@ -318,7 +320,9 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
         SequenceClosedError: another closed it meanwhile.
     """
     durable.replace(sequence.folder / MANIFEST, json.dumps(to_json(sequence), indent=1, ensure_ascii=False).encode())
-    return replace(sequence, folder=name_once(sequence.folder, sequence.id))
+    done = replace(sequence, folder=name_once(sequence.folder, sequence.id))
+    LOGGER.debug("sequence %d closed in %s, up to reading %d", done.id, done.folder, done.end)
+    return done
 
 
 def name_once(draft: Path, number: int) -> Path:

@@ -7,6 +7,7 @@ next one pays for its imports again.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import socket
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.task import Done, Task
 
 
+LOGGER = logging.getLogger(__name__)
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -220,6 +222,7 @@ class SparkEngine:
         if not tasks:
             return []
         context = self.session().sparkContext
+        LOGGER.debug("%d tasks to %s", len(tasks), context.master)
         with self._watched(context), self._alive():
             # Not through a DataFrame: for small tasks `mapInArrow` costs well over a tenth more.
             return context.parallelize(list(tasks), len(tasks)).map(run_in_worker).collect()

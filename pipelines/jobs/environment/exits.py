@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def named(line: str, flow: object, run: object) -> str:
     from pipelines.jobs.environment.settings import MAIN_RUN
 
     which = f" --run {run}" if isinstance(run, str) and run != MAIN_RUN else ""
-    return FLOW.sub(lambda found: f"{found[1]}{flow}{which}", line)
+    return FLOW.sub(lambda found: f"{found[1]}{shlex.quote(flow)}{which}", line)
 
 
 def _hint() -> str:
