@@ -773,6 +773,18 @@ def status(flow: FlowName, run: Run = "main", as_json: AsJson = False) -> None: 
     show_status(flow, run, as_json, tell)
 
 
+@app.command(name="pack", epilog="Example: `pulseline pack --to /mnt/shared/workers.tar.gz`")
+@guarded
+def pack_environment(
+    to: Annotated[Path, typer.Option(help="The archive to write.")] = Path("pulseline-workers.tar.gz"),
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Write what Spark's workers need of Python into one archive, and say which settings name it."""
+    from pipelines.jobs.commands.pack import PackRequest, pack
+
+    pack(PackRequest(to=to, as_json=as_json), tell)
+
+
 @app.command(hidden=False, epilog="Example: `pulseline conform --engine core cases/heartbeat.json`")
 @guarded
 def conform(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numba
 import pytest
 
+from pipelines.jobs.commands.pack import PackRequest, pack, settings_for
 from tests.laws.cluster import cluster, pulseline, why_not
 from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.laws.cluster import Cluster
 
@@ -100,3 +102,27 @@ def test_a_worker_that_does_not_see_the_home_is_told_and_others_do_its_work(here
     assert code == 3
     assert "must see the home under the name that it has for the driver; there is no run in" in text
     assert "Traceback" not in text
+
+
+@pytest.mark.exhaustive
+def test_workers_without_our_packages_take_them_out_of_an_archive(here: Trial, hosts: Cluster) -> None:
+    hosts.kill(OTHER)
+    hosts.start(KEPT, hidden=Path(numba.__file__).parent)
+    hosts.wait_for("Registering worker", times=4)
+    code, text = said_by(here, hosts, *run(here, "bare"))
+    assert code == 3, text
+    assert "Spark's workers must have our code and the packages of this environment; one says: " in text
+    assert "Traceback" not in text
+
+    archive = here.base / "workers.tar.gz"
+    pack(PackRequest(to=archive), print)
+    for name, words in {
+        "packed": run(here, "packed"),
+        "live": [
+            *("stream", str(here.base / "flow.yaml"), "--run", "live", "--speed", "100000", "--until-caught-up"),
+            *("--start", DATES[0], "--end", DATES[1]),
+        ],
+    }.items():
+        code, text = said_by(here, hosts, *words, **settings_for(archive))
+        assert code == 0, text
+        assert same(here, name)

@@ -6,12 +6,16 @@ next one pays for its imports again.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import os
 import re
+import shlex
+import shutil
 import socket
 import sys
+import tempfile
 import time
 import uuid
 from contextlib import contextmanager, suppress
@@ -54,6 +58,11 @@ SETTINGS = {
 
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Where everything runs in processes of this machine: nobody else is let in. Workers elsewhere must find the driver."""
+ELSEWHERE = {
+    "spark.excludeOnFailure.taskAndStage.enabled": "true",
+    "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
+}
+"""On a cluster a task that failed on a worker is run again on another: one without the home fails every time."""
 STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
 MOST_PATIENCE = 60.0
 """Seconds within which a cluster must have begun a task."""
@@ -103,8 +112,10 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def host_for(master: str) -> dict[str, str]:
-    """Give the settings by which workers find the driver: this machine's address on the way to a standalone master.
+def settings_of(master: str) -> dict[str, str]:
+    """Give what a master needs beside SETTINGS: where workers find the driver, and how they stand in for each other.
+
+    The driver is found by this machine's address on the way to a standalone master.
 
     Other masters say it themselves, and Spark's own guess, the first address of the machine, stands where nothing is on
     the way.
@@ -113,12 +124,12 @@ def host_for(master: str) -> dict[str, str]:
         return LOOPBACK
     standalone = STANDALONE.match(master)
     if standalone is None:
-        return {}
+        return ELSEWHERE
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         # Nothing is sent: the system only says which of its addresses it would send from.
         way.connect((standalone["host"], int(standalone["port"])))
-        return {"spark.driver.host": str(way.getsockname()[0])}
-    return {}
+        return {**ELSEWHERE, "spark.driver.host": str(way.getsockname()[0])}
+    return ELSEWHERE
 
 
 def spark_session(
@@ -144,12 +155,25 @@ def spark_session(
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # On a cluster Python has to lie where it lies here, unless an archive or a setting says where.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    _answer_to(os.environ["PYSPARK_PYTHON"])
     builder = SparkSession.builder.appName("pulseline").master(master)
-    for name, value in {**SETTINGS, **host_for(master), **settings}.items():
+    for name, value in {**SETTINGS, **settings_of(master), **settings}.items():
         builder = builder.config(name, value)
     with _standard_error_into(log):
         return builder.getOrCreate()
+
+
+def _answer_to(name: str) -> None:
+    """Have Python on the driver answer to the bare name that it has on workers: a stream's sources plan here, too."""
+    if "/" in name or shutil.which(name):
+        return
+    folder = Path(tempfile.mkdtemp(prefix="pulseline-python-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    program = folder / name
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    program.chmod(0o700)
+    os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 @contextmanager

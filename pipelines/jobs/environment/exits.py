@@ -112,7 +112,7 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _memory, _files, _package, _java, _network):
+        for judge in (_disk, _memory, _files, _package, _java, _python, _network):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -196,6 +196,17 @@ def _java(error: BaseException) -> str | None:
     return None
 
 
+def _python(error: BaseException) -> str | None:
+    found = re.search(r'Cannot run program "([^"]+)"', str(error))
+    if found is None:
+        return None
+    return (
+        f"Spark starts Python as {found[1]}, and there is none of that name where it did: PYSPARK_PYTHON, or "
+        "`spark.pyspark.python` under `spark:` in the environment's settings, names one that workers have; pulseline "
+        "pack makes an archive that brings one"
+    )
+
+
 def _java_command() -> str:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
@@ -250,6 +261,8 @@ def _carried(error: BaseException) -> Judged:
             known = getattr(sys.modules.get(module), kind, None)
             if isinstance(known, type) and issubclass(known, PulselineError):
                 return known.code, message
+            if kind in {"ImportError", "ModuleNotFoundError"}:
+                return Exit.RUN_FAILED, WITHOUT_PACKAGES.format(said=message)
             return _broken(error) or (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
         if type(link).__name__ == "StreamingQueryException":
             from pipelines.engine.live.queries import why_ended
@@ -259,6 +272,10 @@ def _carried(error: BaseException) -> Judged:
     return None
 
 
+WITHOUT_PACKAGES = (
+    "Spark's workers must have our code and the packages of this environment; one says: {said}: pulseline pack makes "
+    "an archive of them, and says which settings have Spark unpack it on each worker; nothing was published"
+)
 FAILING = tuple(map(os.strerror, (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENXIO, errno.EACCES)))
 CANNOT_STAT = "error stat()ing file"
 """What Arrow says where a file that it has opened cannot be looked at; why, it keeps to itself."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.tasks.spark import LOOPBACK, SparkEngine, host_for
+from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, SparkEngine, settings_of
 
 if TYPE_CHECKING:
     from tests.conftest import LentSpark
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     [
         ("local[2]", LOOPBACK),
         ("local-cluster[2,1,512]", LOOPBACK),
-        ("spark://127.0.0.1:7077", {"spark.driver.host": "127.0.0.1"}),
-        ("yarn", {}),
-        ("spark://nobody.invalid:7077", {}),
+        ("spark://127.0.0.1:7077", {**ELSEWHERE, "spark.driver.host": "127.0.0.1"}),
+        ("yarn", ELSEWHERE),
+        ("spark://nobody.invalid:7077", ELSEWHERE),
     ],
 )
 def test_the_driver_gives_the_address_from_which_it_reaches_the_master(master: str, host: dict[str, str]) -> None:
-    assert host_for(master) == host
+    assert settings_of(master) == host
 
 
 def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> None:
