@@ -87,7 +87,26 @@ FLOW = {
     ),
     "parameters": Key("`{name: value}`", NONE, "What `${name}` stands for, unless `--param` says otherwise."),
     "sources": Key("`{name: source}`", REQUIRED, "What lands; see below."),
+    "modules": Key(
+        "`{name: module}`, or `{name: file}`",
+        NONE,
+        "Streams that are [written once and used by name](../how-to/modules.md); see below.",
+    ),
     "streams": Key("`{name: stream}`", REQUIRED, "What is made of it; see below. The order in the file means nothing."),
+}
+MODULE = {
+    "about": ABOUT,
+    "parameters": Key("`{name: value}`", NONE, "What `${name}` stands for in it, unless a reference says otherwise."),
+    "inputs": Key("a name, or a list of them", REQUIRED, "What its streams read of what is outside."),
+    "modules": Key("as at the top", NONE, "Modules of its own, which go before those around it."),
+    "streams": Key("`{name: stream}`", REQUIRED, "As at the top; a reference to a module may stand here too."),
+    "outputs": Key("`{name outside: stream}`", NONE, "What can be read of it, as `<reference>.<name outside>`."),
+}
+REFERENCE = {
+    "module": Key("a module by name", REQUIRED, "Whose streams stand here, as `<reference>.<stream>`."),
+    "inputs": Key("`{input: source or stream}`", REQUIRED, "What each of its inputs is."),
+    "with": Key("`{parameter: value}`", NONE, "What its parameters stand for here."),
+    "about": ABOUT,
 }
 SOURCE = {
     "feed": Key("a built-in feed by name, or a mapping", REQUIRED, "Where rows come from; see below."),

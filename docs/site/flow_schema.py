@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docs.site.flow_keys import FEED, FLOW, SOURCE, Key
-from pipelines.flows import reading, sources, streams
+from docs.site.flow_keys import FEED, FLOW, MODULE, REFERENCE, SOURCE, Key
+from pipelines.flows import modules, reading, sources, streams
 from pipelines.flows.durations import UNITS
 from pipelines.flows.feeds.catalog import WRITTEN
 from pipelines.flows.type_names import PLAIN, SPELLED
@@ -27,6 +27,12 @@ HEAD = "| key | takes | unless given | what it says |\n| --- | --- | --- | --- |
 def flow_keys() -> str:
     """Give the keys at the top of a flow file."""
     return f"{HEAD}\n{_rows(reading.KEYS, FLOW)}"
+
+
+def module_keys() -> str:
+    """Give the keys of a module, and those of a reference to one."""
+    parts = (_rows(modules.KEYS, MODULE), _rows(modules.REFERENCE_KEYS, REFERENCE))
+    return f"{HEAD}\n{parts[0]}\n\nA reference to a module, in the place of an operator:\n\n{HEAD}\n{parts[1]}"
 
 
 def source_keys() -> str:
@@ -60,6 +66,7 @@ def operator_settings() -> str:
 def keys_to_come() -> str:
     """Give the keys that are refused as not built yet."""
     told = {"the flow": reading.LATER, "a source": sources.LATER, "a stream": streams.LATER}
+    told["a reference to a module"] = modules.LATER
     return "\n".join(f"- {where}: {', '.join(f'`{key}`' for key in sorted(keys))}" for where, keys in told.items())
 
 

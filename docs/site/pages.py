@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from docs.site.commands import commands
 from docs.site.errors import errors
-from docs.site.flow_schema import feed_keys, flow_keys, keys_to_come, operator_settings, source_keys, type_names
+from docs.site.flow_schema import (
+    feed_keys,
+    flow_keys,
+    keys_to_come,
+    module_keys,
+    operator_settings,
+    source_keys,
+    type_names,
+)
 from docs.site.tables import commits_columns, ledger_columns, lists_columns, quality_columns, stream_columns
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ def makers() -> Mapping[str, Callable[[], str]]:
         "errors": errors,
         "keys of a flow": flow_keys,
         "keys of a source": source_keys,
+        "keys of a module": module_keys,
         "keys of a feed": feed_keys,
         "keys of operators": operator_settings,
         "keys to come": keys_to_come,

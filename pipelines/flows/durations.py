@@ -88,14 +88,14 @@ def spell(ticks: int) -> str:
 
 
 def replaced(text: str, parameters: Mapping[str, str]) -> str:
-    """Put the parameter's value where all of `text` is `${name}`.
+    """Put parameters' values where `${name}` stands; within a longer text, such as an expression, where they are known.
 
     Raises:
-        DurationError: nobody gave that parameter.
+        DurationError: it is all of `text`, and nobody gave that parameter.
     """
     found = _PARAMETER.fullmatch(text)
     if not found:
-        return text
+        return _PARAMETER.sub(lambda one: parameters.get(one[1].strip(), one[0]), text)
     name = found[1].strip()
     if name not in parameters:
         expected = f"a value for the parameter `{name}`"

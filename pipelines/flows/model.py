@@ -148,6 +148,19 @@ class Stream:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModuleUse:
+    """A module where a flow refers to it."""
+
+    name: str
+    """Of the reference; the module's streams have it before their own, and a dot."""
+    module: str
+    given: Mapping[str, str]
+    """What its parameters stand for."""
+    outputs: Mapping[str, str]
+    """From what it hands out to the stream of the flow."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Flow:
     """A validated graph of sources and streams; its definition says its fields in this order."""
 
@@ -176,6 +189,9 @@ class Flow:
     """Merges of which nothing is said of `max_ahead`: in a file they have the default, in a plan none."""
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
+
+    modules: tuple[ModuleUse, ...] = field(default=(), compare=False)
+    """Where modules were pasted; their streams stand among the others."""
 
     @property
     def buffers(self) -> int:

@@ -17,23 +17,26 @@ from pipelines.flows.errors import FlowError, nearest, one_of
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.model import DIVERTED, WEEK, Flow
+from pipelines.flows.modules import paste
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, read_source
-from pipelines.flows.streams import ADVANCING_KEYS, Draft, advancing, build, draft, known_names
+from pipelines.flows.streams import ADVANCING_KEYS, advancing, build
 from pipelines.flows.zones import read_timezone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipelines.flows.model import Source
+    from pipelines.flows.modules import Pasted
+    from pipelines.flows.streams import Draft
 
 KEYS = (
     *("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "keep_versions", "parameters"),
-    *("sources", "streams"),
+    *("sources", "modules", "streams"),
 )
 LATER = (
-    *("modules", "module", "parallel", "instances", "dispatch", "regions", "connections"),
+    *("module", "parallel", "instances", "dispatch", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
 )
 CLOCKS = {
@@ -170,20 +173,28 @@ def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
     if not inside.tree.entries:
         raise top.wrong(key, f"no {kind}", f"at least one under `{key}:`")
     for name in inside.tree.entries:
-        yield _name(inside, name, name), inside.inner(name, f"{kind} `{name}`")
+        # A stream may be called as one of a module is that was pasted; what a stream sets aside has its own name.
+        parts = name.split(".") if kind == "stream" else [name]
+        if not all(map(NAME.fullmatch, parts)) or (len(parts) > 1 and name.endswith(DIVERTED)):
+            raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
+        yield name, inside.inner(name, f"{kind} `{name}`")
 
 
 def _with_streams(top: Section, flow: Flow) -> Flow:
     flow = replace(flow, sources={name: _advancing(top, source) for name, source in flow.sources.items()})
-    drafts = {name: draft(part, name) for name, part in _parts(top, "streams", "stream")}
-    for name, drafted in drafts.items():
-        if name in flow.sources:
-            raise top.inner("streams", "`streams`").wrong(name, f"`{name}`, the name of a source,", "another name")
-        _check_inputs(drafted, flow, drafts)
+    pasted = paste(top, _streams(top, flow), flow.sources)
+    drafts = pasted.drafts
     for name in _sorted(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
-    return replace(flow, warnings=tuple(_warnings(top, flow, drafts)), unsaid=unsaid)
+    return replace(flow, warnings=tuple(_warnings(top, flow, pasted)), unsaid=unsaid, modules=pasted.uses)
+
+
+def _streams(top: Section, flow: Flow) -> Iterator[tuple[str, Section]]:
+    for name, part in _parts(top, "streams", "stream"):
+        if name in flow.sources:
+            raise top.inner("streams", "`streams`").wrong(name, f"`{name}`, the name of a source,", "another name")
+        yield name, part
 
 
 def _advancing(top: Section, source: Source) -> Source:
@@ -194,19 +205,6 @@ def _advancing(top: Section, source: Source) -> Source:
     inside = section.inner("advance_time", f"`advance_time` of {section.what}")
     inside.only(ADVANCING_KEYS)
     return replace(source, advancing=MappingProxyType(advancing(inside)))
-
-
-def _check_inputs(drafted: Draft, flow: Flow, drafts: dict[str, Draft]) -> None:
-    known = known_names(dict(flow.sources), drafts)
-    for read in drafted.inputs:
-        if read in known:
-            continue
-        owner = read.removesuffix(DIVERTED)
-        aside = owner != read and owner in known
-        came = f"`{read}`, but `{owner}` sets nothing aside," if aside else f"unknown stream `{read}`"
-        diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"
-        expected = diverting if aside else one_of(known)
-        raise drafted.section.wrong(drafted.operator, came, expected, None if aside else nearest(read, known))
 
 
 def _sorted(drafts: dict[str, Draft]) -> list[str]:
@@ -235,10 +233,13 @@ def _cycle(drafts: dict[str, Draft], waiting: dict[str, set[str]]) -> FlowError:
     return drafted.section.wrong(drafted.operator, f"a cycle, {told},", "streams that do not read themselves")
 
 
-def _warnings(top: Section, flow: Flow, drafts: dict[str, Draft]) -> Iterator[str]:
+def _warnings(top: Section, flow: Flow, pasted: Pasted) -> Iterator[str]:
     for name, stream in flow.streams.items():
+        section = pasted.drafts[name].section
         for warning in stream.policy.warnings():
-            yield f"{flow.file}:{drafts[name].section.line()}: stream `{name}`: {warning}"
+            yield f"{section.file}:{section.line()}: stream `{name}`: {warning}"
+    for name, line in pasted.unused:
+        yield f"{flow.file}:{line}: module `{name}` is there and nothing refers to it"
     read = {name for stream in flow.streams.values() for name in stream.inputs}
     sources = top.inner("sources", "`sources`")
     for name in flow.sources:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipelines.operators.specs import OperatorSpec
 
 LATER = (
-    *("replay", "module", "modules", "region", "connection"),
+    *("replay", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
@@ -375,9 +375,3 @@ def _refused(drafted: Draft, problem: PolicyError) -> Exception:
     tree = section.tree.entries.get(key)
     came = f"`{key}: {section.text(key)}`" if isinstance(tree, Scalar) else f"{problem.setting} {problem.came!r}"
     return section.wrong(key, came, problem.required)
-
-
-def known_names(sources: dict[str, Source], drafts: dict[str, Draft]) -> tuple[str, ...]:
-    """Name all that a stream may read."""
-    sides = tuple(name + DIVERTED for name, drafted in drafts.items() if drafted.diverts)
-    return (*sources, *drafts, *sides)

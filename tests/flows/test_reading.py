@@ -106,7 +106,7 @@ def test_a_source_that_nobody_reads_is_warned_of(read: Read) -> None:
         ("timezone: America/New_Yorc\n", 8, "`timezone: America/New_Yorc`", "America/New_York"),
         ("timezone: [UTC]\n", 8, "a list of 1 under `timezone`", None),
         ("timezone:\n", 8, "nothing under `timezone`", None),
-        ("modules: {}\n", 8, "`modules`, which is not built yet,", None),
+        ("regions: {}\n", 8, "`regions`, which is not built yet,", None),
         ("parallel: true\n", 8, "`parallel`, which is not built yet,", None),
         ("every: 7h\n", 8, "`every: 7h`", None),
         ("every: 30h\n", 8, "`every: 1d6h`", None),

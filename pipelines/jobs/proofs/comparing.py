@@ -11,6 +11,7 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
 from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.definition import fingerprint_of
+from pipelines.flows.model import DIVERTED
 from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityWay
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
 from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
@@ -54,7 +55,7 @@ class Compared:
     def cause(self, table: str) -> str:
         """Say in words why a table differs, as far as flow and code tell it."""
         fates = {each.stream: each for each in self.changed}
-        found = fates.get(table.partition(".")[0])
+        found = fates.get(table.removesuffix(DIVERTED))
         if found is not None and found.why:
             anew = "; what it remembered could not stand, so it began anew" if found.fate is StreamFate.RESET else ""
             return f"the flow has changed ({', '.join(found.why)}){anew}"

@@ -32,6 +32,10 @@ def drawn(flow: Flow) -> Iterator[str]:
         f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {counted(flow.buckets, 'bucket')} · "
         f"fingerprint {fingerprint_of(flow)[:HASH]}"
     )
+    for use in flow.modules:
+        given = ", ".join(f"{name} {value}" for name, value in use.given.items())
+        gives = ", ".join(f"{use.name}.{out} is {stream}" for out, stream in use.outputs.items())
+        yield f"{use.name}: module {use.module}{f' ({given})' if given else ''}{f'; {gives}' if gives else ''}"
     yield ""
     above: list[str] = []
     for source in flow.sources.values():

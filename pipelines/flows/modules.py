@@ -1,0 +1,301 @@
+"""Modules: streams that are written once and stand, under a name, wherever a flow refers to them.
+
+A reference is pasted when the flow is read: `patient: {module: punctuality, ...}` puts each stream `s` of the module
+there as `patient.s`, with what it reads named anew. All that comes later sees streams alone, so a flow with modules
+means what its pasted text means.
+
+Rules of docs/semantics.md: X4
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pipelines.flows.document import Scalar, load
+from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.model import DIVERTED, ModuleUse
+from pipelines.flows.section import Section
+from pipelines.flows.sources import NAME, NAME_RULE
+from pipelines.flows.streams import Draft, draft
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
+REFERENCE_KEYS = ("module", "inputs", "with", "about")
+LATER = ("parallel", "instances", "dispatch", "most_behind", "connection")
+"""What a reference will be able to say."""
+DEEPEST = 10
+"""Levels of modules that have modules of their own."""
+MOST_STREAMS = 1_000
+"""Streams of a flow, pasted ones among them: modules of modules grow fast."""
+ASIDE = DIVERTED.removeprefix(".")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module as it is written."""
+
+    name: str
+    section: Section
+    known: Modules
+    """What its own references may name."""
+    inputs: tuple[str, ...]
+    parameters: Mapping[str, str]
+    """What each stands for where a reference does not say it."""
+    outputs: Mapping[str, str]
+    """From the name outside to that of a stream inside."""
+
+    @property
+    def stands(self) -> str:
+        """Say where it is written: two modules may have one name."""
+        return f"{self.section.file}:{self.section.line()}"
+
+
+class Modules:
+    """The modules that a flow or a module may refer to: its own, and those of what stands around it.
+
+    Args:
+        around: the flow or the module that has a key `modules`.
+        outer: what stands around that.
+    """
+
+    def __init__(self, around: Section, outer: Modules | None = None) -> None:
+        """Read what each module is; its streams are read where it is referred to.
+
+        Raises:
+            FlowError: a module is no module, its file is not there, or there is no end of modules within modules.
+        """
+        self._outer = outer
+        self.depth: int = outer.depth + 1 if outer is not None else 0
+        inside = around.inner("modules", "`modules`")
+        if self.depth > DEEPEST:
+            came = f"modules within modules, more than {DEEPEST} deep,"
+            raise around.wrong("modules", came, "files that do not name each other")
+        self.own: dict[str, Module] = {name: self._read(inside, name) for name in inside.tree.entries}
+
+    @property
+    def known(self) -> dict[str, Module]:
+        """Give all that can be referred to; an own module goes before one of the same name around it."""
+        return {**(self._outer.known if self._outer is not None else {}), **self.own}
+
+    def of(self, reference: Section) -> Module:
+        """Give the module that a reference names.
+
+        Raises:
+            FlowError: there is none of that name.
+        """
+        name, known = reference.text("module"), self.known
+        if name not in known:
+            expected = one_of(known) if known else "`modules:` at the top, with a module of that name"
+            raise reference.wrong("module", f"unknown module `{name}`", expected, nearest(name, known))
+        return known[name]
+
+    def _read(self, inside: Section, name: str) -> Module:
+        if not NAME.fullmatch(name):
+            raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
+        section = _section(inside, name)
+        section.only(KEYS)
+        for key in ("inputs", "streams"):
+            if not section.has(key):
+                raise section.wrong(None, f"no `{key}`", f"`{key}:`, as every module has")
+        section = replace(section, parameters=MappingProxyType({}))
+        strange = [each for each in section.names("inputs") if not NAME.fullmatch(each)]
+        if strange:
+            raise section.wrong("inputs", f"the name `{strange[0]}`", NAME_RULE)
+        return Module(
+            name=name,
+            section=section,
+            known=Modules(section, self) if section.has("modules") else self,
+            inputs=section.names("inputs"),
+            parameters=MappingProxyType(section.words("parameters")),
+            outputs=MappingProxyType(section.words("outputs")),
+        )
+
+
+def _section(inside: Section, name: str) -> Section:
+    """Give the mapping of a module: what stands under its name, or in the file that stands there."""
+    what, tree = f"module `{name}`", inside.tree.entries[name]
+    if not isinstance(tree, Scalar) or tree.kind == "null":
+        return inside.inner(name, what)
+    file = Path(inside.file).parent / inside.text(name)
+    if not file.is_file():
+        came = f"module `{name}` in `{inside.text(name)}`, where no file is,"
+        raise inside.wrong(name, came, f"a mapping, or the path of a file from {Path(inside.file).parent}")
+    return Section(str(file), what, load(file, "a mapping with `inputs` and `streams`"), inside.parameters)
+
+
+@dataclass
+class _Place:
+    """The streams of a flow, or of a module at one place of it, before what they read is known."""
+
+    prefix: str
+    drafts: dict[str, Draft] = field(default_factory=dict)
+    places: dict[str, tuple[Section, Module, _Place]] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+
+    @property
+    def inner(self) -> dict[str, str]:
+        """Name what can be read of it inside: from the name there to the name in the flow."""
+        own = {name: self.prefix + name for name in self.drafts}
+        sides = {name + DIVERTED: full + DIVERTED for name, full in own.items() if self.drafts[name].diverts}
+        placed = self.places.items()
+        return own | sides | {f"{ref}.{out}": to for ref, part in placed for out, to in outputs_of(*part).items()}
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """The streams of a flow, each under its name in it, with what they read."""
+
+    drafts: dict[str, Draft]
+    uses: tuple[ModuleUse, ...]
+    unused: tuple[tuple[str, int], ...]
+    """Modules of the flow's file that nothing refers to, each with its line."""
+
+
+def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[str, object]) -> Pasted:
+    """Read the streams of a flow, and put those of modules where they are referred to.
+
+    Args:
+        top: the flow.
+        parts: its streams and references by name.
+        sources: by name.
+
+    Raises:
+        FlowError: a module or a reference makes no sense, a stream reads what is not there, or there are too many.
+    """
+    modules, count = Modules(top), Counter[str]()
+    root = _placed(_Place(""), parts, modules, (), count)
+    drafts: dict[str, Draft] = {}
+    for each in _resolved(root, {name: name for name in sources}):
+        if each.name in drafts:
+            raise each.section.wrong(None, f"`{each.name}` a second time", "each name once")
+        drafts[each.name] = each
+    inside = top.inner("modules", "`modules`")
+    unused = tuple((name, inside.line(name)) for name, module in modules.own.items() if not count[module.stands])
+    return Pasted(drafts, tuple(_uses(root)), unused)
+
+
+def _placed(
+    place: _Place, parts: Iterator[tuple[str, Section]], known: Modules, chain: tuple[Module, ...], count: Counter[str]
+) -> _Place:
+    """Read streams and, at each reference, those of its module."""
+    for name, section in parts:
+        place.order.append(name)
+        count[""] += 1
+        if count[""] > MOST_STREAMS:
+            raise section.wrong(None, f"more than {MOST_STREAMS:,} streams", "a flow, or modules, of fewer")
+        if not section.has("module"):
+            place.drafts[name] = draft(section, place.prefix + name)
+            continue
+        section.only(REFERENCE_KEYS, LATER)
+        if not NAME.fullmatch(name):
+            raise section.wrong(None, f"the name `{name}`", NAME_RULE)
+        module = known.of(section)
+        count[module.stands] += 1
+        if module in chain:
+            path = " in ".join(f"`{each.name}`" for each in (module, *reversed(chain[chain.index(module) :])))
+            raise section.wrong("module", f"a module within itself, {path},", "modules that do not refer to themselves")
+        inside = _Place(f"{place.prefix}{name}.")
+        of = replace(module.section, parameters=_given(section, module))
+        _placed(inside, _parts(of, inside.prefix, module), module.known, (*chain, module), count)
+        place.places[name] = (section, module, inside)
+    return place
+
+
+def _parts(of: Section, prefix: str, module: Module) -> Iterator[tuple[str, Section]]:
+    inside = of.inner("streams", f"`streams` of {of.what}")
+    if not inside.tree.entries:
+        raise of.wrong("streams", "no stream", "at least one under `streams:`")
+    for name in inside.tree.entries:
+        if not NAME.fullmatch(name) or name == ASIDE:
+            raise inside.wrong(name, f"the name `{name}`", f"{NAME_RULE}, and not `{ASIDE}`")
+        if name in module.inputs:
+            raise inside.wrong(name, f"`{name}`, the name of an input,", "another name")
+        yield name, inside.inner(name, f"stream `{prefix}{name}` of module `{module.name}`")
+
+
+def _given(section: Section, module: Module) -> Mapping[str, str]:
+    """Give what the parameters of a module stand for at a reference."""
+    inside = section.inner("with", f"`with` of {section.what}")
+    for name in inside.tree.entries:
+        if name not in module.parameters:
+            came = f"the parameter `{name}`, which module `{module.name}` does not have,"
+            expected = one_of(module.parameters) if module.parameters else "no parameters"
+            raise inside.wrong(name, came, expected, nearest(name, module.parameters))
+    return MappingProxyType({**module.parameters, **section.words("with")})
+
+
+def outputs_of(section: Section, module: Module, place: _Place) -> dict[str, str]:
+    """Give what a module hands out at a place: from its name outside to the name of a stream of the flow.
+
+    Raises:
+        FlowError: the module has no such stream.
+    """
+    known = place.inner
+    for out, name in module.outputs.items():
+        if name not in known:
+            inside = module.section.inner("outputs", f"`outputs` of {module.section.what}")
+            raise inside.wrong(out, *_unknown(name, known))
+        if not NAME.fullmatch(out):
+            raise section.wrong("module", f"the output `{out}` of module `{module.name}`", NAME_RULE)
+    return {out: known[name] for out, name in module.outputs.items()}
+
+
+def _resolved(place: _Place, outside: Mapping[str, str]) -> Iterator[Draft]:
+    """Give the streams of a place, in the order of the file, with what they read named as the flow names it."""
+    known = {**outside, **place.inner}
+    for name in place.order:
+        if name in place.drafts:
+            drafted = place.drafts[name]
+            for read in drafted.inputs:
+                if read not in known:
+                    raise drafted.section.wrong(drafted.operator, *_unknown(read, known))
+            yield replace(drafted, inputs=tuple(known[read] for read in drafted.inputs))
+        else:
+            section, module, inside = place.places[name]
+            yield from _resolved(inside, _bound(section, module, known))
+
+
+def _bound(section: Section, module: Module, known: Mapping[str, str]) -> dict[str, str]:
+    """Give what the inputs of a module are at a reference."""
+    wanted = ", ".join(f"{name}: <stream>" for name in module.inputs)
+    expected = f"`inputs: {{{wanted}}}`, what module `{module.name}` reads"
+    if not section.has("inputs"):
+        raise section.wrong(None, "no `inputs`", expected)
+    inside = section.inner("inputs", f"`inputs` of {section.what}")
+    for name in inside.tree.entries:
+        if name not in module.inputs:
+            came = f"the input `{name}`, which module `{module.name}` does not have,"
+            raise inside.wrong(name, came, one_of(module.inputs), nearest(name, module.inputs))
+    for name in module.inputs:
+        if not inside.has(name):
+            raise section.wrong("inputs", f"no `{name}` under `inputs`", expected)
+        if inside.text(name) not in known:
+            raise inside.wrong(name, *_unknown(inside.text(name), known))
+    return {name: known[inside.text(name)] for name in module.inputs}
+
+
+def _unknown(read: str, known: Mapping[str, str]) -> tuple[str, str, str | None]:
+    """Say that there is no such stream, what there is, and what is nearest."""
+    owner = read.removesuffix(DIVERTED)
+    if owner != read and owner in known:
+        diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"
+        return f"`{read}`, but `{owner}` sets nothing aside,", diverting, None
+    return f"unknown stream `{read}`", one_of(known), nearest(read, known)
+
+
+def _uses(place: _Place) -> Iterator[ModuleUse]:
+    for name, (section, module, inside) in place.places.items():
+        given = {**module.parameters, **section.words("with")}
+        yield ModuleUse(
+            name=place.prefix + name,
+            module=module.name,
+            given=MappingProxyType(given),
+            outputs=MappingProxyType(outputs_of(section, module, inside)),
+        )
+        yield from _uses(inside)
