@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import weakref
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -103,7 +104,9 @@ def _open_readable(path: Path, problem: str) -> DeltaTable:
         # A disk that fails is no torn log, and says so itself; a file that is gone has been cleaned away meanwhile.
         if isinstance(failed, OSError) and failed.errno not in (None, errno.ENOENT):
             raise
-        raise TornLogError(str(path), LOG, problem) from None
+        gap = _gap(path)
+        what, why = (LOG, problem) if gap is None else (f"version {gap}", "its file is gone, and later ones stand")
+        raise TornLogError(str(path), what, why) from None
     weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
     return table
 
@@ -301,7 +304,12 @@ def mend(path: Path) -> list[str]:
     found = LogFiles.of(path)
     gone = list(found.torn) + ([] if found.hint else [HINT])
     for name in gone:
-        (path / LOG / name).unlink(missing_ok=True)
+        file = path / LOG / name
+        if file.is_dir():
+            # No writer of Delta makes one; whose it is, it stays.
+            file.rename(path / f"{name}-aside-{wall_ticks()}")
+        else:
+            file.unlink(missing_ok=True)
     return gone
 
 
@@ -316,11 +324,17 @@ def _number(name: str) -> int:
     return int(name[:DIGITS])
 
 
+def _gap(path: Path) -> int | None:
+    """Give the first version that is not there though one before it and one behind it are; None where none is."""
+    numbers = sorted(_number(name) for name in _names(path) if name[:DIGITS].isdigit() and name.endswith(".json"))
+    return next((one + 1 for one, other in pairwise(numbers) if other != one + 1), None)
+
+
 def _is_version(file: Path) -> bool:
     try:
         lines = version_lines(file)
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, IsADirectoryError, ValueError):
         return False
 
 

@@ -30,6 +30,7 @@ from pipelines.engine.commits.paths import (
     NewFile,
     TableMissingError,
     commits_path,
+    ledger_path,
 )
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
@@ -156,7 +157,9 @@ class CommitLog:
             OlderHomeError: the folder was made by code from before this format.
             NewerHomeError: it was made by code from after it.
         """
-        if self._table.look() and self._table.version != self._version:
+        if not self._table.look():
+            self._require_none()
+        elif self._table.version != self._version:
             self._read()
         found = self._state.format
         if found not in self._formats:
@@ -195,9 +198,24 @@ class CommitLog:
         fresh = {row.entry: row for row in from_table(later)}
         return [fresh[entry] for entry in sorted(fresh)]
 
+    def _require_none(self) -> None:
+        """See that where there is no log there never was one: tables follow what it says.
+
+        Raises:
+            CommitsLostError: a table has followed a commit.
+        """
+        ledger = TableLog(ledger_path(self._root))
+        if ledger.look() and ledger.settled():
+            raise CommitsLostError(str(self.path), "the whole table")
+
     def create(self) -> None:
-        """Make the table unless it is there, with the row that tells the folder's format."""
+        """Make the table unless it is there, with the row that tells the folder's format.
+
+        Raises:
+            CommitsLostError: it was there, for other tables stand.
+        """
         if not exists(self.path):
+            self._require_none()
             create(self.path, SCHEMA)
         if not self.state().entries:
             row = Entry(state=State.FORMAT, kind=CommitKind.HOUSE, detail={"format": FORMAT}, at=wall_ticks())

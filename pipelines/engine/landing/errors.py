@@ -223,6 +223,7 @@ class ReferenceTypeError(LandingError):
 class BuffersLostError(LandingError):
     """No buffer may speak for sequences that no consistent state covers."""
 
+    code = Exit.RUN_FAILED
     first: int
     """The first sequence that is lost."""
     last: int

@@ -136,7 +136,10 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         return
     newest = state.newest_published
     if log.settled() > (newest.commit if newest else 0):
-        sentence = f"it has commit {log.settled()}, and `commits` ends before: an older copy of `commits` stands there"
+        sentence = (
+            f"it has commit {log.settled()}, and `commits` ends before: an older copy of `commits` stands there, or "
+            "some of it was taken away"
+        )
         yield Finding(ill=Ill.AHEAD, table=name, sentence=sentence, remedy="")
         return
     strange = strangers(log.files, lists.held(name, log.settled()))

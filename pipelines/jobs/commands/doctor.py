@@ -73,6 +73,11 @@ def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Cal
         else:
             remedy = f"; repair: {finding.remedy}" if finding.remedy else ""
             echo(f"{finding.ill.value:<10} {finding.table}: {finding.sentence}{remedy}")
+    if not as_json and any(finding.ill is Ill.AHEAD for finding in findings):
+        echo(
+            "no repair makes `commits` anew: put it back out of a copy of the run's folder or, where somebody else "
+            "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"
+        )
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
         published = len(known.state.published)
         echo(f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names")

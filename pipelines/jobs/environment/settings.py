@@ -153,7 +153,11 @@ def _home(said: str) -> Path:
             f"home must be a folder, of this machine or one that all machines of a cluster see under one name; it is "
             f"{said}: an object store cannot be one yet (`home` in {settings_file()}, or PULSELINE_HOME)"
         )
-    home = Path(said).absolute()
+    if not said.strip() or "\0" in said:
+        raise WrongUse(
+            f"home must be the path of a folder; it is {said!r} (`home` in {settings_file()}, or PULSELINE_HOME)"
+        )
+    home = Path(said).expanduser().absolute()
     if ENCODED.search(str(home)):
         raise WrongUse(
             f"no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "

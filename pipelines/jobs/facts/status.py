@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import landed_path, ledger_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.settling import is_settled
+from pipelines.engine.commits.sweep import opened
 from pipelines.jobs.facts.awaited import awaited, held_rows
 from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
@@ -49,7 +50,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
-    damaged: list[str] = []
+    damaged: list[str] = _ahead(known)
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -87,6 +88,15 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
         said = " ".join(str(error).split())[:MOST_SAID]
         damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
         return otherwise
+
+
+def _ahead(known: KnownRun) -> list[str]:
+    """Say whether the ledger, which follows every commit, knows one that `commits` does not."""
+    newest = known.state.newest_published
+    log = opened(ledger_path(known.root))
+    if log.settled() <= (newest.commit if newest else 0):
+        return []
+    return [f"tables hold commit {log.settled()}, and `commits` does not have it as published: {DOCTOR} says more"]
 
 
 def _unsettled(known: KnownRun) -> int | None:

@@ -135,6 +135,8 @@ def test_a_recorded_commit_that_takes_rows_away_is_refused_or_told(tmp_path: Pat
     with pytest.raises(RowsTakenAwayError, match=r"version 1 \(DELETE\) takes rows of 1 of its files away") as refused:
         recorded(tmp_path, source_of("came", TableSpec(versions=(0, 2))))
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+    assert "name other commits: `versions: [2]` for those behind it" in str(refused.value)
+    assert values_of(recorded(tmp_path, source_of("came", TableSpec(versions=(2,))))) == [3], "as it says"
     told = recorded(tmp_path, source_of("came", TableSpec(versions=(0, 2), changes=Changes.LEDGER)))
     assert values_of(told) == [1, 2, 3]
     assert [line[:2] for line in lines_of(told)] == [("rows_removed", "dropped")]

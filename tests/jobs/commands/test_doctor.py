@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -13,10 +13,17 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from pipelines.engine.commits.paths import CommitsLostError, ForeignWriteError, data_tables
+from pipelines.engine.commits.paths import (
+    CommitsLostError,
+    ForeignWriteError,
+    TableAheadError,
+    TornLogError,
+    data_tables,
+)
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import Exit
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
@@ -253,6 +260,62 @@ def test_commits_that_went_back_are_told_and_not_said_to_stand(here: Trial) -> N
     code, said = doctor()
     assert code == Exit.CHECK_FAILED
     assert any(line.startswith("ahead ") and "an older copy of `commits` stands there" in line for line in said), said
+    assert said[-1].startswith("no repair makes `commits` anew: put it back out of a copy of the run's folder")
+    facts = status_facts()
+    assert "`commits` does not have it as published" in facts["damaged"]
+    assert facts["next"] == "pulseline doctor runs --run days"
+
+
+def status_facts() -> dict[str, Any]:
+    """Give what `pulseline status --json` says."""
+    told: list[str] = []
+    show_status("runs", "days", True, told.append)  # noqa: FBT003 - the command's flag
+    facts: dict[str, Any] = json.loads(told[0])
+    return facts
+
+
+def test_what_somebody_took_out_of_commits_is_told_by_everything_that_looks(here: Trial) -> None:
+    table = DeltaTable(str(here.root("days") / "commits"))
+    version = table.version()
+    table.delete("state = 'published' and commit = 3")
+
+    assert "tables hold commit 3" in status_facts()["damaged"]
+    assert doctor()[0] == Exit.CHECK_FAILED
+    with pytest.raises(TableAheadError, match="put `commits` back out of a copy"):
+        here.ran("days", SPANS[2:])
+
+    # As it says: back to the version before.
+    DeltaTable(str(here.root("days") / "commits")).restore(version)
+    assert status_facts()["damaged"] is None
+    here.ran("days", SPANS[2:])
+    here.ran("new", SPANS)
+    assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
+
+
+def test_a_version_of_commits_that_is_gone_from_the_middle_is_named(here: Trial) -> None:
+    (here.root("days") / "commits" / "_delta_log" / f"{3:020d}.json").unlink()
+    with pytest.raises(TornLogError, match=r"version 3 cannot \(its file is gone, and later ones stand\): put it"):
+        doctor()
+
+
+def test_commits_that_are_gone_as_a_whole_are_not_taken_for_a_run_that_never_began(here: Trial) -> None:
+    shutil.rmtree(here.root("days") / "commits")
+    for look in (lambda: log_state(here.root("days")), lambda: here.ran("days", SPANS[2:])):
+        with pytest.raises(CommitsLostError, match="the whole table is gone, and nothing else knows what it said"):
+            look()
+    assert not (here.root("days") / "commits").exists(), "none is made in its place"
+
+
+def test_a_folder_that_is_called_like_a_version_is_a_version_that_cannot_be_read(here: Trial) -> None:
+    log = here.root("days") / "streams" / "beating" / "_delta_log"
+    newest = max(int(file.stem) for file in log.glob("*.json"))
+    (log / f"{newest + 1:020d}.json").mkdir()
+    code, said = doctor()
+
+    assert code == Exit.CHECK_FAILED
+    assert any("streams/beating" in line for line in said), said
+    assert doctor(repair=True)[0] == Exit.FINE
+    here.ran("days", SPANS[2:])
 
 
 def test_commits_of_which_a_file_is_gone_are_refused_by_name(here: Trial) -> None:

@@ -53,6 +53,16 @@ def test_a_home_whose_path_readers_would_take_for_another_is_refused(
             settings(folder, PLAIN)
 
 
+def test_a_home_is_the_path_of_a_folder_and_begins_where_the_user_is_at_home(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said in ('""', '"a\\0b"'):
+        with pytest.raises(WrongUse, match="home must be the path of a folder; it is "):
+            settings(folder, PLAIN.replace("home: here", f"home: {said}"))
+    monkeypatch.setenv("HOME", str(folder))
+    assert settings(folder, PLAIN.replace("home: here", "home: ~/runs")).home == folder / "runs"
+
+
 def test_buffers_are_read(folder: Path) -> None:
     found = settings(folder, PLAIN + "buffers: {places: [/a, /b, /c], apart: device, max_bytes: 1000, margin: 2}\n")
 

@@ -121,6 +121,8 @@ class RowsTakenAwayError(LandingError):
     files: int
     flow: bool
     """Whether a flow of Pulseline writes the table."""
+    recorded: bool = False
+    """Whether a span of commits is read, from a version that the flow names."""
 
     def __str__(self) -> str:
         """Say what to do."""
@@ -129,8 +131,14 @@ class RowsTakenAwayError(LandingError):
         return (
             f"{self.table} must only grow while source `{self.source}` reads its commits; {what}{why}: nothing was "
             "landed; write `changes: ledger` under the feed to go on without the rows of such commits, or "
-            f"{ANEW}, which begins with what it holds now"
+            f"{self._or_else()}"
         )
+
+    def _or_else(self) -> str:
+        if self.recorded:
+            behind = f"`versions: [{self.version + 1}]` for those behind it"
+            return f"name other commits: {behind}, or `version: N` for what the table held at one"
+        return f"{ANEW}, which begins with what it holds now"
 
 
 @dataclass(eq=False)

@@ -129,7 +129,7 @@ class DeltaFeed(Feed):
             # Clocks of writers differ; a later commit is not an earlier one.
             latest = max(latest, commit.at)
             if commit.removed and self._spec.changes is Changes.STOP:
-                raise taken_away(self._source.name, self._log.path, commit, self._shape)
+                raise taken_away(self._source.name, self._log.path, commit, self._shape, recorded=True)
             if commit.removed:
                 yield _Part(version, latest, None, told_commit(commit))
             else:

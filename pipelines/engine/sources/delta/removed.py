@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from pipelines.engine.sources.delta.log import Commit, TableShape
 
 
-def taken_away(source: str, path: Path, commit: Commit, shape: TableShape) -> RowsTakenAwayError:
-    """Give the refusal of a commit that takes rows away."""
-    return RowsTakenAwayError(source, str(path), commit.version, commit.operation, commit.removed, shape.is_ours)
+def taken_away(
+    source: str, path: Path, commit: Commit, shape: TableShape, *, recorded: bool = False
+) -> RowsTakenAwayError:
+    """Give the refusal of a commit that takes rows away; a recorded span of commits begins where the flow says."""
+    known = (source, str(path), commit.version, commit.operation, commit.removed, shape.is_ours)
+    return RowsTakenAwayError(*known, recorded=recorded)
 
 
 def told_commit(commit: Commit) -> Line:
