@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pipelines.operators.specs import OperatorSpec, Setting
 
 MEASURES = ("count", "sum", "min", "max", "mean")
-MEASURE = re.compile(r"([a-z]+)(?:\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*\))?")
+MEASURE = re.compile(r"([a-z]+)(?:\(\s*(?:([^\W\d]\w*)|`([^`]+)`)\s*\))?")
+"""A function, and the column that it is of: any other name than a word stands in backquotes, as in expressions."""
 
 
 def read_settings(section: Section, spec: OperatorSpec, taken: Mapping[str, str]) -> dict[str, Any]:
@@ -99,7 +100,8 @@ def _measure(section: Section, name: str, text: str) -> str:
     if name in RESERVED:
         raise section.wrong(name, f"`{name}`, a column that every stream has,", "another name")
     found = MEASURE.fullmatch(text.strip())
-    if found is None or found[1] not in MEASURES or (found[2] is None and found[1] != "count"):
+    column = None if found is None else found[2] or found[3]
+    if found is None or found[1] not in MEASURES or (column is None and found[1] != "count"):
         near = nearest(text.partition("(")[0].strip(), MEASURES)
         raise section.wrong(name, f"`{name}: {text}`", expected, f"{near}(<column>)" if near else None)
-    return found[1] if found[2] is None else f"{found[1]}({found[2]})"
+    return found[1] if column is None else f"{found[1]}({column})"

@@ -25,7 +25,7 @@ from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import Shape
 from pipelines.operators.shift_time import ShiftTimePolicy
 from pipelines.operators.union import UnionPolicy
-from pipelines.operators.window import WindowPolicy
+from pipelines.operators.window import Measure, WindowPolicy
 
 if TYPE_CHECKING:
     from tests.flows.conftest import Read
@@ -298,6 +298,14 @@ PROMISED = """\
   c: {advance_time: d, every: {events: 5}, late: drop}
   k: {advance_time: d, every: {events: 5}, late: drop, by: key}
 """
+
+
+def test_a_measure_of_a_column_that_is_no_word_stands_in_backquotes(read: Read) -> None:
+    measures = "{n: 'count(größe)', m: 'max(`Verbrauch (kWh)`)'}"
+    flow = read(streams=PROMISED + f"  w: {{window: c, size: 1h, measures: {measures}}}\n")
+    policy = flow.streams["w"].policy
+    assert isinstance(policy, WindowPolicy)
+    assert policy.parsed() == (("n", Measure.COUNT, "größe"), ("m", Measure.MAX, "Verbrauch (kWh)"))
 
 
 def test_the_operators_that_events_go_through_are_read(read: Read) -> None:

@@ -150,10 +150,20 @@ class NoTimeError(LandingError):
 
     source: str
     rows: int
-    says = (
-        "a row of source `{source}` must have an arrival or an event time; none of its {rows} rows has: see whether "
-        "the columns are the right ones"
-    )
+    unread: str = ""
+    """What stood there in the first row of which a time could not be read, as JSON; nothing where all are null."""
+
+    def __str__(self) -> str:
+        """Say what came, and how times are written."""
+        came = f"; the first that could not be read has {self.unread}" if self.unread else ""
+        todo = "see whether the columns are the right ones"
+        if self.unread:
+            todo += ", and write times as ISO 8601, such as 2013-01-31 17:05:00 (beside `timezone:` under the feed) or "
+            todo += "2013-01-31T17:05:00Z"
+        return (
+            f"a row of source `{self.source}` must have an arrival or an event time; none of its {self.rows} rows has"
+            f"{came}: {todo}"
+        )
 
 
 @dataclass(eq=False)

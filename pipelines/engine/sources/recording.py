@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Source
     from pipelines.operators.rows import Longs
 
+MOST_SHOWN = 200
+"""Characters of a row's text that an error shows."""
 TICKS_IN = {"s": 1_000_000, "ms": 1_000, "us": 1}
 ZONED_MARGIN, FACE_MARGIN = 1_000_000, 2 * 86_400_000_000
 """How far, in ticks, the rows asked for reach beyond a span; which ones belong is decided after conversion."""
@@ -158,7 +160,8 @@ class Recording:
         homes = neighbours(instants, files)
         found, rows = homes.instants[lost], self._table(kept)
         if (found == NULL).any():
-            raise NoTimeError(self.source.name, len(lost))
+            unread = rows[UNREADABLE].drop_null()
+            raise NoTimeError(self.source.name, len(lost), unread[0].as_py()[:MOST_SHOWN] if len(unread) else "")
         waits = homes.behind_all[lost] & is_empty_file(rows)
         return Orphans(rows.filter(pa.array(~waits)), found[~waits])
 

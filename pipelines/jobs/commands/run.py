@@ -142,6 +142,10 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
 
 
 def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+    for source, (landed, lost) in unread([each.entry for each in ran]).items():
+        if lost > landed:
+            said = f"{counted(lost, 'row')} of `{source}` could not be read, and {landed:,} could"
+            echo(f"note: {said}: {command('ledger', wanted.flow, run=wanted.run)} says what was wrong with each")
     held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
     if held is None:
         steps = [("show", list(flow.streams)[-1]), ("report",)]
@@ -203,6 +207,18 @@ class RunProgress:
         held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]
         waits = f"; commit {held[0]} waits to be checked" if held else ""
         self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(seen)}{waits}")
+
+
+def unread(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+    """Count, by source, the rows that landed and those that could not be read."""
+    found: dict[str, tuple[int, int]] = {}
+    for entry in entries:
+        lines = entry.counts.get(LEDGER, {})
+        for source, rows in rows_of_commit(entry, "landed").items():
+            lost = lines.get(f"{source} unreadable_row dropped", 0) if isinstance(lines, dict) else 0
+            before = found.get(source, (0, 0))
+            found[source] = before[0] + rows, before[1] + lost
+    return found
 
 
 def _kept(seen: Sequence[Entry]) -> str:

@@ -224,8 +224,10 @@ def test_a_row_without_any_time_lands_with_its_neighbour(tmp_path: Path) -> None
     assert [(row["key"], row["landed_at"].hour, row["raw"]) for row in ledger(second)] == [
         ('{"key":"e"}', 6, b'{"time": "no"}')
     ]
-    with pytest.raises(NoTimeError, match="none of its 1 rows has"):
+    with pytest.raises(NoTimeError, match=r"none of its 1 rows has: see whether the columns are the right ones$"):
         land(tmp_path, line("a", None, None))
+    with pytest.raises(NoTimeError, match=r'has \{"at": "31.1.", "time": "noon"\}: .* write times as ISO 8601, such'):
+        land(tmp_path, line("a", "31.1.", "noon"))
 
 
 def test_parquet_times_of_any_unit_and_zone_land_exactly(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ import pytest
 
 from pipelines.flows.errors import GridError
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.words.ledger import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tests.jobs.conftest import House
 
@@ -179,3 +181,24 @@ def test_a_duplicate_says_which_row_it_is_one_of(house: House) -> None:
     text = told(house, reason="duplicate", explain=True)
 
     assert "is the same as a row that left before it, which landed 2013-01-01 08:00, place 1; stands" in text
+
+
+def test_a_run_of_which_more_rows_could_not_be_read_than_could_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path / "home"))
+    (tmp_path / "own.yaml").write_text(
+        "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, v: float64, at: timestamp}}, "
+        "key: k, time: at, arrival: at}\nstreams:\n  once: {deduplicate: rows, on: at, within: 1h}\n"
+    )
+    wanted = RunRequest(
+        flow=str(tmp_path / "own.yaml"), start="2013-01-01", end="2013-01-02", engine="core", check=False
+    )
+    for bad, is_told in ((2, True), (1, False)):
+        rows = [f'a,"{number},5",2013-01-01T01:00:0{number}Z' for number in range(bad)]
+        (tmp_path / "rows.csv").write_text("\n".join(["k,v,at", *rows, "a,1.5,2013-01-01T02:00:00Z", ""]))
+        told: list[str] = []
+        run_flow(wanted, told.append)
+        notes = [line for line in told if line.startswith("note: ")]
+        said = f"note: 2 rows of `rows` could not be read, and 1 could: pulseline ledger {tmp_path}/own.yaml says what"
+        assert [line.startswith(said) for line in notes] == ([True] if is_told else [])
