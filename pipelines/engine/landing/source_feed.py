@@ -47,6 +47,13 @@ class SourceFeed(Protocol):
             most: how many rows are read.
         """
 
+    def arrivals(self, most: int) -> tuple[int, int] | None:
+        """Give the first and the last arrival, in ticks; None where rows come once, have none, or are too many.
+
+        Args:
+            most: how many rows are read.
+        """
+
     def listen(self, known: SourceProgress) -> None:
         """Begin to hear what comes in between readings; a source that waits to be asked does nothing."""
 

@@ -42,6 +42,10 @@ class ComesOnce:
         """Give nothing: what will come is not known."""
         return []
 
+    def arrivals(self, most: int) -> tuple[int, int] | None:  # noqa: ARG002 - part of the protocol
+        """Give nothing: rows arrive when they land."""
+        return None
+
 
 class Came(Protocol):
     """What one look at a source brought."""

@@ -43,6 +43,10 @@ class RecordedFeed:
         """Give what the ledger will be told of the first rows, with the file of each; see `Recording.told`."""
         return self._recording.told(most)
 
+    def arrivals(self, most: int) -> tuple[int, int] | None:
+        """Give the first and the last arrival; see `Recording.arrivals`."""
+        return self._recording.arrivals(most)
+
     def listen(self, known: SourceProgress) -> None:
         """Do nothing: rows are there already."""
 

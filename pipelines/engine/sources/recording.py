@@ -115,6 +115,22 @@ class Recording:
                 break
         return found
 
+    def arrivals(self, most: int) -> tuple[int, int] | None:
+        """Give the first and the last arrival of the feed, in ticks; None where no row has one, or there are too many.
+
+        Args:
+            most: how many rows are read.
+        """
+        first, last, seen = MAX_TIME, NULL, 0
+        for batch in self._rows(None):
+            seen += batch.num_rows
+            if seen > most:
+                return None
+            known = ticks(batch.column(self.source.arrival))
+            known = known[known != NULL]
+            first, last = min(first, known.min(initial=first)), max(last, known.max(initial=last))
+        return None if last == NULL else (int(first), int(last))
+
     def _untold(self, file: str, batch: pa.RecordBatch) -> Iterator[Line]:
         """Give what the ledger will be told of times that cannot be read."""
         texts = self._landed(batch).column(UNREADABLE)

@@ -11,7 +11,7 @@ from pipelines.jobs.environment.settings import flow_files, load_flow, read_sett
 from pipelines.jobs.runs.fitting import fitting_payloads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     Tell = Callable[[str], object]
 
 LOOKED_AT = 1_000_000
-"""How many rows of a recorded feed are read to say what is wrong with them."""
+"""How many rows of a recorded feed are read to say what is wrong with them, and when they arrived."""
+AT_FIRST = 7
+"""How many intervals a first run is offered, at most."""
 
 
 def list_flows(tell: Tell) -> None:
@@ -127,7 +129,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
-    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name)}")
+    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, opened.values())}")
 
 
 def _see_folders(flow: Flow, base: Path) -> None:
@@ -165,13 +167,28 @@ def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
     )
 
 
-def _first_run(flow: Flow, name: str) -> str:
+def _first_run(flow: Flow, name: str, opened: Iterable[SourceFeed]) -> str:
     from pipelines.flows.feeds.spec import Clock
     from pipelines.jobs.runs.known import ANY_END, ANY_START, FIRST_DAYS
 
     if flow.clock is Clock.WALL:
         return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
     feeds = [source.feed.where for source in flow.sources.values()]
-    start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
+    known = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), None)
+    start, end = known or _first_intervals(flow, opened) or (ANY_START, ANY_END)
     given = parameter_words(flow.given)
     return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])
+
+
+def _first_intervals(flow: Flow, opened: Iterable[SourceFeed]) -> tuple[str, str] | None:
+    """Name where the first intervals that have rows begin and end; None where the feeds do not tell, or are large."""
+    from pipelines.flows.grid import cuts_between
+    from pipelines.jobs.text.moments import Moments
+
+    spans = [span for feed in opened if (span := feed.arrivals(LOOKED_AT)) is not None]
+    if not spans:
+        return None
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    cuts = cuts_between(flow, first, min(last + 1, first + (AT_FIRST + 1) * flow.every))
+    spell = Moments(flow.timezone).argument
+    return spell(cuts[0]), spell(cuts[: AT_FIRST + 1][-1])

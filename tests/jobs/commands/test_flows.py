@@ -228,3 +228,14 @@ def test_times_that_cannot_be_read_are_said_first(house: House) -> None:
     text = house.text
     assert 'trips.csv: `opened` is "25.10.2013 03:30", which is no time that can be read: the ledger' in text
     assert '`seen` is "soon", which is no time that can be read: the ledger tells it (no_arrival)' in text
+
+
+def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house: House, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "flow: own\ntimezone: America/New_York\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: "
+        "timestamp}}, key: k, time: at, arrival: at}\nstreams:\n  once: {deduplicate: rows, on: k, within: 1h}\n"
+    )
+    for last, end in (("2013-03-10T12:00:00Z", "2013-03-11"), ("2913-01-01T00:00:00Z", "2013-03-16")):
+        (tmp_path / "rows.csv").write_text(f"k,at\na,2013-03-09T12:00:00Z\nb,\na,{last}\n")
+        validate_flow(str(tmp_path / "own.yaml"), house.tell)
+        assert house.printed[-1].endswith(f"next: pulseline run {tmp_path}/own.yaml --start 2013-03-09 --end {end}")

@@ -70,7 +70,7 @@ def test_flows_show_and_validate_take_parameters_and_hand_them_on() -> None:
     code, told = run("flows", "validate", "tiny", "--param", "pace=90m")
     assert (code, told.rpartition("next: ")[2]) == (
         0,
-        "pulseline run tiny --start YYYY-MM-DD --end YYYY-MM-DD --param pace=90m",
+        "pulseline run tiny --start 2013-01-01 --end 2013-01-04 --param pace=90m",
     )
 
 
