@@ -136,7 +136,8 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
                 code = command(*args, **kwargs) or 0
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place that catches
             code, line = exit_code_of(error)
-            typer.echo(visible(named(line, kwargs.get("flow"), kwargs.get("run"))), err=True)
+            if line:
+                typer.echo(visible(named(line, kwargs.get("flow"), kwargs.get("run"))), err=True)
         raise typer.Exit(code)
 
     return run

@@ -47,7 +47,7 @@ def exit_code_of(error: BaseException) -> tuple[int, str]:
         error: whatever was raised.
 
     Returns:
-        An exit code (`Exit`, 130 for Ctrl-C, 141 for a closed pipe) and a line.
+        An exit code (`Exit`, 130 for Ctrl-C, 141 for a closed pipe) and a line; for a closed pipe none.
     """
     if os.environ.get(DEBUG):
         traceback.print_exception(error, file=sys.stderr)
@@ -94,7 +94,8 @@ def _interrupted(error: BaseException) -> Judged:
         return INTERRUPTED, GO_ON
     if isinstance(error, BrokenPipeError):
         _silence_output()
-        return PIPE_CLOSED, "the output's reader is gone; what it did not take was not printed"
+        # As other commands do: who reads the first lines alone has asked for nothing more.
+        return PIPE_CLOSED, ""
     return None
 
 

@@ -34,7 +34,7 @@ def noted_stop(root: Path) -> Iterator[None]:
     except (LeaseLostError, WrongUse):
         raise
     except Exception as error:
-        _note(root, exit_code_of(error)[1])
+        _note(root, exit_code_of(error)[1] or "whoever read its output went away")
         raise
 
 
