@@ -14,6 +14,7 @@ from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
+from pipelines.operators.specs import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,12 +86,21 @@ def _waiting(known: KnownRun, name: str, cti: int, ctis: pa.Table | None, by: Se
     rows = rows_of(known.root, stream_path(known.root, name), mine, pa.schema(ORDER_FIELDS), known.state)
     first = pa.scalar(cti, pa.int64()).cast(TIME)
     wanted = pc.field("kind").isin(pa.array(EVENTS)) & (pc.field("event_time") >= first)
-    found = rows.scan(["event_time", *by], wanted)
+    found = rows.scan(["event_time", "arrival", *by], wanted)
     if ctis is not None:
         joined = found.join(ctis, list(by))
         found = joined.filter(pc.fill_null(pc.greater_equal(joined["event_time"], joined["cti"]), fill_value=True))
-    newest = pc.max(found["event_time"]).cast(pa.int64()).as_py()
-    return {"waiting": found.num_rows, "newest_event_at": newest, "whole": whole}
+    return {"waiting": found.num_rows, "newest_event_at": _newest(known, name, found), "whole": whole}
+
+
+def _newest(known: KnownRun, name: str, events: pa.Table) -> int | None:
+    """Give the newest start among events; one that is stamped too far ahead of its arrival counts for nothing there."""
+    most = known.streams[name.removesuffix(DIVERTED)]["policy"].get("max_ahead", DAY)
+    starts, arrivals = (events[column].cast(pa.int64()) for column in ("event_time", "arrival"))
+    if most is not None:
+        starts = starts.filter(pc.less_equal(pc.subtract(starts, arrivals), most))
+    newest: int | None = pc.max(starts).as_py()
+    return newest
 
 
 def _commits(known: KnownRun, name: str, cti: int, most: int | None) -> tuple[list[int], bool]:

@@ -78,7 +78,7 @@ def _promise_text(known: KnownRun, facts: Facts) -> str:
     least = "" if facts["whole"] else "at least "
     if not facts["waiting"]:
         return f"{newest}, past every event{'' if facts['whole'] else ' of the last commits'}"
-    if facts["timelines"] is None:
+    if facts["timelines"] is None and facts["newest_event_at"] is not None:
         newest += f", {spoken(facts['newest_event_at'] - facts['cti_at'])} behind the newest event"
     return f"{newest}; {least}{counted(facts['waiting'], 'event waits', 'events wait')} for a CTI past {_it(facts)}"
 

@@ -138,3 +138,20 @@ def test_where_none_is_open_nothing_is_said_of_it(house: House) -> None:
     found, text = status(house)
     assert (found["known"]["open"], found["known"]["open_since_at"]) == (0, None)
     assert "open" not in text
+
+
+def test_a_row_of_a_far_year_is_not_the_newest_event(house: House) -> None:
+    rows = [("2013-01-01T01:00:00Z", "2013-01-01T01:05:00Z"), ("9999-12-31T00:00:00Z", "2013-01-01T01:06:00Z")]
+    rows += [("2013-01-01T02:00:00Z", "2013-01-01T02:05:00Z")]
+    text = "".join(f"a,{at},{seen}\n" for at, seen in rows)
+    (house.config / "flows" / "rows.csv").write_text("k,at,seen\n" + text)
+    (house.config / "flows" / "tiny.yaml").write_text(
+        "flow: tiny\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: timestamp, seen: timestamp}}, "
+        "key: k, time: at, arrival: seen}\n"
+        "streams:\n  punctual: {advance_time: rows, every: {events: 1}, delay: 30m, late: drop}\n"
+    )
+    house.backfill("2013-01-01", "2013-01-02")
+    found, told = status(house)
+
+    assert found["punctual"]["waiting"] == 2, "both start past it"
+    assert "the newest CTI is 2013-01-01 01:30:00, 30 m behind the newest event" in told
