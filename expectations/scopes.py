@@ -25,7 +25,8 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
 
     Returns:
         The columns; () is one clock for all. None where the stream has no timers, or where nothing tells them apart any
-        more: a heartbeat over timers, and ports of which a later merge of streams took the name.
+        more: a heartbeat over timers, ports of which a later merge of streams took the name, and a projection of a
+        stream whose key is shorter than what tells them apart.
     """
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
@@ -36,7 +37,11 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
         return None if has_timers(flow, made.inputs[0]) else made.by
     if made.operator == "merge":
         return _merged(flow, made)
-    return timer_scope(flow, made.inputs[0]) if len(made.feeding) == 1 and has_timers(flow, name) else None
+    scope = timer_scope(flow, made.inputs[0]) if len(made.feeding) == 1 and has_timers(flow, name) else None
+    if made.operator == "project" and scope is not None and not {*scope} <= {*made.by}:
+        # A timer keeps the key of its stream and no other column, not even one that is projected under its own name.
+        return None
+    return scope
 
 
 def _merged(flow: Flow, stream: Stream) -> tuple[str, ...] | None:

@@ -36,6 +36,9 @@ STREAMS = """\
   both: {merge: [beating, others]}
   again: {merge: [both, rows]}
   mixed: {merge: [twice, rows]}
+  keyed: {project: beating, columns: {n: "1"}}
+  bare: {project: behind, columns: {n: "1"}}
+  named: {project: behind, columns: {line: line, gate: gate}}
 """
 
 
@@ -59,6 +62,9 @@ def test_timers_are_told_apart_by_key_and_port(flow: Flow) -> None:
         "both": ("port", "line", "gate"),
         "again": None,
         "mixed": None,
+        "keyed": ("line", "gate"),
+        "bare": None,
+        "named": None,
     }
     assert has_timers(flow, "twice")
     assert not has_timers(flow, "own")

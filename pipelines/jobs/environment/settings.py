@@ -105,15 +105,23 @@ class Settings:
 
 
 def config_folder() -> Path:
-    """Give the folder of flows and environments: $PULSELINE_CONFIG, ./config, or the checkout's."""
+    """Give the folder of flows and environments: $PULSELINE_CONFIG, ./config, or the checkout's.
+
+    Other projects have a folder of that name too: it is ours where it has flows, or the environment's file.
+    """
     chosen = os.environ.get("PULSELINE_CONFIG")
     here = Path(chosen) if chosen else Path("config")
-    return here if chosen or here.is_dir() else CHECKOUT / "config"
+    is_ours = (here / "flows").is_dir() or (here / _environment_file()).is_file()
+    return here if chosen or is_ours else CHECKOUT / "config"
+
+
+def _environment_file() -> str:
+    return f"{os.environ.get('PULSELINE_ENVIRONMENT', 'local')}.yaml"
 
 
 def settings_file() -> Path:
     """Give the file of the environment's settings."""
-    return config_folder() / f"{os.environ.get('PULSELINE_ENVIRONMENT', 'local')}.yaml"
+    return config_folder() / _environment_file()
 
 
 def read_settings() -> Settings:
@@ -125,7 +133,10 @@ def read_settings() -> Settings:
     """
     file = settings_file()
     if not file.is_file():
-        raise WrongUse(f"{file} must hold the environment's settings; there is no such file: see PULSELINE_CONFIG")
+        raise WrongUse(
+            f"{file} must hold the environment's settings; there is no such file: write it, set "
+            "PULSELINE_ENVIRONMENT to the name of one that is there, or PULSELINE_CONFIG to the folder that has it"
+        )
     top = Section(str(file), "the settings", load(file, "a mapping of settings"), {})
     top.only(KNOWN)
     home, engine, master = (top.text(key) for key in NEEDED)

@@ -36,7 +36,7 @@ REASONS = {
     "unknown_port": "belongs to no declared port",
     "expired": "the key was silent for so long (expire) that its timers stopped",
     "empty": "its end is not after its start",
-    "null_time": "has no time, so no promise can be held against it",
+    "null_time": "has no time, or no end, so no promise can be held against it",
     "after_end": "came in after the stream had ended",
     "late_cti": "a CTI that would not move time forward",
     "no_arrival": "never `{arrival}`: no arrival",

@@ -306,3 +306,35 @@ def test_a_merge_that_one_row_of_another_century_blocks_warns_and_is_published(
         told = broken(found)["ordered", "few_held"]
         assert (told.severity, told.unexpected > 200) == ("warning", True)
         assert blocking(found) == [], "it is published all the same"
+
+
+PROJECTED = """\
+flow: projected
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen}
+streams:
+  beating: {heartbeat: rows, interval: 5m, slack: 30s}
+  keyed: {project: beating, columns: {n: "1"}}
+  ordered: {merge: beating, ports_by: {gate: [p, q]}}
+  punctual: {advance_time: ordered, every: {events: 9}, delay: 1m, late: drop}
+  bare: {project: punctual, columns: {n: "1"}}
+  named: {project: punctual, columns: {gate: gate}}
+"""
+
+
+def test_a_projection_of_a_stream_without_key_has_no_law_of_timers_that_it_cannot_be_held_to(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    seen = [BEGIN + number * MINUTE // 8 for number in range(480)]
+    times = pa.array(seen, pa.int64()).cast(TIME)
+    rows = pa.table({"gate": ["pq"[number % 2] for number in range(480)], "sent": times, "seen": times})
+    here = trial(tmp_path, PROJECTED, {"rows": rows})
+    here.ran("main", SPANS[:1])
+    found = check_commit(session, here.flow, here.root("main"), 1)
+
+    assert broken(found) == {}
+    judged = {(each.table, each.expectation) for each in found}
+    assert ("keyed", "timers_increase") in judged
+    assert not {("bare", "timers_increase"), ("named", "timers_increase")} & judged
+    assert {("bare", "ctis_increase"), ("named", "no_event_behind_cti")} <= judged
