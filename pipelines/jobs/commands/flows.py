@@ -9,9 +9,10 @@ from pipelines.flows.errors import FlowError
 from pipelines.jobs.environment.parameters import parameter_words, parameters_of
 from pipelines.jobs.environment.settings import flow_files, load_flow, read_settings
 from pipelines.jobs.runs.fitting import fitting_payloads
+from pipelines.operators.specs import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -125,11 +126,12 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         key = flow.key_of(stream)
         numbered = f"by {', '.join(key)}" if key else "stream-wide"
         tell(f"stream {stream}: {numbered}, {_plural(len(payload[stream]), 'payload column')}")
-    warnings = [*flow.warnings, *told]
+    arrivals = {name: span for name, feed in opened.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
+    warnings = [*flow.warnings, *told, *_to_come(flow, arrivals)]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
-    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, opened.values())}")
+    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, arrivals.values())}")
 
 
 def _see_folders(flow: Flow, base: Path) -> None:
@@ -167,7 +169,21 @@ def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
     )
 
 
-def _first_run(flow: Flow, name: str, opened: Iterable[SourceFeed]) -> str:
+def _to_come(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Say which recorded rows arrive in the future: no interval of now lands them, nor what has no time behind them."""
+    from pipelines.engine.columnar.clock import wall_now
+    from pipelines.jobs.text.moments import Moments
+
+    for name, (_, last) in arrivals.items():
+        if last > wall_now() + DAY:
+            when = Moments(flow.timezone).text(last)
+            yield (
+                f"source {name}: its last row arrives {when}, which is still to come: it lands with that day alone, "
+                "and rows behind it that have no time, or cannot be read, with it; see whether the year is right"
+            )
+
+
+def _first_run(flow: Flow, name: str, arrivals: Collection[tuple[int, int]]) -> str:
     from pipelines.flows.feeds.spec import Clock
     from pipelines.jobs.runs.known import ANY_END, ANY_START, FIRST_DAYS
 
@@ -175,20 +191,19 @@ def _first_run(flow: Flow, name: str, opened: Iterable[SourceFeed]) -> str:
         return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
     feeds = [source.feed.where for source in flow.sources.values()]
     known = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), None)
-    start, end = known or _first_intervals(flow, opened) or (ANY_START, ANY_END)
+    start, end = known or _first_intervals(flow, arrivals) or (ANY_START, ANY_END)
     given = parameter_words(flow.given)
     return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])
 
 
-def _first_intervals(flow: Flow, opened: Iterable[SourceFeed]) -> tuple[str, str] | None:
+def _first_intervals(flow: Flow, arrivals: Collection[tuple[int, int]]) -> tuple[str, str] | None:
     """Name where the first intervals that have rows begin and end; None where the feeds do not tell, or are large."""
     from pipelines.flows.grid import cuts_between
     from pipelines.jobs.text.moments import Moments
 
-    spans = [span for feed in opened if (span := feed.arrivals(LOOKED_AT)) is not None]
-    if not spans:
+    if not arrivals:
         return None
-    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    first, last = min(span[0] for span in arrivals), max(span[1] for span in arrivals)
     cuts = cuts_between(flow, first, min(last + 1, first + (AT_FIRST + 1) * flow.every))
     spell = Moments(flow.timezone).argument
     return spell(cuts[0]), spell(cuts[: AT_FIRST + 1][-1])
