@@ -35,7 +35,7 @@ REASONS = {
     "unknown_port": "names no declared port",
     "expired": "the key was silent so long that its timers stopped",
     "empty": "its end is not after its start",
-    "null_time": "has no time, so no promise can be held against it",
+    "null_time": "has no time, or no end, so no promise can be held against it",
     "after_end": "came in after the stream had ended",
     "late_cti": "a CTI that would not have moved time forward",
     "filtered": "the condition of a filter was not true of it",
