@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipelines.operators import advance_time, merge
+from pipelines.operators import advance_time, dispatch, merge
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import PolicyError, Shape
 from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Step, Transcript, Value
@@ -56,6 +56,7 @@ CHOICES: dict[tuple[str, str], type[IntEnum]] = {
     ("advance_time", "late_end"): advance_time.LateEnd,
     ("advance_time", "shape"): Shape,
     ("window", "shape"): Shape,
+    ("dispatch", "style"): dispatch.DispatchStyle,
 }
 SPANS = {"interval", "slack", "max_ahead", "expire", "duration", "delay", "shift", "size", "hop", "within"}
 DOCUMENT = {"name", "operator", "unit", "policy", "blind", "steps", "refused", "warns", "stops", "fails"}

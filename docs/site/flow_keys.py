@@ -92,7 +92,11 @@ FLOW = {
         NONE,
         "Streams that are [written once and used by name](../how-to/modules.md); see below.",
     ),
-    "streams": Key("`{name: stream}`", REQUIRED, "What is made of it; see below. The order in the file means nothing."),
+    "streams": Key(
+        "`{name: stream}`",
+        REQUIRED,
+        "What is made of it; see below. Their order counts where branches meet in an `interleave`, else nowhere.",
+    ),
 }
 MODULE = {
     "about": ABOUT,
@@ -106,6 +110,17 @@ REFERENCE = {
     "module": Key("a module by name", REQUIRED, "Whose streams stand here, as `<reference>.<stream>`."),
     "inputs": Key("`{input: source or stream}`", REQUIRED, "What each of its inputs is."),
     "with": Key("`{parameter: value}`", NONE, "What its parameters stand for here."),
+    "instances": Key("1 to 256", "1", "How many copies with a memory of their own there are, by number."),
+    "dispatch": Key(
+        "`{input: in_turn}`, `broadcast`, `{numeric: expression}` or `{of: columns}`",
+        "`broadcast`, with a warning",
+        "How the rows of each input go to [several instances](../how-to/modules.md#several-instances).",
+    ),
+    "parallel": Key(
+        "`true` or `false`",
+        "`false`",
+        "Whether it is a region of its own; it is counted and drawn, and runs in one piece.",
+    ),
     "about": ABOUT,
 }
 SOURCE = {

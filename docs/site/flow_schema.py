@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 OPERATORS = Path(__file__).parents[1] / "operators"
 SHARED = "through_operators"
 """The page of operators that have none of their own."""
-READS = {"join": "a list of two streams", "union": "a list of two streams or more"}
+READS = {
+    "join": "a list of two streams",
+    "union": "a list of two streams or more",
+    "interleave": "a list of two sources or streams or more",
+}
 """What operators read that take something else than one source or stream."""
 HEAD = "| key | takes | unless given | what it says |\n| --- | --- | --- | --- |"
 
@@ -60,7 +64,7 @@ def type_names() -> str:
 
 def operator_settings() -> str:
     """Give each operator with its settings, as the options on its page tell them."""
-    return "\n\n".join(_operator(name, spec.keys) for name, spec in SPECS.items())
+    return "\n\n".join(_operator(name, spec.keys) for name, spec in SPECS.items() if spec.written)
 
 
 def keys_to_come() -> str:

@@ -43,6 +43,7 @@ REASONS = {
     "out_of_time": "its new times would lie outside the years 1 to 9999",
     "duration_set": "the end of an event whose duration was set when it started",
     "duplicate": "the same as a row that left before it",
+    "null_dispatch": "a null where instances are told apart by a value",
     "file_changed": "a file that changed after it had landed; what is new in it did not land",
     "same_content": "a file with the content of one that had landed; it did not land again",
     "unreadable_file": "a file that could not be read",

@@ -19,7 +19,21 @@ from pipelines.operators.specs import SPECS
 
 SILENT = frozenset({"about", "region"}).union(*(kind.silent for kind in KINDS.values()))
 """What changes no row: where and how often landed rows lie, and how a feed is read."""
-BESIDE = frozenset({"warnings", "file", "starts", "ends", "given", "advancing", "unsaid", "keep_versions", "modules"})
+BESIDE = frozenset(
+    {
+        "warnings",
+        "file",
+        "starts",
+        "ends",
+        "given",
+        "advancing",
+        "unsaid",
+        "keep_versions",
+        "modules",
+        "notes",
+        "file_order",
+    }
+)
 """What a flow says that changes no result of itself."""
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""

@@ -156,8 +156,26 @@ class ModuleUse:
     module: str
     given: Mapping[str, str]
     """What its parameters stand for."""
+    inputs: Mapping[str, str]
+    """From each of its inputs to the source or stream of the flow that it is; of several instances, of the first."""
     outputs: Mapping[str, str]
-    """From what it hands out to the stream of the flow."""
+    """From what it hands out to the stream of the flow; of several instances, of the first."""
+    parallel: bool = False
+    """It asks for a region of its own."""
+    instances: int = 1
+    inner: tuple[ModuleUse, ...] = ()
+    """Modules within it, as they stand in the first instance."""
+
+    @property
+    def regions(self) -> int:
+        """Count the regions that it adds, by StreamBase's rule."""
+        within = 1 + sum(each.regions for each in self.inner)
+        return self.instances * (within if self.parallel else within - 1)
+
+    @property
+    def all(self) -> tuple[ModuleUse, ...]:
+        """Give it and all within it, outer ones first."""
+        return (self, *(each for inner in self.inner for each in inner.all))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,11 +205,21 @@ class Flow:
     """How long versions of the tables stay readable, in ticks. No part of what the flow means."""
     unsaid: frozenset[str] = field(default=frozenset(), compare=False)
     """Merges of which nothing is said of `max_ahead`: in a file they have the default, in a plan none."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What follows from instances, one line each, for whoever validates the flow."""
+    file_order: tuple[str, ...] = field(default=(), compare=False)
+    """The streams in the order of the file, while it is read: that of branches. Whose meaning depends on it has it in
+    its policy."""
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
     modules: tuple[ModuleUse, ...] = field(default=(), compare=False)
     """Where modules were pasted; their streams stand among the others."""
+
+    @property
+    def regions(self) -> int:
+        """Count the regions by StreamBase's rule: the flow, and each instance of a reference that asks for its own."""
+        return 1 + sum(each.regions for each in self.modules)
 
     @property
     def buffers(self) -> int:

@@ -2,7 +2,8 @@
 
 A reference is pasted when the flow is read: `patient: {module: punctuality, ...}` puts each stream `s` of the module
 there as `patient.s`, with what it reads named anew. All that comes later sees streams alone, so a flow with modules
-means what its pasted text means.
+means what its pasted text means. Several instances are copies by number, `ref.0.s`, `ref.1.s`, ...; what goes to one
+is a stream, too, `ref.0.<input>`, and what all give meets in `ref.<output>`.
 
 Rules of docs/semantics.md: X4
 """
@@ -13,10 +14,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.instances import MANY, instances_of, parallel_of, styles_of
 from pipelines.flows.model import DIVERTED, ModuleUse
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
-REFERENCE_KEYS = ("module", "inputs", "with", "about")
-LATER = ("parallel", "instances", "dispatch", "most_behind", "connection")
+REFERENCE_KEYS = ("module", "inputs", "with", "about", "parallel", "instances", "dispatch")
+LATER = ("loop", "most_rounds", "most_behind", "connection", "regions")
 """What a reference will be able to say."""
 DEEPEST = 10
 """Levels of modules that have modules of their own."""
@@ -131,11 +133,11 @@ def _section(inside: Section, name: str) -> Section:
 
 @dataclass
 class _Place:
-    """The streams of a flow, or of a module at one place of it, before what they read is known."""
+    """The streams of a flow, or of one instance of a module, before what they read is known."""
 
     prefix: str
     drafts: dict[str, Draft] = field(default_factory=dict)
-    places: dict[str, tuple[Section, Module, _Place]] = field(default_factory=dict)
+    used: dict[str, _Used] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
 
     @property
@@ -143,8 +145,81 @@ class _Place:
         """Name what can be read of it inside: from the name there to the name in the flow."""
         own = {name: self.prefix + name for name in self.drafts}
         sides = {name + DIVERTED: full + DIVERTED for name, full in own.items() if self.drafts[name].diverts}
-        placed = self.places.items()
-        return own | sides | {f"{ref}.{out}": to for ref, part in placed for out, to in outputs_of(*part).items()}
+        outputs = {f"{name}.{out}": to for name, used in self.used.items() for out, to in used.outputs.items()}
+        return own | sides | outputs
+
+
+@dataclass(frozen=True)
+class _Used:
+    """A reference to a module, with its streams."""
+
+    section: Section
+    module: Module
+    prefix: str
+    places: tuple[_Place, ...]
+    """One an instance."""
+    styles: Mapping[str, Mapping[str, Any]]
+    """By input, how rows go to instances, as fields of a dispatch."""
+    parallel: bool
+
+    @property
+    def several(self) -> bool:
+        """Say whether its streams are copies by number."""
+        return len(self.places) > 1
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Give what it hands out: from the name outside to the name of a stream of the flow."""
+        if self.several:
+            return {out: self.prefix + out for out in self.module.outputs}
+        return outputs_of(self.section, self.module, self.places[0])
+
+    def drafts(self, known: Mapping[str, str]) -> Iterator[Draft]:
+        """Give all its streams; between several instances and what stands around them, what deals and gathers.
+
+        Args:
+            known: from each name that may be read where the reference stands to the name in the flow.
+        """
+        bound = _bound(self.section, self.module, known)
+        if not self.several:
+            yield from _resolved(self.places[0], bound)
+            return
+        for number, place in enumerate(self.places):
+            for port, read in bound.items():
+                made = {**self.styles[port], "instances": len(self.places), "instance": number}
+                yield Draft(place.prefix + port, self.section, "dispatch", (read,), made)
+            yield from _resolved(place, {port: place.prefix + port for port in bound})
+        given = [outputs_of(self.section, self.module, place) for place in self.places]
+        for out in self.module.outputs:
+            yield Draft(self.prefix + out, self.section, "interleave", tuple(each[out] for each in given))
+
+    def use(self, known: Mapping[str, str]) -> ModuleUse:
+        """Give it as a flow keeps it."""
+        first, bound = self.places[0], _bound(self.section, self.module, known)
+        ports = {port: first.prefix + port for port in bound} if self.several else bound
+        return ModuleUse(
+            name=self.prefix.removesuffix("."),
+            module=self.module.name,
+            given=_given(self.section, self.module),
+            inputs=MappingProxyType(ports),
+            outputs=MappingProxyType(outputs_of(self.section, self.module, first)),
+            parallel=self.parallel,
+            instances=len(self.places),
+            inner=_uses(first, ports),
+        )
+
+    def warnings(self) -> Iterator[str]:
+        """Say what of it, and of the references within it, looks like a mistake."""
+        place, n = f"{self.section.file}:{self.section.line()}: {self.section.what}", len(self.places)
+        said = self.section.inner("dispatch", "`dispatch`")
+        for port in self.module.inputs if self.several else ():
+            if not said.has(port):
+                told = f"nothing says how `{port}` goes to {n} instances, so each gets all of it"
+                yield f"{place}: {told}; write `dispatch: {{{port}: broadcast}}` if that is meant"
+        if n > MANY:
+            yield f"{place}: {n} instances have as many tables each; each table costs time in a commit"
+        for used in self.places[0].used.values():
+            yield from used.warnings()
 
 
 @dataclass(frozen=True)
@@ -155,6 +230,8 @@ class Pasted:
     uses: tuple[ModuleUse, ...]
     unused: tuple[tuple[str, int], ...]
     """Modules of the flow's file that nothing refers to, each with its line."""
+    warnings: tuple[str, ...]
+    """What of the references looks like a mistake."""
 
 
 def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[str, object]) -> Pasted:
@@ -171,13 +248,15 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
     modules, count = Modules(top), Counter[str]()
     root = _placed(_Place(""), parts, modules, (), count)
     drafts: dict[str, Draft] = {}
-    for each in _resolved(root, {name: name for name in sources}):
+    known = {name: name for name in sources}
+    for each in _resolved(root, known):
         if each.name in drafts:
             raise each.section.wrong(None, f"`{each.name}` a second time", "each name once")
         drafts[each.name] = each
     inside = top.inner("modules", "`modules`")
     unused = tuple((name, inside.line(name)) for name, module in modules.own.items() if not count[module.stands])
-    return Pasted(drafts, tuple(_uses(root)), unused)
+    warnings = (warning for used in root.used.values() for warning in used.warnings())
+    return Pasted(drafts, _uses(root, known), unused, tuple(warnings))
 
 
 def _placed(
@@ -200,10 +279,14 @@ def _placed(
         if module in chain:
             path = " in ".join(f"`{each.name}`" for each in (module, *reversed(chain[chain.index(module) :])))
             raise section.wrong("module", f"a module within itself, {path},", "modules that do not refer to themselves")
-        inside = _Place(f"{place.prefix}{name}.")
+        prefix, several = f"{place.prefix}{name}.", instances_of(section)
+        prefixes = [prefix] if several == 1 else [f"{prefix}{number}." for number in range(several)]
         of = replace(module.section, parameters=_given(section, module))
-        _placed(inside, _parts(of, inside.prefix, module), module.known, (*chain, module), count)
-        place.places[name] = (section, module, inside)
+        places = tuple(
+            _placed(_Place(each), _parts(of, each, module), module.known, (*chain, module), count) for each in prefixes
+        )
+        styles = styles_of(section, module.name, module.inputs, several)
+        place.used[name] = _Used(section, module, prefix, places, styles, parallel_of(section))
     return place
 
 
@@ -257,8 +340,7 @@ def _resolved(place: _Place, outside: Mapping[str, str]) -> Iterator[Draft]:
                     raise drafted.section.wrong(drafted.operator, *_unknown(read, known))
             yield replace(drafted, inputs=tuple(known[read] for read in drafted.inputs))
         else:
-            section, module, inside = place.places[name]
-            yield from _resolved(inside, _bound(section, module, known))
+            yield from place.used[name].drafts(known)
 
 
 def _bound(section: Section, module: Module, known: Mapping[str, str]) -> dict[str, str]:
@@ -289,13 +371,7 @@ def _unknown(read: str, known: Mapping[str, str]) -> tuple[str, str, str | None]
     return f"unknown stream `{read}`", one_of(known), nearest(read, known)
 
 
-def _uses(place: _Place) -> Iterator[ModuleUse]:
-    for name, (section, module, inside) in place.places.items():
-        given = {**module.parameters, **section.words("with")}
-        yield ModuleUse(
-            name=place.prefix + name,
-            module=module.name,
-            given=MappingProxyType(given),
-            outputs=MappingProxyType(outputs_of(section, module, inside)),
-        )
-        yield from _uses(inside)
+def _uses(place: _Place, outside: Mapping[str, str]) -> tuple[ModuleUse, ...]:
+    """Give the references of a place, each with those within it."""
+    known = {**outside, **place.inner}
+    return tuple(used.use(known) for used in place.used.values())

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pipelines.flows.dividing import divided
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import FlowError, nearest, one_of
@@ -184,10 +185,13 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     flow = replace(flow, sources={name: _advancing(top, source) for name, source in flow.sources.items()})
     pasted = paste(top, _streams(top, flow), flow.sources)
     drafts = pasted.drafts
+    flow = replace(flow, modules=pasted.uses, file_order=tuple(drafts))
     for name in _sorted(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
-    return replace(flow, warnings=tuple(_warnings(top, flow, pasted)), unsaid=unsaid, modules=pasted.uses)
+    told = divided(flow)
+    warnings = (*_warnings(top, flow, pasted), *pasted.warnings, *told.warnings)
+    return replace(flow, warnings=warnings, notes=told.notes, unsaid=unsaid)
 
 
 def _streams(top: Section, flow: Flow) -> Iterator[tuple[str, Section]]:

@@ -59,7 +59,7 @@ def _read(section: Section, spec: OperatorSpec, setting: Setting, taken: Mapping
         Reads.NAMES: lambda: section.names(key),
         Reads.CHOICE: lambda: section.choice(key, enum_of(spec.name, key)),
         Reads.FLUSH: lambda: _flush(section, key, enum_of(spec.name, setting.field)),
-        Reads.EXPRESSION: lambda: _expression(section, key, section.text(key)),
+        Reads.EXPRESSION: lambda: expression_at(section, key, section.text(key)),
         Reads.COLUMNS: lambda: _columns(section, key, taken),
         Reads.MEASURES: lambda: _measures(section, key),
     }
@@ -75,11 +75,16 @@ def _columns(section: Section, key: str, taken: Mapping[str, str]) -> tuple[str,
     for name, text in told.items():
         if name in taken:
             raise inside.wrong(name, f"`{name}`, a column that {taken[name]},", "another name")
-        _expression(inside, name, text)
+        expression_at(inside, name, text)
     return tuple(f"{name}={text}" for name, text in told.items())
 
 
-def _expression(section: Section, key: str, text: str) -> str:
+def expression_at(section: Section, key: str, text: str) -> str:
+    """Give the expression that stands under a key.
+
+    Raises:
+        FlowError: it cannot be read.
+    """
     from pipelines.flows.expressions import ExpressionError, parse_expression
 
     try:

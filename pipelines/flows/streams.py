@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.forks import declared_behind
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.settings import read_settings
@@ -14,17 +15,19 @@ from pipelines.operators.rows import Policy, PolicyError, Shape
 from pipelines.operators.specs import ADVANCING, DAY, SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pipelines.flows.section import Section
     from pipelines.operators.specs import OperatorSpec
 
 LATER = (
-    *("replay", "modules", "region", "connection"),
+    *("loop", "replay", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
 ADVANCING_KEYS = tuple(setting.key for setting in ADVANCING)
+WRITTEN = tuple(name for name, spec in SPECS.items() if spec.written)
+"""The operators that a stream may name."""
 MAX_OPEN = 1_000_000
 """Open events of one timeline, where the flow does not say."""
 WHOLE_KEY = "key"
@@ -39,6 +42,8 @@ class Draft:
     section: Section
     operator: str
     inputs: tuple[str, ...]
+    made: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of its policy that no text of its own says: what a module with several instances makes of its ports."""
 
     @property
     def spec(self) -> OperatorSpec:
@@ -132,7 +137,7 @@ def _check_sides(section: Section, spec: OperatorSpec, inputs: tuple[str, ...]) 
 def _check_promises(drafted: Draft, flow: Flow) -> None:
     """See that what waits for CTIs, or imports them, can get some."""
     wanting = drafted.inputs if drafted.spec.awaits_promises else drafted.inputs[1:]
-    if drafted.spec.inputs == "ports":
+    if drafted.spec.inputs == "ports" or drafted.spec.all_promise:
         return
     for name in wanting:
         if not promises(flow, name):
@@ -149,11 +154,12 @@ def promises(flow: Flow, name: str) -> bool:
         return made.edge is not None
     if name.endswith(DIVERTED):
         return False
-    return made.operator == "advance_time" or any(promises(flow, read) for read in made.inputs)
+    together = all if SPECS[made.operator].all_promise else any
+    return made.operator == "advance_time" or together(promises(flow, read) for read in made.inputs)
 
 
 def _operator(section: Section) -> str:
-    found = [key for key in section.tree.entries if key in SPECS]
+    found = [key for key in section.tree.entries if key in WRITTEN]
     if len(found) == 1:
         return found[0]
     if found:
@@ -162,11 +168,12 @@ def _operator(section: Section) -> str:
         )
     planned = [key for key in section.tree.entries if key in LATER]
     if planned:
-        raise section.wrong(planned[0], f"`{planned[0]}`, which is not built yet,", one_of(SPECS))
+        raise section.wrong(planned[0], f"`{planned[0]}`, which is not built yet,", one_of(WRITTEN))
+    settings = {key for spec in SPECS.values() for key in spec.keys}
     for key in section.tree.entries:
-        if near := nearest(key, SPECS):
-            raise section.wrong(key, f"unknown key `{key}`", one_of(SPECS), near)
-    raise section.wrong(None, "no operator", one_of(SPECS))
+        if key not in settings and (near := nearest(key, WRITTEN)):
+            raise section.wrong(key, f"unknown key `{key}`", one_of(WRITTEN), near)
+    raise section.wrong(None, "no operator", one_of(WRITTEN))
 
 
 def _check_ports(section: Section, inputs: tuple[str, ...]) -> None:
@@ -224,8 +231,8 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
     section, keys = drafted.section, [flow.key_of(name) for name in drafted.inputs]
     if drafted.operator == "heartbeat":
         return _beating_key(drafted, flow)
-    if not drafted.spec.own_scope:
-        return _common_key(drafted, keys)
+    if not drafted.spec.own_scope or not drafted.spec.written:
+        return _followed_key(drafted, flow, keys)
     if not section.has("by"):
         return _imported_key(drafted, flow, ()) if drafted.operator == "advance_time" else ()
     named = section.names("by")
@@ -237,6 +244,16 @@ def _by(drafted: Draft, flow: Flow) -> tuple[str, ...]:
             strange = next((column for column in named if column not in key), named[0])
             raise section.wrong("by", f"`by: {', '.join(named)}`", expected, nearest(strange, set(key) - {strange}))
     return named
+
+
+def _followed_key(drafted: Draft, flow: Flow, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Give the key that follows from what a stream reads."""
+    if drafted.operator == "dispatch":
+        # In turn counts the rows of all keys, so it needs them in one order.
+        return () if drafted.made["style"].name == "IN_TURN" else keys[0]
+    if drafted.spec.all_promise and not any(promises(flow, name) for name in drafted.inputs):
+        return tuple(column for column in keys[0] if all(column in key for key in keys))
+    return _common_key(drafted, keys)
 
 
 def _common_key(drafted: Draft, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -291,11 +308,32 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
     if drafted.operator == "advance_time":
         settings = _advance_time(drafted, flow)
     else:
-        settings = read_settings(drafted.section, drafted.spec, _taken(drafted, flow)) | _given(drafted, flow)
+        read = read_settings(drafted.section, drafted.spec, _taken(drafted, flow))
+        settings = read | _given(drafted, flow) | dict(drafted.made)
+        _check_dispatch(drafted, flow)
     try:
         return policy_of(drafted.operator)(**settings)
     except PolicyError as problem:
         raise _refused(drafted, problem) from problem
+
+
+def _check_dispatch(drafted: Draft, flow: Flow) -> None:
+    """See that both edges of an event go to one instance."""
+    owner, numeric = flow.owner(drafted.inputs[0]) if drafted.inputs else None, drafted.made.get("numeric")
+    asked = (*drafted.made.get("of", ()), *(_columns_of(numeric) if numeric else ()))
+    if drafted.operator != "dispatch" or owner is None or owner.shape is not Shape.EDGE:
+        return
+    known = {*flow.key_of(drafted.inputs[0]), owner.event_id}
+    strange = [column for column in asked if column not in known]
+    if strange:
+        came = f"edges of `{drafted.inputs[0]}` dispatched by `{strange[0]}`, which a start and its end may differ in,"
+        raise drafted.section.wrong("dispatch", came, "columns of the key, the `event_id`, or broadcast")
+
+
+def _columns_of(expression: str) -> tuple[str, ...]:
+    from pipelines.flows.expressions import parse_expression
+
+    return parse_expression(expression).columns
 
 
 def _given(drafted: Draft, flow: Flow) -> dict[str, Any]:
@@ -304,6 +342,7 @@ def _given(drafted: Draft, flow: Flow) -> dict[str, Any]:
         "shape": lambda: flow.owner(drafted.inputs[0]).shape,
         "shapes": lambda: tuple(flow.owner(name).shape for name in drafted.inputs),
         "ports": lambda: len(_ports(drafted, flow)),
+        "declared": lambda: declared_behind(flow, drafted.name, drafted.inputs),
     }
     return {name: facts[name]() for name in drafted.spec.given}
 

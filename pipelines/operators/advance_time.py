@@ -227,7 +227,7 @@ class AdvancingRow(NamedTuple):
 
 @compiled
 def _write(row: AdvancingRow, s, src, kind, key, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    write(out, src, key, kind, fate, reason, row.arrival, place, time, end, NULL)
+    write(out, src, key, kind, fate, reason, row.arrival, place, time, end, NULL, row.number)
     # Only a promise that was broken governs; a fault of the row itself names none.
     if s["cti"] != NULL and reason not in (NONE, AHEAD, ORPHAN, REUSED, EMPTY, NULL_TIME):
         out["cti"] = s["cti"]

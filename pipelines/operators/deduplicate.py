@@ -348,10 +348,10 @@ def scan(p: DeduplicateNumbers, rows: Rows, v: Named, i, state, known, count, ro
                 if s["kept"] > p.max_kept:
                     return i, n, NOBODY
         if of >= 0:
-            write(out[n], i, k, kind, DROPPED, DUPLICATE, row.arrival, row.place, row.time, row.end, of)
+            write(out[n], i, k, kind, DROPPED, DUPLICATE, row.arrival, row.place, row.time, row.end, of, i)
         else:
             place = next_place(s, row.arrival)
-            write(out[n], i, k, kind, MAIN, NONE, row.arrival, place, row.time, row.end, NULL)
+            write(out[n], i, k, kind, MAIN, NONE, row.arrival, place, row.time, row.end, NULL, i)
         n += 1
         i += 1
     return i, n, count

@@ -17,6 +17,7 @@ from pipelines.operators.compiled import compiled
 from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
+    CLOCK,
     INFINITY,
     MAX_TIME,
     MIN_TIME,
@@ -169,12 +170,12 @@ def _deadline(p: HeartbeatNumbers, s) -> int:  # type: ignore[no-untyped-def]  #
 
 
 @compiled
-def _announce(p: HeartbeatNumbers, state, k, arrival, due_at, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _announce(p: HeartbeatNumbers, state, k, arrival, due_at, by, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     s = state[k]
     time = s["due"]
     s["sent"] = time
     s["due"] = INFINITY if time > MAX_TIME - p.interval else time + p.interval
-    write(out[n], -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at)
+    write(out[n], -1, k, TIMER, MAIN, NONE, arrival, place_main(state, k, arrival), time, NULL, due_at, by)
     return n + 1
 
 
@@ -191,7 +192,7 @@ def _judge(p: HeartbeatNumbers, blind: Blind, state, k, last, out, n):  # type: 
             gone = sighted(blind, s["seen"] + p.expire)
             if gone <= last:
                 s["retired"] = 1
-                write(out[n], -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL)
+                write(out[n], -1, k, TIMER, NOTE, EXPIRED, gone, NULL, NULL, NULL, NULL, CLOCK)
                 n += 1
             return n
         if due_at == INFINITY:
@@ -199,7 +200,7 @@ def _judge(p: HeartbeatNumbers, blind: Blind, state, k, last, out, n):  # type: 
         leaves = sighted(blind, due_at)
         if leaves > last:
             return n
-        n = _announce(p, state, k, leaves, due_at, out, n)
+        n = _announce(p, state, k, leaves, due_at, CLOCK, out, n)
     return n
 
 
@@ -292,7 +293,7 @@ def scan(p: HeartbeatNumbers, blind: Blind, rows: Rows, i, state, refused, out):
                     refused[k]["refused_time"] = time
                 if reason == NONE:
                     while not s["retired"] and s["newest"] != NULL and s["due"] <= time and n < len(out):
-                        n = _announce(p, state, k, arrival, arrival, out, n)
+                        n = _announce(p, state, k, arrival, arrival, i, out, n)
                     if n == len(out):
                         return i, n
                     _accept(p, s, arrival, time)
@@ -302,7 +303,7 @@ def scan(p: HeartbeatNumbers, blind: Blind, rows: Rows, i, state, refused, out):
             # Also where the time did not count: whoever sends is alive (H11).
             s["seen"] = arrival
         place = place_main(state, k, arrival)
-        write(out[n], i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL)
+        write(out[n], i, k, kind, MAIN, reason, arrival, place, time, rows.event_end[i], NULL, i)
         n += 1
         i += 1
     return i, n

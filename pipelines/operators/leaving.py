@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @compiled
-def write(out, src, key, kind, fate, reason, arrival, place, time, end, due_at) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
+def write(out, src, key, kind, fate, reason, arrival, place, time, end, due_at, by) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Numba infers records
     """Write one record of a buffer; the promise that a row broke is for the caller to name.
 
     Every scan takes this, with numbers and one record: an array or a named tuple that is handed on costs more than all
@@ -36,6 +36,7 @@ def write(out, src, key, kind, fate, reason, arrival, place, time, end, due_at) 
     out["cti"] = NULL
     out["cti_arrival"] = NULL
     out["cti_place"] = NULL
+    out["by"] = by
 
 
 class Leaving(NamedTuple):
@@ -49,6 +50,7 @@ class Leaving(NamedTuple):
     event_time: Longs
     event_end: Longs
     due_at: Longs
+    by: Longs
 
     def take(self, order: Longs) -> Leaving:
         """Give rows by number."""
@@ -98,5 +100,6 @@ def gather(out, fate, columns, n):  # type: ignore[no-untyped-def]  # noqa: ANN0
             columns.event_time[n] = row["event_time"]
             columns.event_end[n] = row["event_end"]
             columns.due_at[n] = row["due_at"]
+            columns.by[n] = row["by"]
             n += 1
     return n

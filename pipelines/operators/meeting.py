@@ -106,7 +106,7 @@ def longer(out, n, more):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 @compiled
 def let_out(row: MeetingRow, src, kind, fate, reason, place, time, end, out) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Write one row that `row` lets out; what a promise or a result adds is for the caller."""
-    write(out, src, row.key, kind, fate, reason, row.arrival, place, time, end, NULL)
+    write(out, src, row.key, kind, fate, reason, row.arrival, place, time, end, NULL, row.number)
 
 
 @compiled

@@ -206,7 +206,7 @@ def _refuse(terms: MergeTerms, rows: Rows, i, desk: MergeDesk, out, n):  # type:
     arrival, place = max(rows.arrival[i], terms.since), rows.place[i]
     if terms.fate == SIDE:
         place = next_place(desk.aside[rows.key[i]], arrival)
-    return _write(rows, i, rows.key[i], terms.fate, MAX_AHEAD, arrival, place, out, n)
+    return _write(rows, i, i, rows.key[i], terms.fate, MAX_AHEAD, arrival, place, out, n)
 
 
 @compiled
@@ -249,14 +249,14 @@ def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-
 
 
 @compiled
-def _write(rows: Rows, src, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _write(rows: Rows, src, by, group, fate, reason, arrival, place, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     kind, time, end = rows.kind[src], rows.event_time[src], rows.event_end[src]
-    write(out[n], src, group, kind, fate, reason, arrival, place, time, end, NULL)
+    write(out[n], src, group, kind, fate, reason, arrival, place, time, end, NULL, by)
     return n + 1
 
 
 @compiled
-def _release(width, rows: Rows, group, every, arrival, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _release(width, rows: Rows, group, every, arrival, by, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let rows of one group leave while they may; the buffer full means: call again."""
     while n < len(out):
         p = _next_port(width, group, every, desk)
@@ -270,7 +270,7 @@ def _release(width, rows: Rows, group, every, arrival, desk: MergeDesk, out, n):
         desk.waiting[group] -= 1
         # What follows itself is not held: a row that left, as one that was never put into a queue.
         desk.following[src] = src
-        n = _write(rows, src, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
+        n = _write(rows, src, by, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
     return n
 
 
@@ -286,7 +286,7 @@ def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type:
         # The buffer may be full in the middle of a release: the cursor outlives the call, and the next one goes on with
         # it.
         if desk.cursor[0] != NOBODY:
-            n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], desk, out, n)
+            n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], i - 1, desk, out, n)
             # The bound is judged behind the release: the row that comes may let all others go.
             if n == len(out) or desk.waiting[desk.cursor[0]] > terms.limit:
                 return i, n
@@ -298,14 +298,14 @@ def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type:
         elif rows.kind[i] == FINAL:
             for group in range(len(desk.state)):
                 if terms.flush:
-                    n = _release(width, rows, group, 0, rows.arrival[i], desk, out, n)
+                    n = _release(width, rows, group, 0, rows.arrival[i], i, desk, out, n)
             if n == len(out):
                 return i, n
             i += 1
         elif rows.port[i] < 0:
             if n == len(out):
                 return i, n
-            n = _write(rows, i, rows.key[i], DROPPED, UNKNOWN_PORT, rows.arrival[i], rows.place[i], out, n)
+            n = _write(rows, i, i, rows.key[i], DROPPED, UNKNOWN_PORT, rows.arrival[i], rows.place[i], out, n)
             i += 1
         elif _is_ahead(terms, rows, i):
             if n == len(out):

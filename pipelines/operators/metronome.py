@@ -31,6 +31,7 @@ from pipelines.operators.heartbeat import DAY, FINEST, LONGEST
 from pipelines.operators.leaving import write
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import (
+    CLOCK,
     INFINITY,
     MAX_TIME,
     NULL,
@@ -119,7 +120,8 @@ def scan(interval: int, blind: Blind, rows: Rows, i, state, out):  # type: ignor
             leaves = sighted(blind, s["due"])
             if leaves > last:
                 break
-            write(out[n], -1, 0, TIMER, MAIN, NONE, leaves, place_main(state, 0, leaves), s["due"], NULL, s["due"])
+            place = place_main(state, 0, leaves)
+            write(out[n], -1, 0, TIMER, MAIN, NONE, leaves, place, s["due"], NULL, s["due"], CLOCK)
             n += 1
             s["due"] = following(interval, s["due"] + 1)
         if n == len(out):

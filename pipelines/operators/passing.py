@@ -111,7 +111,7 @@ def scan(c: TimeChange, rows: Rows, i, state, out):  # type: ignore[no-untyped-d
         key, arrival, fate, place = rows.key[i], rows.arrival[i], DROPPED, rows.place[i]
         if reason == NONE:
             fate, place = MAIN, place_main(state, key, arrival)
-        write(out[n], i, key, kind, fate, reason, arrival, place, time, end, NULL)
+        write(out[n], i, key, kind, fate, reason, arrival, place, time, end, NULL, i)
         n += 1
         i += 1
     return i, n

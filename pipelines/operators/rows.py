@@ -107,6 +107,8 @@ class Reason(IntEnum):
     """The end edge of an event whose duration was set when it started."""
     DUPLICATE = 20
     """The row is the same as one that stands, and comes within the span."""
+    NULL_DISPATCH = 21
+    """The value by which instances are told apart is null, so the row goes to the first."""
 
 
 OUT = np.dtype(
@@ -124,13 +126,15 @@ OUT = np.dtype(
         ("cti", "i8"),
         ("cti_arrival", "i8"),
         ("cti_place", "i8"),
+        ("by", "i8"),
     ],
     align=True,
 )
 """One row that a scan gives. `src` is the row of the input block (held rows first) that the payload comes from, -1 for
 timers and generated CTIs; `event_time` and `event_end` are the times with which the row leaves (the input's own where
 it does not leave); `due_at` is of a timer when it was due, of a join's result its right row, of a window's row its
-accumulator, of a duplicate the remembered row, else NULL; `cti*` name the CTI that governed a violation."""
+accumulator, of a duplicate the remembered row, else NULL; `cti*` name the CTI that governed a violation; `by` is the
+row of the input block that let it go, steering rows behind those of data, -1 for what the clock let go."""
 
 
 class Rows(NamedTuple):
@@ -149,6 +153,8 @@ class Rows(NamedTuple):
     """Dense id of the event that an edge belongs to; 0 where shapes need none."""
 
 
+CLOCK = -1
+"""`by` of what the clock let go: no row did."""
 OUT_CAPACITY = 65_536
 
 

@@ -97,6 +97,10 @@ class OperatorSpec:
     """The CTIs of what it reads bind what it makes."""
     awaits_promises: bool = False
     """It lets nothing leave before a CTI."""
+    written: bool = True
+    """A flow may name it; else it stands where a module has several instances."""
+    all_promise: bool = False
+    """It has CTIs only where all that it reads have some."""
     forgets_promises: bool = False
     """Its carry does not say which CTI was the newest that passed."""
     drops_timers: bool = False
@@ -128,7 +132,9 @@ class OperatorSpec:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Name what a flow may say beside the operator itself."""
+        """Name what a flow may say beside the operator itself; nothing of one that it may not name."""
+        if not self.written:
+            return ()
         return (*(each.key for each in self.settings if each.key != self.name), "about")
 
 
@@ -238,6 +244,15 @@ ALL = (
         awaits="sides",
     ),
     OperatorSpec(
+        name="interleave",
+        title="Interleave",
+        given=("ports", "declared"),
+        inputs="two or more",
+        keeps_promises=True,
+        makes="cti",
+        all_promise=True,
+    ),
+    OperatorSpec(
         name="join",
         title="Join",
         settings=(Setting("on", Reads.NAMES, ()),),
@@ -282,6 +297,16 @@ ALL = (
         ),
         keeps_promises=True,
         carry_besides=("standing",),
+    ),
+    OperatorSpec(
+        name="dispatch",
+        title="Dispatch",
+        given=("shape",),
+        keeps_promises=True,
+        forgets_promises=True,
+        own_scope=True,
+        remakes_rows=True,
+        written=False,
     ),
 )
 SPECS: Mapping[str, OperatorSpec] = MappingProxyType({spec.name: spec for spec in ALL})

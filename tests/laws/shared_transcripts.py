@@ -57,7 +57,7 @@ ROWS, PROMISES = "rows", "promises"
 """The source of documents without sides, and that of CTIs which are imported."""
 TIMES = ("arrival", "event_time", "event_end", "due_at")
 LEDGER_TIMES = ("arrival", "event_time", "event_end", "new_time", "new_end", "cti", "cti_arrival")
-SIDED = frozenset({"union", "join"})
+SIDED = frozenset({"union", "interleave", "join"})
 
 
 def source_of(name: str) -> Source:

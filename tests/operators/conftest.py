@@ -12,7 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from pipelines.operators import advance_time, deduplicate, heartbeat, join, merge, metronome, passing, union, window
+from pipelines.operators import (
+    advance_time,
+    deduplicate,
+    dispatch,
+    heartbeat,
+    interleave,
+    join,
+    merge,
+    metronome,
+    passing,
+    union,
+    window,
+)
 from pipelines.operators.rows import OUT, OUT_CAPACITY
 
 if TYPE_CHECKING:
@@ -46,7 +58,7 @@ def nonsense(capacity: int = OUT_CAPACITY) -> Records:
 @pytest.fixture(scope="session", autouse=True)
 def _buffers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for operator in (advance_time, deduplicate, heartbeat, merge, metronome, passing):
+        for operator in (advance_time, deduplicate, dispatch, heartbeat, interleave, merge, metronome, passing):
             patch.setattr(operator, "out_buffer", nonsense)
         for growing in (union, join, window):
             patch.setattr(growing, "written", lambda: nonsense(1))

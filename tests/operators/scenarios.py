@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.deduplicate import DeduplicatePolicy
+from pipelines.operators.dispatch import DispatchPolicy, DispatchStyle
 from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
+from pipelines.operators.interleave import InterleavePolicy
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.merge import Ahead, MergeAtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
@@ -174,6 +176,13 @@ def union(random: Random) -> Job:
     )
 
 
+def interleave(random: Random) -> Job:
+    """Draw a job for an interleave: two sides or three of one shape, timers, CTIs of some sides or of all."""
+    ports = tuple("pqr"[: random.choice((2, 2, 3))])
+    rows = meeting_rows(random, dict.fromkeys(ports, random.choice(tuple(Shape))))
+    return Job("interleave", InterleavePolicy(ports=len(ports)), tuple(rows), ports)
+
+
 def join(random: Random) -> Job:
     """Draw a job for a join: every pair of shapes, values that are equal, that are not, and null."""
     shapes = {port: random.choice(tuple(Shape)) for port in "lr"}
@@ -282,6 +291,19 @@ def _passing_rows(random: Random) -> list[Given]:
     return [*(_promise(random, row) for row in timed), *_close(ground)]
 
 
+def dispatch(random: Random) -> Job:
+    """Draw a job for a dispatch: each style that one row or their number says, rows for one instance and for all."""
+    style = random.choice((DispatchStyle.IN_TURN, DispatchStyle.BROADCAST, DispatchStyle.NUMERIC))
+    ports = tuple("012"[: random.choice((1, 2, 3))])
+    numeric = "n" if style is DispatchStyle.NUMERIC else ""
+    policy = DispatchPolicy(
+        style=style, instances=len(ports), instance=random.randrange(len(ports)), numeric=numeric, of=()
+    )
+    places = (*ports, "") if style is DispatchStyle.NUMERIC else ("",)
+    rows = meeting_rows(random, dict.fromkeys(places, random.choice(tuple(Shape))))
+    return Job("dispatch", policy, tuple(rows), ports if style is DispatchStyle.NUMERIC else ())
+
+
 SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "heartbeat": heartbeat,
     "metronome": metronome,
@@ -292,9 +314,11 @@ SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "shift_time": shift_time,
     "alter_duration": alter_duration,
     "union": union,
+    "interleave": interleave,
     "join": join,
     "window": window,
     "deduplicate": deduplicate,
+    "dispatch": dispatch,
 }
 
 

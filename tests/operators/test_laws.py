@@ -24,7 +24,7 @@ from pipelines.operators.merge import MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
-from tests.operators import test_deduplicate, test_relations
+from tests.operators import test_deduplicate, test_dispatch, test_interleave, test_relations
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
 from tests.operators.lawful import BETWEEN, CAPACITIES, CUTS, assert_cuts_do_not_matter, jobs
 from tests.operators.scenarios import SCENARIOS
@@ -348,7 +348,7 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
     paragraph = re.search(r"Laws: (.*?)\.\n", OPERATORS[operator].__doc__ or "", re.DOTALL)
     assert paragraph is not None
     named = [words(law) for law in paragraph[1].split(";")]
-    laws = (*globals(), *vars(test_relations), *vars(test_deduplicate))
+    laws = (*globals(), *vars(test_relations), *vars(test_deduplicate), *vars(test_interleave), *vars(test_dispatch))
     tested = [name.removeprefix(f"test_{operator}__") for name in laws if name.startswith(f"test_{operator}__")]
 
     assert named == tested
@@ -422,13 +422,16 @@ REASONS = {
     "merge": {Reason.UNKNOWN_PORT, Reason.MAX_AHEAD},
     "advance_time": set(Reason)
     - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END}
-    - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.DUPLICATE},
+    - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.DUPLICATE}
+    - {Reason.NULL_DISPATCH},
     "filter": {Reason.FILTERED, Reason.LATE_CTI},
     "project": {Reason.LATE_CTI},
     "shift_time": {Reason.OUT_OF_TIME, Reason.LATE_CTI},
     "alter_duration": {Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.LATE_CTI},
     "union": MEETING,
+    "interleave": set(),
     "join": MEETING,
     "window": MEETING | {Reason.MAX_WINDOWS},
     "deduplicate": {Reason.DUPLICATE},
+    "dispatch": set(),
 }

@@ -19,6 +19,8 @@ from pipelines.flows.model import DIVERTED
 from pipelines.operators.rows import INFINITY, NULL, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from pipelines.flows.model import Flow, Stream
@@ -57,15 +59,25 @@ class ByTime:
         return rows if order is None else rows.take(order)
 
     def _time(self, rows: pa.Table) -> Longs:
-        """Number rows by the highest time so far in their arrival and key, so that numbers compare as times do."""
-        values, ranks = np.unique(_moved_to(rows, self.max_ahead), return_inverse=True)
-        begins = np.ones(rows.num_rows, dtype=np.int64)
-        begins[1:] = np.diff(ticks(rows["arrival"])) != 0
-        for name in self.key:
-            begins[1:] |= np.asarray(pc.not_equal(rows[name][1:], rows[name][:-1]))
-        before = np.cumsum(begins) * len(values)
-        highest: Longs = np.maximum.accumulate(before + ranks) - before
-        return highest
+        return highest_times(rows, self.key, self.max_ahead)
+
+
+def highest_times(rows: pa.Table, key: Sequence[str], max_ahead: int | None) -> Longs:
+    """Give, for each row, the highest time so far in its arrival and key, in ticks; NULL where nothing has one.
+
+    Args:
+        rows: in order, those of one arrival and key one behind the other.
+        key: columns of it; () where all rows of an arrival count together.
+        max_ahead: ticks by which a row's time may be past its arrival and count; None: it always counts.
+    """
+    values, ranks = np.unique(_moved_to(rows, max_ahead), return_inverse=True)
+    begins = np.ones(rows.num_rows, dtype=np.int64)
+    begins[1:] = np.diff(ticks(rows["arrival"])) != 0
+    for name in key:
+        begins[1:] |= np.asarray(pc.not_equal(rows[name][1:], rows[name][:-1]))
+    before = np.cumsum(begins) * len(values)
+    highest: Longs = values[np.maximum.accumulate(before + ranks) - before]
+    return highest
 
 
 def _moved_to(rows: pa.Table, max_ahead: int | None) -> Longs:

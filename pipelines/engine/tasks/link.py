@@ -32,20 +32,24 @@ from pipelines.engine.files.ordered import key_ranks, order_of
 from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.carry import CarryChange
 from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, require_free, with_port
+from pipelines.engine.tasks.turns import is_turn, released
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS, parts_of
-from pipelines.operators.rows import NULL, OUT, Fate, Kind, Reason, Rows
+from pipelines.operators.rows import INFINITY, NULL, OUT, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import Per
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipelines.engine.tasks.turns import TurnColumns, TurnsOfFlow
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
     from pipelines.operators.rows import Longs, Records
     from pipelines.operators.scan import Blind, CarryPart
 
+NEVER = INFINITY
+"""Where the end of a stream stands among the rows of a block that has none."""
 NO_CONTENT = ContentHash(0, 0, 0)
 ADJUSTED = (int(Reason.LATE), int(Reason.LATE_END), int(Reason.START_MOVED))
 
@@ -155,6 +159,8 @@ class Link:
         held = carry.get("held", carrying.held_schema(self.inner).empty_table())
         self._held, self._positions = carrying.held_rows(held, self.inner)
         self._resume(carry)
+        self._turned: TurnsOfFlow | None = None
+        self._handed, self._first, self._ends = pa.table({}), 0, NEVER
         self._before: dict[str, Records] = {}
         self.renew(commit, blind)
         self._before = {name: records[: carried[name]] for name, records in self._before.items()}
@@ -216,7 +222,10 @@ class Link:
             reading: the instant that is exclusive of the window, in ticks.
             final: arrival of the final punctuation, where the stream ends in this window.
         """
-        fresh = self._joined(inputs)
+        laid = self._joined(inputs)
+        self._handed, self._first = laid.select(self._beside(laid)), int(self._held.num_rows)
+        self._ends = laid.num_rows if final is not None else NEVER
+        fresh = laid.select(self.inner.names)
         table = pa.concat_tables([self._held, fresh]) if self._held.num_rows else fresh
         bound = bounds(self.stream.operator, self.operator.records)
         rows = self._rows(table, reading, final)
@@ -375,7 +384,15 @@ class Link:
         if len(inputs) > 1:
             inputs = [self._with_port(table, port) for port, table in enumerate(inputs)]
         table = pa.concat_tables([self.inner.empty_table(), *inputs], promote_options="default")
-        table = table.select(self.inner.names)
+        table = table.select([*self.inner.names, *self._beside(table)])
+        return self._ordered(table)
+
+    def _beside(self, table: pa.Table) -> list[str]:
+        """Name the columns of a block that say which turns its rows belong to."""
+        return [name for name in table.column_names if is_turn(name)]
+
+    def _ordered(self, table: pa.Table) -> pa.Table:
+        """Put rows of several inputs, each in its order, into the order in which the operator takes them."""
         if self.stream.ports is None:
             return table
         order = order_of(ticks(table["arrival"]), lambda tied: (self._ports(table)[tied],))
@@ -439,8 +456,10 @@ class Link:
 
     def _stream(self, out: Leaving, table: pa.Table) -> pa.Table:
         """Build rows of a stream: order columns from the scan, the rest by index, null for timers and CTIs."""
+        carried = self._carried()
+        schema = pa.schema([*self.schema, *(field for columns in carried for field in columns.fields)])
         if not len(out.src):
-            return self.schema.empty_table()
+            return schema.empty_table()
         out = self._in_order(out)
         built = {
             "kind": kind_names(out.kind),
@@ -455,8 +474,17 @@ class Link:
             built |= dict(zip(keys.column_names, keys.columns, strict=True))
         others = [name for name in self.schema.names if name not in built]
         taken = self._columns(others, out, table)
-        columns = [built[name] if name in built else taken[name] for name in self.schema.names]
-        return pa.Table.from_arrays(columns, schema=self.schema)
+        if carried:
+            built |= released(self._handed, carried, out.by - self._first, self._ends)
+        columns = [built[name] if name in built else taken[name] for name in schema.names]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def know(self, turned: TurnsOfFlow) -> None:
+        """Know the turns of the flow that the stream stands in; without them it carries none."""
+        self._turned = turned
+
+    def _carried(self) -> list[TurnColumns]:
+        return [] if self._turned is None else self._turned.carried(self.stream.name)
 
     def _due(self, out: Leaving, table: pa.Table) -> pa.Array:
         due = np.append(ticks(table["due_at"]), NULL)

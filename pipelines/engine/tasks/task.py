@@ -35,6 +35,7 @@ from pipelines.engine.tasks.link import landed_as_stream
 from pipelines.engine.tasks.link_catalogue import link_of, output_payload
 from pipelines.engine.tasks.links.advance_time import AdvanceTimeLink
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
+from pipelines.engine.tasks.turns import TurnsOfFlow
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.plan import Plan, Stage, plan
 from pipelines.operators.registry import parts_of
@@ -174,7 +175,10 @@ class _Work:
 
     def __init__(self, task: Task, flow: Flow, stage: Stage) -> None:
         self.task, self.flow, self.stage = task, flow, stage
+        _, stages = flow_of(task.definition)
+        self.read_later = frozenset(name for later in stages.stages[stage.index + 1 :] for name in later.reads)
         self.known = payloads(flow, task.schemas)
+        self.turned = TurnsOfFlow(flow, self.known)
         self.counts: dict[str, Counter[str]] = {"ledger": Counter()}
         self.newest: dict[str, dict[str, int]] = {}
         self.due: list[npt.NDArray[np.int64]] = []
@@ -243,12 +247,16 @@ class _Work:
             return []
         for link in links:
             link.renew(self.task.commit, self._blind(link.stream.name))
+            link.know(self.turned)
         return links
 
     def _step(self, link: Link, tables: dict[str, pa.Table], reading: int, final: int | None) -> None:
         name = link.stream.name
         try:
-            inputs = [self._met(link.stream, given, tables[given]) for given in link.stream.inputs]
+            inputs = [
+                self._met(link.stream, given, self.turned.handed(link.stream, given, tables[given]))
+                for given in link.stream.inputs
+            ]
             made = link.feed(inputs, reading, final)
         except FullError as full:
             full.stream = name
@@ -262,10 +270,15 @@ class _Work:
         for output, rows in outputs:
             tables[output] = rows
             encoded = with_kinds_encoded(rows)
-            self.files[output].write(encoded)
+            self.files[output].write(self._written(output, encoded))
             self._count(output, encoded)
         self.ledger.write(made.ledger)
         self.counts["ledger"].update(ledger_counts(made.ledger))
+
+    def _written(self, name: str, rows: pa.Table) -> pa.Table:
+        """Give rows as a file has them: with their turns only where a later stage reads them."""
+        beside = [field.name for field in self.turned.fields(name)]
+        return rows if not beside or name in self.read_later else rows.drop_columns(beside)
 
     def _met(self, reader: Stream, given: str, rows: pa.Table) -> pa.Table:
         """Give rows of an input as a stream reads them."""
@@ -304,6 +317,8 @@ class _Work:
 
     def _file(self, table: str, stream: str = "", leave_out: frozenset[str] | None = NOT_HASHED) -> TableFile:
         layout = self.task.layouts.get(stream, Layout())
+        if leave_out is not None and stream:
+            leave_out = leave_out.union(field.name for field in self.turned.fields(stream))
         return TableFile(Path(self.task.root), table, file_stem(self.task), layout, leave_out)
 
     def _link(self, name: str) -> Link:
@@ -317,6 +332,7 @@ class _Work:
             carry,
             self._blind(name),
         )
+        link.know(self.turned)
         if not stream.inputs and not carry:
             link.hear(self.task.start)
         if stream.operator == "merge":
@@ -346,16 +362,15 @@ class _Work:
     def _input(self, given: Input) -> OrderedInput:
         payload, task = self.known[given.name], self.task
         landed = given.name in self.flow.sources
+        schema = pa.schema([*stream_schema(payload), *self.turned.fields(given.name)])
 
         def blocks(pieces: Chain) -> Iterator[pa.Table]:
             for block in chain.from_iterable(map(opened, pieces)):
-                rows = (
-                    landed_as_stream(read_as(block, payload), payload) if landed else block.cast(stream_schema(payload))
-                )
+                rows = landed_as_stream(read_as(block, payload), payload) if landed else block.cast(schema)
                 yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
 
         readers = [blocks(files) for files in given.readers]
-        return OrderedInput(readers, stream_schema(payload), numbering(self.flow, given.name))
+        return OrderedInput(readers, schema, numbering(self.flow, given.name))
 
 
 def opened(piece: Piece) -> Iterator[pa.Table]:

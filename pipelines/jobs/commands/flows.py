@@ -126,12 +126,25 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         key = flow.key_of(stream)
         numbered = f"by {', '.join(key)}" if key else "stream-wide"
         tell(f"stream {stream}: {numbered}, {_plural(len(payload[stream]), 'payload column')}")
+    for note in flow.notes:
+        tell(note)
     arrivals = {name: span for name, feed in opened.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
-    warnings = [*flow.warnings, *told, *_to_come(flow, arrivals)]
+    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals)]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
     tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, arrivals.values())}")
+
+
+def _instances(flow: Flow) -> Iterator[str]:
+    """Warn of more instances than can run at once."""
+    import os
+
+    cores = os.cpu_count() or 1
+    for reference in (each for outer in flow.modules for each in outer.all):
+        if reference.instances > cores:
+            there = _plural(cores, "core")
+            yield f"{reference.name}: {reference.instances} instances on {there}: more than can run at once"
 
 
 def _see_folders(flow: Flow, base: Path) -> None:

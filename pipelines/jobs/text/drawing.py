@@ -32,10 +32,7 @@ def drawn(flow: Flow) -> Iterator[str]:
         f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {counted(flow.buckets, 'bucket')} · "
         f"fingerprint {fingerprint_of(flow)[:HASH]}"
     )
-    for use in flow.modules:
-        given = ", ".join(f"{name} {value}" for name, value in use.given.items())
-        gives = ", ".join(f"{use.name}.{out} is {stream}" for out, stream in use.outputs.items())
-        yield f"{use.name}: module {use.module}{f' ({given})' if given else ''}{f'; {gives}' if gives else ''}"
+    yield from _module_words(flow)
     yield ""
     above: list[str] = []
     for source in flow.sources.values():
@@ -49,6 +46,19 @@ def drawn(flow: Flow) -> Iterator[str]:
             yield from _box(name, stream_words(stream), wide, stream.sides)
             above = [name, *stream.sides]
     yield ""
+
+
+def _module_words(flow: Flow) -> Iterator[str]:
+    """Say which modules were pasted in, a line a reference."""
+    for use in (each for outer in flow.modules for each in outer.all):
+        given = ", ".join(f"{name} {value}" for name, value in use.given.items())
+        told = [f"{use.name}: module {use.module}{f' ({given})' if given else ''}"]
+        told += [f"{use.instances} instances, `{use.name}.0` to `{use.name}.{use.instances - 1}`"] * (use.instances > 1)
+        told += ["a region of its own"] * use.parallel
+        gives = ", ".join(f"{use.name}.{out} is {stream}" for out, stream in use.outputs.items())
+        yield ", ".join(told) + (f"; {gives}" if gives and use.instances == 1 else "")
+    if flow.regions > 1:
+        yield f"{flow.regions} regions by the rules of StreamBase; here they run in one piece, which changes no row"
 
 
 def _arrow(note: str, *, joined: bool) -> Iterator[str]:

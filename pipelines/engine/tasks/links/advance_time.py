@@ -31,7 +31,8 @@ class AdvanceTimeLink(Link):
         if port == 0:
             return table
         promises = table.filter(pc.equal(table["kind"], "cti"))
-        return promises.select([name for name in promises.column_names if name in {*RESERVED, *self.stream.by}])
+        taken = {*RESERVED, *self.stream.by, *self._beside(promises)}
+        return promises.select([name for name in promises.column_names if name in taken])
 
     def _taken_in(self, fresh: pa.Table) -> int:
         return int((longs(fresh[SIDE]) == 0).sum())

@@ -11,15 +11,19 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import TIME, kinds
 from pipelines.engine.columnar.keys import canonical_keys
 from pipelines.engine.tasks.link import Link
+from pipelines.engine.tasks.payload import PayloadError
 from pipelines.operators.rows import NULL, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
     from pipelines.operators.rows import Longs
 
 NOBODY = -1
+SPOKEN = 3
+"""How many columns are named of those that differ."""
 
 
 class MeetingLink(Link):
@@ -65,6 +69,24 @@ class ResultLink(MeetingLink):
     def _without_identity(self, rows: int) -> dict[str, pa.Array]:
         """Give the columns that say which landed row a row is."""
         return {"landed_at": pa.nulls(rows, TIME), "landed_place": pa.nulls(rows, pa.int64())}
+
+
+def same_columns(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+    """Give the columns of all sides, which are the same.
+
+    Raises:
+        PayloadError: they are not.
+    """
+    first = inputs[0]
+    for name, other in zip(stream.inputs[1:], inputs[1:], strict=True):
+        missing = [field for field in first if field not in list(other)] + [f for f in other if f not in list(first)]
+        if missing:
+            columns = [f"`{column}`" for column in dict.fromkeys(field.name for field in missing)]
+            differ = ", ".join(columns[:SPOKEN]) + (f" and {len(columns) - SPOKEN} more" if columns[SPOKEN:] else "")
+            kind = "an interleave" if stream.operator == "interleave" else f"a {stream.operator}"
+            problem = f"the sides of {kind} must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
+            raise PayloadError(stream.name, problem + f"differ in {differ}", "project one of them first")
+    return first
 
 
 def codes(table: pa.Table, names: Sequence[str]) -> Longs:

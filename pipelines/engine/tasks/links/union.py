@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.engine.tasks.links.meeting import MeetingLink
-from pipelines.engine.tasks.payload import PayloadError
+from pipelines.engine.tasks.links.meeting import MeetingLink, same_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Stream
 
-SPOKEN = 3
-"""How many columns are named of those that differ."""
-
 
 class UnionLink(MeetingLink):
     """Rows of all sides, which have the same columns."""
@@ -24,18 +20,4 @@ class UnionLink(MeetingLink):
     @staticmethod
     def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """Give its payload columns; see `Link.made`."""
-        first = inputs[0]
-        for name, other in zip(stream.inputs[1:], inputs[1:], strict=True):
-            missing = [field for field in first if field not in list(other)] + [
-                f for f in other if f not in list(first)
-            ]
-            if missing:
-                columns = [f"`{column}`" for column in dict.fromkeys(field.name for field in missing)]
-                differ = ", ".join(columns[:SPOKEN]) + (
-                    f" and {len(columns) - SPOKEN} more" if columns[SPOKEN:] else ""
-                )
-                problem = (
-                    f"the sides of a union must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
-                )
-                raise PayloadError(stream.name, problem + f"differ in {differ}", "project one of them first")
-        return first
+        return same_columns(stream, inputs)

@@ -1,0 +1,66 @@
+"""The link of a dispatch: which instance each row goes to, as far as one row says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import longs
+from pipelines.engine.columnar.keys import bucket_of, canonical_keys
+from pipelines.engine.tasks.links.expressions import ExpressionLink, result_type_of
+from pipelines.engine.tasks.payload import PayloadError, column_of, require_comparable
+from pipelines.flows.expressions import parse_expression
+from pipelines.operators.dispatch import EVERY, NOWHERE, DispatchStyle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.flows.model import Stream
+    from pipelines.operators.rows import Longs
+
+
+class DispatchLink(ExpressionLink):
+    """Rows of one input that go to one instance; a row's port is the number of its instance."""
+
+    def _ports(self, table: pa.Table) -> Longs:
+        policy: Any = self.stream.policy
+        if policy.style not in {DispatchStyle.NUMERIC, DispatchStyle.OF}:
+            return np.full(table.num_rows, EVERY, dtype=np.int64)
+        found = self._remainder(table) if policy.style is DispatchStyle.NUMERIC else self._part(table)
+        # A timer has a key and nothing else.
+        asked = parse_expression(policy.numeric).columns if policy.numeric else policy.of
+        timers = np.asarray(pc.equal(table["kind"], "timer"))
+        return found if set(asked) <= set(self.stream.by) else np.where(timers, EVERY, found)
+
+    def _remainder(self, table: pa.Table) -> Longs:
+        policy: Any = self.stream.policy
+        number = self._said(policy.numeric, table).cast(pa.int64())
+        known = np.asarray(pc.is_valid(number))
+        return np.where(known, longs(pc.fill_null(number, 0)) % policy.instances, NOWHERE)
+
+    def _part(self, table: pa.Table) -> Longs:
+        policy: Any = self.stream.policy
+        columns = [table[name].combine_chunks() for name in policy.of]
+        known = np.all([np.asarray(pc.is_valid(column)) for column in columns], axis=0)
+        found = np.full(table.num_rows, NOWHERE, dtype=np.int64)
+        if known.any():
+            chosen = [column.filter(pa.array(known)) for column in columns]
+            found[known] = bucket_of(canonical_keys(chosen), policy.instances)
+        return found
+
+    @staticmethod
+    def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """Give its payload columns; see `Link.made`."""
+        policy: Any = stream.policy
+        if policy.numeric:
+            came = result_type_of(stream, policy.numeric, inputs[0])
+            if not pa.types.is_integer(came):
+                raise PayloadError(stream.name, f"`numeric` must be a whole number; it is {came}", "write a CAST")
+        for name in policy.of:
+            require_comparable(
+                stream, "of", column_of(stream, inputs[0], name, "`of` names a column of its input, which")
+            )
+        return inputs[0]

@@ -1,0 +1,286 @@
+"""Turns: which row of a fork each row comes from, carried beside the rows up to the interleave that they order.
+
+They are columns of tables in a task, and of files between two stages. They are in no table of Delta, in no content hash
+and in no carry: a row that was held belongs to the turn of the row that let it go.
+
+Rules of docs/semantics.md: X10, X11
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import longs, ticks
+from pipelines.engine.files.ordered import key_ranks
+from pipelines.engine.tasks.by_time import DAY, highest_times, numbering
+from pipelines.flows.forks import is_wide, stands_before, turns
+from pipelines.operators.rows import INFINITY, NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipelines.flows.forks import Meeting
+    from pipelines.flows.model import Flow, Stream
+    from pipelines.operators.rows import Longs
+
+BEFORE, AFTER = NULL, INFINITY
+"""Turns before and behind all rows of a fork."""
+MARK = "turn"
+
+
+@dataclass(frozen=True)
+class TurnColumns:
+    """The columns that say which turn of one fork a row belongs to.
+
+    Names have a bracket, which no column of a flow has that expressions can name.
+    """
+
+    fork: str
+    key: tuple[pa.Field, ...] = ()
+    """Key of the fork, where its rows are numbered by it and meet under a shorter one."""
+
+    @property
+    def turn(self) -> str:
+        """Name the column of the place of the fork's row."""
+        return f"{MARK}({self.fork})"
+
+    @property
+    def branch(self) -> str:
+        """Name the column that says by which stream the row left the fork, as its number among the flow's streams."""
+        return f"{MARK}({self.fork}) branch"
+
+    @property
+    def time(self) -> str:
+        """Name the column of how far time had come in the fork's key."""
+        return f"{MARK}({self.fork}) time"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Name the columns of the fork's key."""
+        return tuple(f"{MARK}({self.fork}) {field.name}" for field in self.key)
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """Give all of them."""
+        wide = [pa.field(self.time, pa.int64())] if self.key else []
+        named = [field.with_name(name) for field, name in zip(self.key, self.keys, strict=True)]
+        return [pa.field(self.turn, pa.int64()), pa.field(self.branch, pa.int64()), *wide, *named]
+
+    def constant(self, rows: int, turn: int) -> dict[str, pa.Array]:
+        """Give them for rows of no turn, before or behind all."""
+        number = pa.array(np.full(rows, turn, dtype=np.int64))
+        return {
+            field.name: number if field.name in {self.turn, self.time} else pa.nulls(rows, field.type)
+            for field in self.fields
+        } | {self.branch: pa.array(np.full(rows, -1, dtype=np.int64))}
+
+
+def is_turn(name: str) -> bool:
+    """Say whether a column of a table in a task says which turn a row belongs to."""
+    return name.startswith(f"{MARK}(")
+
+
+class TurnsOfFlow:
+    """What all tasks know of the turns of a flow.
+
+    Args:
+        flow: the model.
+        known: payload of each source, stream and side stream.
+    """
+
+    def __init__(self, flow: Flow, known: Mapping[str, pa.Schema]) -> None:
+        self.flow = flow
+        self._of = turns(flow)
+        forks = dict.fromkeys(fork for each in self._of.values() for fork in (*each.carried, *each.needed))
+        self._columns = {
+            fork: TurnColumns(
+                fork, tuple(known[fork].field(name) for name in flow.key_of(fork)) if is_wide(flow, fork) else ()
+            )
+            for fork in forks
+        }
+        self._number = {name: number for number, name in enumerate(flow.streams)}
+
+    def carried(self, name: str) -> list[TurnColumns]:
+        """Give the turns that rows of a source, stream or side stream carry."""
+        if name in self.flow.sources or not self._columns:
+            return []
+        return [self._columns[fork] for fork in self._of[self.flow.owner(name).name].carried]
+
+    def fields(self, name: str) -> list[pa.Field]:
+        """Give the columns of these."""
+        return [field for columns in self.carried(name) for field in columns.fields]
+
+    def number(self, name: str) -> int:
+        """Give the number by which a stream is known as the first of a branch."""
+        return self._number[name]
+
+    def columns(self, fork: str) -> TurnColumns:
+        """Give the columns of a fork's turns."""
+        return self._columns[fork]
+
+    def handed(self, reader: Stream, given: str, rows: pa.Table) -> pa.Table:
+        """Give rows of an input with the turns that the stream that reads them has to do with.
+
+        Args:
+            reader: which reads them.
+            given: the source, stream or side stream that they are rows of.
+            rows: in its order, with the turns that it carries.
+        """
+        mine = self._of[reader.name]
+        wanted = [self._columns[fork] for fork in dict.fromkeys((*mine.carried, *mine.needed))]
+        if not wanted and not self.carried(given):
+            return rows
+        there = {columns.fork for columns in self.carried(given)}
+        plain = rows.drop_columns([field.name for field in self.fields(given)])
+        for columns in wanted:
+            if columns.fork == given:
+                made = self._begun(reader, columns, plain)
+            elif columns.fork in there:
+                made = {field.name: rows[field.name] for field in columns.fields}
+            else:
+                first = stands_before(self.flow, given, columns.fork)
+                made = columns.constant(rows.num_rows, BEFORE if first else AFTER)
+            for field in columns.fields:
+                plain = plain.append_column(field, made[field.name])
+        return plain
+
+    def _begun(self, reader: Stream, columns: TurnColumns, rows: pa.Table) -> dict[str, pa.Array]:
+        """Begin a turn with each row of a fork, in the branch of who reads it."""
+        made = {
+            columns.turn: rows["place"],
+            columns.branch: pa.array(np.full(rows.num_rows, self.number(reader.name), dtype=np.int64)),
+        }
+        if columns.key:
+            key = numbering(self.flow, columns.fork)
+            made[columns.time] = pa.array(highest_times(rows, key, DAY))
+            made |= {name: rows[field.name] for name, field in zip(columns.keys, columns.key, strict=True)}
+        return made
+
+
+def released(table: pa.Table, columns: list[TurnColumns], at: Longs, end: int) -> dict[str, pa.Array]:
+    """Give the turns of rows that leave: those of the rows that let them go.
+
+    Args:
+        table: the rows of a block, with their turns.
+        columns: of the turns.
+        at: for each row that leaves, the row of the block that let it go; below 0 where the clock did.
+        end: from which number on it was the end of the stream.
+    """
+    came, ended = (at >= 0) & (at < table.num_rows), at >= end
+    index = pa.array(np.where(came, at, 0), mask=~came)
+    found: dict[str, pa.Array] = {}
+    for each in columns:
+        taken = {field.name: table[field.name].take(index) for field in each.fields}
+        for name in (each.turn, *((each.time,) if each.key else ())):
+            edge = pa.array(np.where(ended, AFTER, BEFORE))
+            taken[name] = pc.coalesce(taken[name], edge)
+        taken[each.branch] = pc.fill_null(taken[each.branch], -1)
+        found |= taken
+    return found
+
+
+def in_turn(table: pa.Table, meeting: Meeting, of: TurnsOfFlow, side: Longs, key: Longs) -> Longs:
+    """Give the order in which rows of several inputs meet in an interleave.
+
+    Args:
+        table: rows of all inputs, those of each in its order, with the turns that are needed.
+        meeting: how the inputs meet.
+        of: the turns of the flow.
+        side: the port of each row.
+        key: a number of each row's key.
+    """
+    arrival = ticks(table["arrival"])
+    if meeting.fork:
+        rows = np.arange(table.num_rows)
+        return _by_turns(table, rows, meeting, of, (arrival, side, key))
+    parts = []
+    for number, branch in enumerate(meeting.branches):
+        rows = np.flatnonzero(np.isin(side, branch.inputs))
+        if branch.inner is not None:
+            rows = _by_turns(table, rows, branch.inner, of, (arrival, side, key))
+        # By key first, as whoever counts in an arrival and a key wants rows of both together.
+        counted = rows[np.lexsort((np.arange(len(rows)), key[rows], arrival[rows]))]
+        highest = np.empty(table.num_rows, dtype=np.int64)
+        highest[counted] = _highest(table.take(pa.array(counted)), key[counted])
+        parts.append((rows, highest[rows], np.full(len(rows), number), np.arange(len(rows))))
+    together, times, numbers, own = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order: Longs = together[np.lexsort((own, numbers, times, arrival[together]))]
+    return order
+
+
+def _highest(rows: pa.Table, key: Longs) -> Longs:
+    keyed = rows.select(["kind", "arrival", "event_time", "event_end"]).append_column("key", pa.array(key))
+    return highest_times(keyed, ("key",), DAY)
+
+
+def _by_turns(table: pa.Table, rows: Longs, meeting: Meeting, of: TurnsOfFlow, by: tuple[Longs, Longs, Longs]) -> Longs:
+    """Order some rows by the turns of a fork, branch by branch, then as each branch says."""
+    arrival, side, key = by
+    levels: list[Longs] = []
+    _levels(table, rows, meeting, of, levels, 0, np.arange(len(rows)), side)
+    ranks = _ranks([*levels])
+    # No branch is reordered: what stands below an earlier row of its input, arrival and key counts as that one.
+    own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
+    told = np.stack([each[rows[own]] for each in (side, key, arrival)])
+    begins = np.ones(len(rows), dtype=np.int64)
+    begins[1:] = (np.diff(told, axis=1) != 0).any(axis=0)
+    before = np.cumsum(begins) * (len(rows) + 1)
+    ranks[own] = np.maximum.accumulate(before + ranks[own]) - before
+    order: Longs = rows[np.lexsort((rows, side[rows], ranks, arrival[rows]))]
+    return order
+
+
+def _levels(  # noqa: PLR0913 - one step of a recursion
+    table: pa.Table,
+    rows: Longs,
+    meeting: Meeting,
+    of: TurnsOfFlow,
+    levels: list[Longs],
+    depth: int,
+    mine: Longs,
+    side: Longs,
+) -> None:
+    """Lay out what `mine`, numbers among `rows`, are compared by: first the fork's columns, then those within it."""
+    columns = of.columns(meeting.fork)
+    chosen = table.take(pa.array(rows[mine]))
+    turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
+    order = {of.number(each.first): place for place, each in enumerate(meeting.branches)}
+    place = np.array([order.get(each, -1) for each in branch.tolist()], dtype=np.int64)
+    if meeting.rounds:
+        place = side[rows[mine]]
+    told = [*_wide(chosen, columns), turn, place]
+    while len(levels) < depth + len(told):
+        levels.append(np.zeros(len(rows), dtype=np.int64))
+    for number, level in enumerate(told):
+        levels[depth + number][mine] = level
+    for number, parted in enumerate(meeting.branches):
+        if parted.inner is not None:
+            within = mine[(place == number) & np.isin(side[rows[mine]], parted.inputs)]
+            _levels(table, rows, parted.inner, of, levels, depth + len(told), within, side)
+
+
+def _wide(rows: pa.Table, columns: TurnColumns) -> list[Longs]:
+    """Give time and key of the fork's rows, as numbers that compare as they do."""
+    if not columns.key:
+        return []
+    time = longs(rows[columns.time])
+    known = np.flatnonzero((time != BEFORE) & (time != AFTER) & np.asarray(pc.is_valid(rows[columns.keys[0]])))
+    rank = np.zeros(rows.num_rows, dtype=np.int64)
+    rank[known] = key_ranks(rows.take(pa.array(known)).select(list(columns.keys)), columns.keys)
+    return [time, rank]
+
+
+def _ranks(levels: list[Longs]) -> Longs:
+    """Number rows so that numbers compare as rows of columns do, the first column first; equal rows have one number."""
+    order = np.lexsort(tuple(reversed(levels)))
+    changes = np.zeros(len(order), dtype=np.int64)
+    for each in levels:
+        changes[1:] |= each[order][1:] != each[order][:-1]
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.cumsum(changes)
+    return ranks

@@ -1,0 +1,176 @@
+"""What several instances of a module make of its memory: whole, divided or repeated, found operator by operator.
+
+An instance remembers what it got. Where its rows are told apart by columns that an operator's memory goes by, no two
+instances know a part of the same; where they are not, each counts a part.
+
+Rules of docs/semantics.md: X14
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.errors import one_of
+from pipelines.flows.model import DIVERTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipelines.flows.model import Flow, ModuleUse, Stream
+
+Columns = frozenset[str] | None
+"""By which columns rows go to instances; None: by nothing that a row says, as in turn."""
+ROW_WISE = frozenset({"filter", "project", "shift_time", "alter_duration", "interleave", "union"})
+"""What remembers nothing that depends on other rows of data; a union waits for CTIs, which go to every instance."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """What is to be said of a flow's instances."""
+
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of a stream one instance has: the whole of it, or a part by columns."""
+
+    whole: bool
+    by: Columns = None
+
+
+WHOLE = Share(whole=True)
+
+
+def divided(flow: Flow) -> Divided:
+    """Say of each reference with several instances what of its memory is divided, and what it repeats.
+
+    Args:
+        flow: with all its streams.
+    """
+    notes: list[str] = []
+    warnings: list[str] = []
+    for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
+        found = list(_parted(flow, reference))
+        shares = _shares(flow, reference)
+        warnings += [f"{flow.file}: {line}" for line in found]
+        n = reference.instances
+        repeated = [out for out, name in reference.outputs.items() if _share(shares, name).whole]
+        if not found:
+            told = f"{n} instances give the rows of one" if not repeated else f"{n} instances divide nothing"
+            notes.append(f"{reference.name}: nothing that it remembers is divided: {told}")
+        notes += [
+            f"{reference.name}.{out}: it comes of inputs that every instance has whole, so its rows come {n} times"
+            for out in repeated
+        ]
+    return Divided(tuple(notes), tuple(warnings))
+
+
+def _inside(flow: Flow, reference: ModuleUse) -> Iterator[Stream]:
+    """Give the streams of the first instance, in order."""
+    prefix = f"{reference.name}.0."
+    yield from (stream for name, stream in flow.streams.items() if name.startswith(prefix))
+
+
+def _share(shares: dict[str, Share], name: str) -> Share:
+    return shares.get(name.removesuffix(DIVERTED), WHOLE)
+
+
+def _shares(flow: Flow, reference: ModuleUse) -> dict[str, Share]:
+    """Give by stream what the first instance has of it."""
+    shares: dict[str, Share] = {}
+    ports = set(reference.inputs.values())
+    for stream in _inside(flow, reference):
+        policy: Any = stream.policy
+        if stream.name in ports:
+            shares[stream.name] = _dealt(policy)
+            continue
+        parts = [_share(shares, read) for read in stream.feeding]
+        shares[stream.name] = _kept(stream, _together(parts))
+    return shares
+
+
+def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch
+    from pipelines.flows.expressions import parse_expression
+
+    if policy.style.name == "BROADCAST":
+        return WHOLE
+    if policy.style.name == "IN_TURN":
+        return Share(whole=False)
+    return Share(whole=False, by=frozenset(policy.of or parse_expression(policy.numeric).columns))
+
+
+def _together(parts: list[Share]) -> Share:
+    """Give what an instance has of several streams at once: by what tells the rows of all of them apart."""
+    dealt = [part for part in parts if not part.whole]
+    if not dealt:
+        return WHOLE
+    return dealt[0] if all(part == dealt[0] for part in dealt) else Share(whole=False)
+
+
+def _kept(stream: Stream, share: Share) -> Share:
+    """Give the share of what a stream makes: columns that it gives another meaning tell nothing apart any more."""
+    policy: Any = stream.policy
+    if share.whole or share.by is None:
+        return share
+    if stream.operator == "project":
+        same = {name for name, told in policy.parsed() if name == told.strip()} | set(stream.by)
+        return share if share.by <= same else Share(whole=False)
+    if stream.operator == "window":
+        return share if share.by <= {*stream.by, *policy.group} else Share(whole=False)
+    return share
+
+
+def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
+    """Say which memories of the module are divided, a sentence a stream."""
+    shares = _shares(flow, reference)
+    ports = set(reference.inputs.values())
+    for stream in _inside(flow, reference):
+        if stream.name in ports or stream.operator in ROW_WISE or stream.operator == "dispatch":
+            continue
+        parts = [_share(shares, read) for read in stream.feeding]
+        dealt = [part for part in parts if not part.whole]
+        scope = _scope(stream)
+        if not dealt or (stream.operator == "join" and len(dealt) == 1):
+            continue
+        if scope is None or all(part.by is not None and part.by <= scope for part in dealt):
+            continue
+        inner = stream.name.removeprefix(f"{reference.name}.0.")
+        yield f"{reference.name}.{inner} {_remembers(stream, scope)}, and {_apart(dealt, scope)}; {_remedy(scope)}"
+
+
+def _scope(stream: Stream) -> frozenset[str] | None:
+    """Give the columns that one memory of an operator goes by; None where two rows with one memory are equal in all."""
+    policy: Any = stream.policy
+    if stream.operator == "deduplicate" and not policy.on:
+        return None
+    beside = {"window": "group", "join": "on", "deduplicate": "on"}.get(stream.operator)
+    return frozenset({*stream.by, *(getattr(policy, beside) if beside else ())})
+
+
+def _remembers(stream: Stream, scope: frozenset[str]) -> str:
+    told = {
+        "heartbeat": "tells the silence of",
+        "merge": "puts in order",
+        "advance_time": "promises for",
+        "window": "counts by",
+        "join": "pairs by",
+        "deduplicate": "knows again",
+    }
+    over = ", ".join(sorted(scope)) or "all rows together"
+    return f"{told.get(stream.operator, 'remembers')} {over}"
+
+
+def _apart(dealt: list[Share], scope: frozenset[str]) -> str:
+    by = next((part.by for part in dealt if part.by is None or not part.by <= scope), None)
+    if by is None:
+        return "its rows go to instances whatever they say: each has a part of it"
+    return f"{one_of(sorted(by))} deals its rows to several instances: each has a part of it"
+
+
+def _remedy(scope: frozenset[str]) -> str:
+    if not scope:
+        return "dispatch by `broadcast`, or take one instance"
+    return f"dispatch by what it goes by, `{{of: {min(scope)}}}`"

@@ -1,0 +1,237 @@
+"""Where the branches of a flow part and meet again: the forks of each interleave, and who carries their turns.
+
+A *fork* is a stream that all inputs of an interleave come from. A row that comes out of it begins a turn, and each
+stream that reads it a branch; where the branches meet, rows stand turn by turn and in each turn branch by branch.
+
+Rules of docs/semantics.md: X2, X10
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipelines.flows.model import DIVERTED, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipelines.flows.model import Flow, Stream
+
+INTERLEAVE = "interleave"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A part of what meets.
+
+    `first` is the stream that reads the fork, the interleave itself where the fork is an input of it; empty where the
+    inputs have no fork in common.
+    """
+
+    first: str
+    inputs: tuple[int, ...]
+    """Ports of the interleave that its rows come by."""
+    inner: Meeting | None
+    """How these stand among themselves, where they are several and have a fork of their own."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Inputs of an interleave that meet."""
+
+    fork: str
+    """The stream that all come from; empty where there is none."""
+    branches: tuple[Branch, ...]
+    """In the order in which the file declares them."""
+    rounds: bool = False
+    """The inputs are rounds of a loop: in a turn they stand one behind the other, whatever branch they came by."""
+
+    def forks(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Give its fork and those within it, each with the ports whose rows it orders."""
+        if self.fork:
+            yield self.fork, tuple(dict.fromkeys(port for branch in self.branches for port in branch.inputs))
+        for branch in self.branches:
+            if branch.inner is not None:
+                yield from branch.inner.forks()
+
+
+class _Graph:
+    """What comes from what, along rows."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self._behind: dict[str, frozenset[str]] = {}
+
+    def reads(self, name: str) -> tuple[str, ...]:
+        made = self.flow.owner(name)
+        return () if isinstance(made, Source) else made.feeding
+
+    def behind(self, name: str) -> frozenset[str]:
+        """Name all that rows of a stream come from, itself among them."""
+        if name not in self._behind:
+            found = frozenset({name}).union(*(self.behind(read) for read in self.reads(name)))
+            self._behind[name] = found
+        return self._behind[name]
+
+    def comes_through(self, name: str, stream: str) -> bool:
+        """Say whether rows of `name` come out of the operator of a stream."""
+        return not {stream, *self.flow.streams[stream].sides}.isdisjoint(self.behind(name))
+
+
+def meeting(flow: Flow, stream: Stream) -> Meeting:
+    """Say how the inputs of an interleave meet.
+
+    Args:
+        flow: with all that the stream comes from.
+        stream: the interleave; its policy has the order of the file.
+    """
+    graph = _Graph(flow)
+    if stream.policy.rounds:  # type: ignore[attr-defined]
+        rounds = (Branch(name, (port,), None) for port, name in enumerate(stream.inputs))
+        return Meeting(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
+    order = {name: place for place, name in enumerate((*flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
+    ports = tuple(range(len(stream.inputs)))
+    groups = _related(graph, stream, ports)
+    if len(groups) == 1:
+        found = _meeting(graph, stream, ports, order, "")
+        if found is not None:
+            return found
+        groups = [(port,) for port in ports]
+    parted = [Branch("", group, _meeting(graph, stream, group, order, "")) for group in groups]
+    return Meeting("", tuple(parted))
+
+
+def _related(graph: _Graph, stream: Stream, ports: Sequence[int]) -> list[tuple[int, ...]]:
+    """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
+    behind = [graph.behind(stream.inputs[port]) for port in ports]
+    if frozenset.intersection(*behind):
+        return [tuple(ports)]
+    groups: list[tuple[set[int], frozenset[str]]] = []
+    for port in ports:
+        mine = behind[port]
+        group = next((group for group in groups if group[1] & mine), None)
+        if group is None:
+            groups.append(({port}, mine))
+        else:
+            groups[groups.index(group)] = (group[0] | {port}, group[1] & mine)
+    return sorted(tuple(sorted(group)) for group, _ in groups)
+
+
+def _meeting(
+    graph: _Graph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
+) -> Meeting | None:
+    """Say how some inputs meet, of what comes out of the operator `through`; None where they share nothing there."""
+    if len(ports) == 1:
+        return None
+    common = frozenset.intersection(*(graph.behind(stream.inputs[port]) for port in ports))
+    if through:
+        common = frozenset(name for name in common if graph.comes_through(name, through))
+    # A stream that rows of an input pass by is no fork of it: they would have no turn.
+    common = frozenset(name for name in common if not _passed_by(graph, stream, ports, name, common))
+    nearest = [name for name in common if not any(name in graph.behind(other) - {other} for other in common)]
+    if not nearest:
+        return None
+    fork = min(nearest, key=lambda name: (order.get(name.removesuffix(DIVERTED), -1), name))
+    firsts = [name for name, made in graph.flow.streams.items() if fork in made.feeding and name != stream.name]
+    branches = []
+    for first in sorted(firsts, key=lambda name: order.get(name, -1)):
+        mine = tuple(port for port in ports if graph.comes_through(stream.inputs[port], first))
+        if mine:
+            branches.append(Branch(first, mine, _meeting(graph, stream, mine, order, first)))
+    own = tuple(port for port in ports if stream.inputs[port] == fork)
+    if own:
+        branches.append(Branch(stream.name, own, None))
+    branches.sort(key=lambda branch: order.get(branch.first, -1))
+    return Meeting(fork, tuple(branches))
+
+
+def _passed_by(graph: _Graph, stream: Stream, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
+    """Say whether rows of what all inputs come from reach one of them by a way on which `name` does not lie."""
+    above = (common & graph.behind(name)) - {name}
+
+    def reached(each: str, seen: set[str]) -> bool:
+        if each == name or each in seen:
+            return False
+        seen.add(each)
+        return each in above or any(reached(read, seen) for read in graph.reads(each))
+
+    return any(reached(stream.inputs[port], set()) for port in ports)
+
+
+def declared_behind(flow: Flow, name: str, inputs: Sequence[str]) -> tuple[str, ...]:
+    """Name the streams that come to an interleave, and itself, in the order of the file.
+
+    Args:
+        flow: with all of them, and the order of its file.
+        name: of the interleave.
+        inputs: what it reads.
+    """
+    graph = _Graph(flow)
+    behind = frozenset().union(*(graph.behind(read) for read in inputs))
+    owners = {each.removesuffix(DIVERTED) for each in behind} | {name}
+    return tuple(each for each in flow.file_order if each in owners)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Which turns a stream of a flow hands on, and which it is ordered by."""
+
+    carried: tuple[str, ...]
+    """Forks whose turn its rows carry."""
+    needed: tuple[str, ...]
+    """Forks that order it, of an interleave."""
+
+
+def turns(flow: Flow) -> dict[str, Turns]:
+    """Give for each stream which turns it has to do with; a flow without an interleave has none."""
+    interleaves = [stream for stream in flow.streams.values() if stream.operator == INTERLEAVE]
+    graph = _Graph(flow)
+    carried: dict[str, list[str]] = {name: [] for name in flow.streams}
+    needed: dict[str, tuple[str, ...]] = {}
+    for stream in interleaves:
+        forks = list(meeting(flow, stream).forks())
+        needed[stream.name] = tuple(dict.fromkeys(fork for fork, _ in forks))
+        for fork, ports in forks:
+            for port in ports:
+                for name in graph.behind(stream.inputs[port]):
+                    owner = name.removesuffix(DIVERTED)
+                    between = owner in carried and name != fork and fork in graph.behind(name)
+                    if between and fork not in carried[owner]:
+                        carried[owner].append(fork)
+    order = {name: place for place, name in enumerate((*flow.sources, *flow.tables()))}
+    return {
+        name: Turns(tuple(sorted(forks, key=order.__getitem__)), needed.get(name, ()))
+        for name, forks in carried.items()
+    }
+
+
+def is_wide(flow: Flow, fork: str) -> bool:
+    """Say whether a turn of a fork needs time and key beside the place: numbered per key, it meets under a shorter one.
+
+    Args:
+        flow: of both.
+        fork: a source, stream or side stream.
+    """
+    made = flow.owner(fork)
+    if isinstance(made, Source) or not made.by:
+        return False
+    meet = [
+        stream
+        for stream in flow.streams.values()
+        if stream.operator == INTERLEAVE and fork in dict(meeting(flow, stream).forks())
+    ]
+    return any(not set(made.by) <= set(stream.by) for stream in meet)
+
+
+def stands_before(flow: Flow, name: str, fork: str) -> bool:
+    """Say whether rows that come from elsewhere come before a fork's rows of their arrival: their source stands first.
+
+    Args:
+        flow: of both.
+        name: a source, stream or side stream that does not come from the fork.
+        fork: a source, stream or side stream.
+    """
+    places = {source: place for place, source in enumerate(flow.sources)}
+    first = [min((places[source] for source in flow.sources_of(each)), default=len(places)) for each in (name, fork)]
+    return first[0] < first[1]

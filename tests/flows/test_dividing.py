@@ -1,0 +1,163 @@
+"""Instances and dispatch as a flow says them, what they divide, and how many regions there are.
+
+Rules of docs/semantics.md: X13, X14
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.errors import FlowError
+from pipelines.operators.dispatch import DispatchPolicy, DispatchStyle
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow
+    from tests.flows.conftest import Read
+
+SOURCE = (
+    "  d: {feed: nycflights13.departures, key: origin, time: scheduled, arrival: departed}\n"
+    "  w: {feed: nycflights13.weather, key: origin, shape: edge, edge: edge, event_id: reading, time: measured, "
+    "end: until, arrival: heard}\n"
+)
+MODULES = """\
+modules:
+  m:
+    inputs: [a, b]
+    streams:
+      late: {filter: a, where: dep_delay > 30}
+      time: {advance_time: a, by: key, every: {events: 3}, late: drop}
+      hours: {window: time, size: 1h, group: carrier, measures: {n: count}}
+      once: {deduplicate: a, within: 1h, on: flight}
+      slow: {shift_time: b, shift: 1s}
+    outputs: {late: late, hours: hours, slow: slow}
+"""
+
+
+def flow_of(read: Read, said: str, inputs: str = "{a: d, b: w}") -> Flow:
+    return read(sources=SOURCE, streams=f"  r: {{module: m, inputs: {inputs}, {said}}}\n", top=MODULES)
+
+
+def test_instances_are_copies_by_number_behind_a_dispatch_and_meet_again(read: Read) -> None:
+    flow = flow_of(read, "instances: 2, dispatch: {a: {of: origin}, b: broadcast}")
+
+    assert list(flow.streams)[:2] == ["r.0.a", "r.0.b"]
+    assert flow.streams["r.1.a"].policy == DispatchPolicy(
+        style=DispatchStyle.OF, instances=2, instance=1, of=("origin",)
+    )
+    assert flow.streams["r.1.late"].inputs == ("r.1.a",)
+    assert (flow.streams["r.late"].operator, flow.streams["r.late"].inputs) == ("interleave", ("r.0.late", "r.1.late"))
+
+
+def test_one_instance_is_the_pasted_module(read: Read) -> None:
+    assert flow_of(read, "instances: 1") == flow_of(read, "about: Nothing more.")
+
+
+@pytest.mark.parametrize(
+    ("said", "divided"),
+    [
+        ("{of: origin}", ["once"]),
+        ("{of: [carrier]}", ["time", "once"]),
+        ("{numeric: flight}", ["time", "hours"]),
+        ("in_turn", ["time", "hours", "once"]),
+        ("broadcast", []),
+    ],
+)
+def test_what_instances_divide_is_found_and_said(read: Read, said: str, divided: list[str]) -> None:
+    if said == "in_turn":
+        top = MODULES.replace("by: key, ", "")
+    elif said == "{of: origin}":
+        top = MODULES.replace("on: flight", "on: carrier").replace(
+            "deduplicate: a", "merge: a, ports_by: {carrier: [UA]}"
+        )
+        top = top.replace(", within: 1h, on: carrier", "")
+    else:
+        top = MODULES
+    text = f"  r: {{module: m, inputs: {{a: d, b: w}}, instances: 2, dispatch: {{a: {said}, b: broadcast}}}}\n"
+    flow = read(sources=SOURCE, streams=text, top=top)
+    found = [warning.partition(": r.")[2].partition(" ")[0] for warning in flow.warnings if ": r." in warning]
+
+    assert found == divided
+    assert any("is divided: 2 instances" in note for note in flow.notes) == (not divided)
+
+
+def test_the_warning_names_state_columns_and_what_to_dispatch_by(read: Read) -> None:
+    flow = flow_of(read, "instances: 2, dispatch: {a: {numeric: flight}, b: broadcast}")
+
+    assert flow.warnings[-1].endswith(
+        "f.yaml: r.hours counts by carrier, origin, and `flight` deals its rows to several instances: each has a part "
+        "of it; dispatch by what it goes by, `{of: carrier}`"
+    )
+    assert flow.notes == ("r.slow: it comes of inputs that every instance has whole, so its rows come 2 times",)
+
+
+def test_an_input_of_which_nothing_is_said_is_broadcast_and_warned_of(read: Read) -> None:
+    flow = flow_of(read, "instances: 3, dispatch: {a: {of: carrier}}")
+
+    assert "nothing says how `b` goes to 3 instances, so each gets all of it; write `dispatch: {b: broadcast}`" in str(
+        flow.warnings
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "near"),
+    [
+        ("instances: 0", "`instances: 0` in stream `r`, expected 1 to 256", None),
+        ("instances: 1000", "`instances: 1000`", None),
+        ("dispatch: {a: in_turn}", "`dispatch` beside one instance", None),
+        ("instances: 2, dispatch: {c: in_turn}", "the input `c`, which module `m` does not have,", None),
+        ("instances: 2, dispatch: {a: inturn}", "`a: inturn`", "in_turn"),
+        ("instances: 2, dispatch: {a: {numeric: flight, of: flight}}", "2 styles for `a`", None),
+        ("instances: 2, dispatch: {a: {numerc: flight}}", "unknown key `numerc`", "numeric"),
+        ("instances: 2, dispatch: {a: {numeric: 'flight +'}}", "`numeric: flight +`", None),
+        (
+            "instances: 2, dispatch: {b: in_turn}",
+            "dispatch 'in_turn' in stream `r`, expected by the key or the event_id of edges",
+            None,
+        ),
+        ("instances: 2, dispatch: {b: {of: temp}}", "edges of `w` dispatched by `temp`", None),
+        ("parallel: yes", "`parallel: yes`", None),
+        ("most_behind: 10", "`most_behind`, which is not built yet,", None),
+        ("loop: d", "`loop`, which is not built yet,", None),
+        ("connection: synchronous", "`connection`, which is not built yet,", None),
+    ],
+)
+def test_what_makes_no_sense_is_refused(read: Read, said: str, told: str, near: str | None) -> None:
+    with pytest.raises(FlowError) as refused:
+        flow_of(read, said)
+
+    assert told in str(refused.value)
+    assert refused.value.nearest == near
+    assert refused.value.line == 6
+
+
+def test_edges_may_go_by_their_event_or_their_key(read: Read) -> None:
+    flow = flow_of(read, "instances: 2, dispatch: {a: broadcast, b: {of: [origin, reading]}}")
+
+    assert flow.streams["r.0.b"].by == ("origin",)
+
+
+def test_no_stream_names_a_dispatch(read: Read) -> None:
+    with pytest.raises(FlowError, match="`dispatch`, which is not built yet, in stream `x`"):
+        read(streams="  x: {dispatch: d}\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "regions"),
+    [("", 1), ("parallel: true", 2), ("instances: 2", 1), ("instances: 4, parallel: true", 5)],
+)
+def test_regions_are_counted_by_streambases_rule(read: Read, said: str, regions: int) -> None:
+    assert flow_of(read, said or "about: Plain.").regions == regions
+
+
+def test_regions_in_regions_multiply(read: Read) -> None:
+    top = """\
+modules:
+  c: {inputs: [x], streams: {s: {filter: x, where: 'true'}}, outputs: {o: s}}
+  b: {inputs: [x], streams: {s: {module: c, inputs: {x: x}, parallel: true, instances: 3}}, outputs: {o: s.o}}
+"""
+    many = "  r: {module: b, inputs: {x: d}, instances: 2, parallel: true}\n"
+
+    assert read(streams=many, top=top).regions == 9
+    assert read(streams=many.replace("true", "false"), top=top).regions == 7

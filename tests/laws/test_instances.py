@@ -1,0 +1,103 @@
+"""Instances of a module: nothing is lost on the way to them, and where nothing is divided they give the rows of one.
+
+Rules of docs/semantics.md: X13, X14
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.laws.drawn import END, ROWS, START, Row, feed
+from tests.laws.trials import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pytest
+
+FLOW = """\
+flow: instances
+every: 1h
+buckets: 3
+sources:
+  rows: {{feed: {{parquet: rows.parquet}}, key: [line, gate], time: sent, arrival: seen}}
+modules:
+  work:
+    inputs: [came]
+    streams:
+      some: {{filter: came, where: number % 3 <> 1}}
+      longer: {{project: some, columns: {{number: number * 2, event: event}}}}
+      beats: {{heartbeat: came, interval: 7s}}
+    outputs: {{all: longer, some: some{beats}}}
+streams:
+  one: {{module: work, inputs: {{came: rows}}}}
+  several: {{module: work, inputs: {{came: rows}}, instances: {instances}, dispatch: {{came: {style}}}}}
+"""
+BY_KEY = ("{of: line}", "{of: [gate, line]}", "{numeric: line}")
+STYLES = st.sampled_from([*BY_KEY, "{numeric: number - 7}", "in_turn", "{of: event}"])
+ORDER = ("place", "commit")
+
+
+def told(rows: list[dict[str, Any]], *, order: bool) -> list[Any]:
+    kept = [tuple((k, repr(v)) for k, v in row.items() if k != "commit" and (order or k not in ORDER)) for row in rows]
+    return kept if order else sorted(kept)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=STYLES, instances=st.integers(2, 3))
+def test_instances__where_nothing_is_divided_they_give_the_rows_of_one(
+    rows: Sequence[Row], style: str, instances: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    by_key = style in BY_KEY
+    text = FLOW.format(instances=instances, style=style, beats=", beats: beats" if by_key else "")
+    folder: Path = tmp_path_factory.mktemp("instances")
+    here = trial(folder, text, {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+
+    assert here.flow.notes[:1] == (
+        (f"several: nothing that it remembers is divided: {instances} instances give the rows of one",)
+        if by_key
+        else ()
+    )
+    for output, stream in (("all", "longer"), ("some", "some"), *([("beats", "beats")] if by_key else [])):
+        one, several = (here.table("run", name).to_pylist() for name in (f"one.{stream}", f"several.{output}"))
+        # To the byte where rows keep their key; in turn they have none, so their order is the stream's.
+        assert told(one, order=style != "in_turn") == told(several, order=style != "in_turn")
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=STYLES | st.just("broadcast"), instances=st.integers(2, 3))
+def test_instances__every_row_goes_to_one_instance(
+    rows: Sequence[Row], style: str, instances: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("instances")
+    text = FLOW.format(instances=instances, style=style, beats="") + "  whole: {filter: rows, where: 'true'}\n"
+    here = trial(folder, text, {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+    came = Counter(row["number"] for row in here.table("run", "whole").to_pylist())
+    parts = [here.table("run", f"several.{number}.came").to_pylist() for number in range(instances)]
+
+    times = instances if style == "broadcast" else 1
+    assert Counter(row["number"] for part in parts for row in part) == Counter({n: c * times for n, c in came.items()})
+    if style == "in_turn":
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    if style == "{numeric: number - 7}":
+        assert [{(row["number"] - 7) % instances for row in part} <= {i} for i, part in enumerate(parts)] == [
+            True
+        ] * instances
+
+
+def test_a_null_number_goes_to_the_first_instance_and_is_noted(tmp_path: Path) -> None:
+    rows = [Row(1, 0, 0, "p", 1, "start", "a", None), Row(2, 0, 0, "p", 1, "start", "a", 1.5)]
+    text = FLOW.format(instances=2, style="{numeric: 'CAST(weight AS BIGINT)'}", beats="")
+    here = trial(tmp_path, text, {"rows": feed(rows)})
+    here.ran("run", [(START, END)])
+
+    assert [row["number"] for row in here.table("run", "several.0.came").to_pylist()] == [0]
+    lines = [line for line in here.table("run", "ledger").to_pylist() if line["reason"] == "null_dispatch"]
+    assert [(line["stream"], line["action"]) for line in lines] == [("several.0.came", "noted")]
