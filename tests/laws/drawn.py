@@ -234,6 +234,35 @@ def _again(draw: st.DrawFn) -> tuple[str, str]:
     return rows, streams
 
 
+def _branches(draw: st.DrawFn) -> tuple[str, str]:
+    """Branches that meet again, of one source and of two, and a module in instances behind what deals rows out."""
+    key = draw(st.sampled_from(["gate", "[line, gate]"]))
+    style = draw(
+        st.sampled_from(["in_turn", "broadcast", "{of: gate}", "{of: [event, line]}", "{numeric: number - 7}"])
+    )
+    sides = ", ".join(draw(st.permutations(["some", "again", "beating"])))
+    modules = (
+        "modules:\n  work:\n    inputs: [came]\n    streams:\n"
+        f"      low: {{filter: came, where: number % 3 <> {draw(st.integers(0, 2))}}}\n"
+        f"      once: {{deduplicate: came, on: event, within: {draw(SPANS)}}}\n"
+        "      all: {interleave: [low, once]}\n    outputs: {all: all, once: once}\n"
+    )
+    streams = (
+        f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
+        "  some: {filter: beating, where: weight > 0.5 OR line = 0}\n"
+        f"  again: {{deduplicate: beating, within: {draw(SPANS)}}}\n"
+        f"  met: {{interleave: [{sides}]}}\n"
+        f"  punctual: {{advance_time: rows, by: key, {_promises(draw, ('divert',))}}}\n"
+        "  late: {filter: punctual.diverted, where: number % 2 = 0}\n"
+        "  mixed: {interleave: [late, met, punctual]}\n"
+        "  both: {interleave: [others, mixed]}\n"
+        f"  dealt: {{module: work, inputs: {{came: mixed}}, instances: {draw(st.integers(2, 3))}, "
+        f"dispatch: {{came: {style}}}}}\n"
+        "  last: {filter: dealt.all, where: line >= 0}\n"
+    )
+    return _source("rows", key) + _source("others", key) + modules, streams
+
+
 KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "chain": _chain,
     "groups": _groups,
@@ -244,6 +273,7 @@ KINDS: dict[str, Callable[[st.DrawFn], tuple[str, str]]] = {
     "meetings": _meetings,
     "windows": _windows,
     "again": _again,
+    "branches": _branches,
 }
 
 
