@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.errors import one_of
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import DIVERTED, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipelines.flows.model import Flow, ModuleUse, Stream
 
@@ -66,6 +66,34 @@ def divided(flow: Flow) -> Divided:
             for out in repeated
         ]
     return Divided(tuple(notes), tuple(warnings))
+
+
+def comes_alone(flow: Flow, name: str, key: Sequence[str]) -> bool:
+    """Say whether each key of what instances give comes by one of them alone: all its rows were dealt to that one.
+
+    Args:
+        flow: with all that the stream comes from.
+        name: what the first instance gives.
+        key: by which what all give is numbered.
+    """
+    share = _dealt_behind(flow, name)
+    return not share.whole and share.by is not None and share.by <= set(key)
+
+
+def _dealt_behind(flow: Flow, name: str) -> Share:
+    """Give what one instance has of a stream, by the nearest dispatches behind it; of a whole of instances nothing."""
+    made = flow.owner(name)
+    if isinstance(made, Source):
+        return WHOLE
+    if made.operator == "dispatch":
+        return _dealt(made.policy)
+    if made.operator == "interleave" and getattr(made.policy, "alone", False):
+        return Share(whole=False)
+    parts = [_dealt_behind(flow, read) for read in made.feeding]
+    if made.operator != "join" and len({part.whole for part in parts}) > 1:
+        # Rows of the whole would come by every instance; a join has none of its own.
+        return Share(whole=False)
+    return _kept(made, _together(parts))
 
 
 def _inside(flow: Flow, reference: ModuleUse) -> Iterator[Stream]:

@@ -191,7 +191,8 @@ class _Used:
             yield from _resolved(place, {port: place.prefix + port for port in bound})
         given = [outputs_of(self.section, self.module, place) for place in self.places]
         for out in self.module.outputs:
-            yield Draft(self.prefix + out, self.section, "interleave", tuple(each[out] for each in given))
+            sides = tuple(each[out] for each in given)
+            yield Draft(self.prefix + out, self.section, "interleave", sides, {"alone": True})
 
     def use(self, known: Mapping[str, str]) -> ModuleUse:
         """Give it as a flow keeps it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipelines.flows.dividing import comes_alone
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.forks import declared_behind
@@ -310,6 +311,8 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
     else:
         read = read_settings(drafted.section, drafted.spec, _taken(drafted, flow))
         settings = read | _given(drafted, flow) | dict(drafted.made)
+        if settings.get("alone"):
+            settings["alone"] = comes_alone(flow, drafted.inputs[0], _by(drafted, flow))
         _check_dispatch(drafted, flow)
     try:
         return policy_of(drafted.operator)(**settings)

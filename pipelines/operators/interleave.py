@@ -64,6 +64,8 @@ class InterleavePolicy(Policy):
     declared: tuple[str, ...] = ()
     """The streams that its rows come from, and itself, in the order in which the file has them: that of branches."""
 
+    alone: bool = False
+    """Each key comes by one side alone, as where instances of a module share out the keys: its CTIs wait for nobody."""
     rounds: str = ""
     """The stream whose rows go round in a loop: its inputs are the rounds, the first one first; empty where none do."""
 
@@ -77,7 +79,7 @@ class InterleavePolicy(Policy):
 
 
 @compiled
-def scan(width, rows: Rows, i, state, ports, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def scan(width, alone, rows: Rows, i, state, ports, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """Run from row `i` on until the rows or the buffer end; give (next row, rows written)."""
     n = 0
     while i < len(rows.kind):
@@ -95,7 +97,7 @@ def scan(width, rows: Rows, i, state, ports, out):  # type: ignore[no-untyped-de
         else:
             port = ports[k * width + rows.port[i]]
             port["cti"] = max(port["cti"], time)
-            older = oldest(ports, k, width)
+            older = port["cti"] if alone else oldest(ports, k, width)
             if older > s["cti"]:
                 s["cti"] = older
                 write(out[n], -1, k, CTI, MAIN, NONE, arrival, next_place(s, arrival), older, NULL, NULL, i)
@@ -107,7 +109,8 @@ def scan(width, rows: Rows, i, state, ports, out):  # type: ignore[no-untyped-de
 class Interleave(Timeless):
     """Let the rows of all sides leave at once and in order; the engine has put them there, by the turns of their fork.
 
-    A CTI leaves when the older of the sides' newest moves: no event leaves behind it, as each side keeps its own.
+    A CTI leaves when the older of the sides' newest moves: no event leaves behind it, as each side keeps its own. Where
+    each key comes by one side alone, it leaves as it comes.
 
     Laws: every row of data and every timer leaves, each side's in its order; CTIs strictly increase; cuts do not
     matter.
@@ -144,5 +147,5 @@ class Interleave(Timeless):
     def feed(self, rows: Rows, held: int = 0) -> Iterator[Records]:
         """Take in rows in order; give what leaves."""
         state, ports, out = self.records["state"], self.records["ports"], out_buffer(max(1, self._capacity))
-        width = self.policy.ports
-        return drain(lambda i: scan(width, rows, i, state, ports, out), held, len(rows.kind), out)
+        width, alone = self.policy.ports, self.policy.alone
+        return drain(lambda i: scan(width, alone, rows, i, state, ports, out), held, len(rows.kind), out)

@@ -101,3 +101,24 @@ def test_a_null_number_goes_to_the_first_instance_and_is_noted(tmp_path: Path) -
     assert [row["number"] for row in here.table("run", "several.0.came").to_pylist()] == [0]
     lines = [line for line in here.table("run", "ledger").to_pylist() if line["reason"] == "null_dispatch"]
     assert [(line["stream"], line["action"]) for line in lines] == [("several.0.came", "noted")]
+
+
+PROMISED = FLOW.replace(
+    "    outputs:", "      kept: {{advance_time: came, by: key, every: {{events: 1}}, late: drop}}\n    outputs:"
+).replace("all: longer", "kept: kept, all: longer")
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=st.sampled_from(BY_KEY))
+def test_ctis_of_a_key_that_one_instance_has_alone_pass(
+    rows: Sequence[Row], style: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("instances")
+    behind = "  counts: {{window: {0}.kept, size: 5s, measures: {{n: count}}}}\n"
+    windows = "".join(f"  {name}_{behind.format(name).strip()}\n" for name in ("one", "several"))
+    here = trial(folder, PROMISED.format(instances=3, style=style, beats="") + windows, {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+
+    for one, several in (("one.kept", "several.kept"), ("one_counts", "several_counts")):
+        first, second = (here.table("run", name).to_pylist() for name in (one, several))
+        assert told(first, order=True) == told(second, order=True)

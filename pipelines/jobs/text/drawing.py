@@ -55,7 +55,9 @@ def _module_words(flow: Flow) -> Iterator[str]:
         told = [f"{use.name}: module {use.module}{f' ({given})' if given else ''}"]
         told += [f"{use.instances} instances, `{use.name}.0` to `{use.name}.{use.instances - 1}`"] * (use.instances > 1)
         told += ["a region of its own"] * use.parallel
-        gives = ", ".join(f"{use.name}.{out} is {stream}" for out, stream in use.outputs.items())
+        gives = ", ".join(
+            f"{use.name}.{out} is {stream}" for out, stream in use.outputs.items() if f"{use.name}.{out}" != stream
+        )
         yield ", ".join(told) + (f"; {gives}" if gives and use.instances == 1 else "")
     if flow.regions > 1:
         yield f"{flow.regions} regions by the rules of StreamBase; here they run in one piece, which changes no row"
