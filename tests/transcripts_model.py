@@ -19,7 +19,19 @@ from ruamel.yaml.error import YAMLError
 from pipelines.operators import advance_time, dispatch, merge
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import PolicyError, Shape
-from tests.transcripts_rows import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left, Step, Transcript, Value
+from tests.transcripts_rows import (
+    IMPORTED,
+    LEDGER,
+    MAIN,
+    REFUSED,
+    SIDE,
+    TOO_OFTEN,
+    Given,
+    Left,
+    Step,
+    Transcript,
+    Value,
+)
 from tests.transcripts_steps import Item, Reader, only, ticks
 
 if TYPE_CHECKING:
@@ -34,6 +46,7 @@ __all__ = [
     "MAIN",
     "REFUSED",
     "SIDE",
+    "TOO_OFTEN",
     "DocumentError",
     "Given",
     "Left",

@@ -15,6 +15,8 @@ IMPORTED = "imported"
 """The port of CTIs that come from another stream."""
 REFUSED = "refused"
 """The port of a row of which a filter's condition is not true."""
+TOO_OFTEN = "too often"
+"""The port of a row that went round a loop as often as it may."""
 Value = int | float | None
 
 

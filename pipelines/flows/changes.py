@@ -132,14 +132,16 @@ def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Chang
 
 def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give what differs in a stream itself: under which its carry cannot stand, and under which it can."""
-    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"policy", *SILENT}]
+    parts = [field.name for field in dataclasses.fields(now) if field.name not in {"policy", "body", *SILENT}]
     lasting = tuple(_differing(was, now, parts))
+    inside = () if was.body == now.body else ("what goes round in it",)
     if was.operator != now.operator:
         return lasting, ()
     stands = SPECS[now.operator].stands
     settings = [field.name for field in dataclasses.fields(now.policy) if field.name not in LIMITS]
     may, must_not = ([name for name in settings if (name in stands) is wanted] for wanted in (True, False))
-    return (*lasting, *_differing(was.policy, now.policy, must_not)), tuple(_differing(was.policy, now.policy, may))
+    passing = (*_differing(was.policy, now.policy, may), *inside)
+    return (*lasting, *_differing(was.policy, now.policy, must_not)), passing
 
 
 def _otherwise_declared(older: Flow, newer: Flow, stream: Stream) -> Iterator[str]:

@@ -38,7 +38,7 @@ BESIDE = frozenset(
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""
 
-UNSAID = frozenset({"history"})
+UNSAID = frozenset({"history", "body"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 FEED: Definition = {
@@ -98,15 +98,21 @@ def fingerprint_of(flow: Flow) -> str:
 
     What the flow says `about` itself changes nothing, nor where landed rows lie.
     """
-    operators = sorted({stream.operator for stream in flow.streams.values()})
+    operators = sorted(_operators(flow.streams))
     versions = {operator: SPECS[operator].version for operator in operators}
     parts = [_silent(flow_to_json(flow)), versions]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _operators(streams: Mapping[str, Stream]) -> set[str]:
+    """Name the operators of streams, those within loops too."""
+    return {each.operator for each in streams.values()}.union(*(_operators(each.body) for each in streams.values()))
+
+
 def _with_policy(part: Definition) -> Definition:
-    return part | {"policy": RECORDS.from_json(policy_of(part["operator"]), part["policy"])}
+    body = {"body": [_with_policy(each) for each in part["body"]]} if "body" in part else {}
+    return part | {"policy": RECORDS.from_json(policy_of(part["operator"]), part["policy"])} | body
 
 
 def _feed_to_json(feed: FeedSpec) -> Definition:
@@ -146,7 +152,7 @@ def _silent(value: Definition) -> Definition:
     """Leave out every `about`, where and how often landed rows lie, and how a live feed is read."""
     parts = {name: part for name, part in value.items() if name not in SILENT}
     parts |= {"buffers": 1} if "buffers" in parts else {}
-    for name in ("sources", "streams"):
+    for name in ("sources", "streams", "body"):
         if name in parts:
             parts[name] = [_silent(part) for part in parts[name]]
     parts |= {name: _silent(parts[name]) for name in ("feed", "table") if name in parts}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Columns = frozenset[str] | None
 """By which columns rows go to instances; None: by nothing that a row says, as in turn."""
-ROW_WISE = frozenset({"filter", "project", "shift_time", "alter_duration", "interleave", "union"})
+ROW_WISE = frozenset({"filter", "project", "shift_time", "alter_duration", "interleave", "union", "loop"})
 """What remembers nothing that depends on other rows of data; a union waits for CTIs, which go to every instance."""
 
 

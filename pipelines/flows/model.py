@@ -123,6 +123,8 @@ class Stream:
     event_ids: tuple[str, ...] = ()
     """Of an operator that pairs edges itself (union, join, window): this column of each input, empty where none is."""
     about: str = ""
+    body: Mapping[str, Stream] = field(default_factory=dict, hash=False)
+    """Of a loop: the streams of its module, which are no tables; they read each other and the loop's `entry`."""
 
     @property
     def feeding(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
 REFERENCE_KEYS = ("module", "inputs", "with", "about", "parallel", "instances", "dispatch")
-LATER = ("loop", "most_rounds", "most_behind", "connection", "regions")
+LATER = ("most_behind", "connection", "regions")
 """What a reference will be able to say."""
 DEEPEST = 10
 """Levels of modules that have modules of their own."""
@@ -270,16 +270,17 @@ def _placed(
         if count[""] > MOST_STREAMS:
             raise section.wrong(None, f"more than {MOST_STREAMS:,} streams", "a flow, or modules, of fewer")
         if not section.has("module"):
+            if section.has("loop"):
+                raise section.wrong("loop", "a loop without `module`", "`module:`, the module that rows go round in")
             place.drafts[name] = draft(section, place.prefix + name)
+            continue
+        if section.has("loop"):
+            place.drafts[name] = _loop(draft(section, place.prefix + name), known, chain, count)
             continue
         section.only(REFERENCE_KEYS, LATER)
         if not NAME.fullmatch(name):
             raise section.wrong(None, f"the name `{name}`", NAME_RULE)
-        module = known.of(section)
-        count[module.stands] += 1
-        if module in chain:
-            path = " in ".join(f"`{each.name}`" for each in (module, *reversed(chain[chain.index(module) :])))
-            raise section.wrong("module", f"a module within itself, {path},", "modules that do not refer to themselves")
+        module = _named(section, known, chain, count)
         prefix, several = f"{place.prefix}{name}.", instances_of(section)
         prefixes = [prefix] if several == 1 else [f"{prefix}{number}." for number in range(several)]
         of = replace(module.section, parameters=_given(section, module))
@@ -289,6 +290,33 @@ def _placed(
         styles = styles_of(section, module.name, module.inputs, several)
         place.used[name] = _Used(section, module, prefix, places, styles, parallel_of(section))
     return place
+
+
+def _named(section: Section, known: Modules, chain: tuple[Module, ...], count: Counter[str]) -> Module:
+    """Give the module that a reference or a loop names."""
+    module = known.of(section)
+    count[module.stands] += 1
+    if module in chain:
+        path = " in ".join(f"`{each.name}`" for each in (module, *reversed(chain[chain.index(module) :])))
+        raise section.wrong("module", f"a module within itself, {path},", "modules that do not refer to themselves")
+    return module
+
+
+def _loop(drafted: Draft, known: Modules, chain: tuple[Module, ...], count: Counter[str]) -> Draft:
+    """Read what goes round in a loop: the streams of its module, under their own names."""
+    section = drafted.section
+    module = _named(section, known, chain, count)
+    if len(module.inputs) != 1 or set(module.outputs) != {"out", "back"}:
+        told = f"{', '.join(module.inputs) or 'nothing'} in, {', '.join(module.outputs) or 'nothing'} out"
+        expected = "a module with one input and the outputs `out` and `back`"
+        raise section.wrong("module", f"module `{module.name}` ({told})", expected)
+    of, entry = replace(module.section, parameters=_given(section, module)), module.inputs[0]
+    inside = _placed(_Place(""), _parts(of, "", module), module.known, (*chain, module), count)
+    if inside.used:
+        name, used = next(iter(inside.used.items()))
+        raise used.section.wrong("module", f"a module in a loop, `{name}`,", "streams, or a loop, in the loop's module")
+    gives = outputs_of(section, module, inside)
+    return replace(drafted, made={"entry": entry, **gives}, body=tuple(_resolved(inside, {entry: entry})))
 
 
 def _parts(of: Section, prefix: str, module: Module) -> Iterator[tuple[str, Section]]:

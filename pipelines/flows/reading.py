@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from pipelines.flows.dividing import divided
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
-from pipelines.flows.errors import FlowError, nearest, one_of
+from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.holding import ENDS, STARTS, read_holding
+from pipelines.flows.loops import in_order
 from pipelines.flows.model import DIVERTED, WEEK, Flow
 from pipelines.flows.modules import paste
 from pipelines.flows.region import check_region, read_region
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Source
     from pipelines.flows.modules import Pasted
-    from pipelines.flows.streams import Draft
 
 KEYS = (
     *("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "keep_versions", "parameters"),
@@ -186,7 +186,7 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     pasted = paste(top, _streams(top, flow), flow.sources)
     drafts = pasted.drafts
     flow = replace(flow, modules=pasted.uses, file_order=tuple(drafts))
-    for name in _sorted(drafts):
+    for name in in_order(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
     told = divided(flow)
@@ -209,32 +209,6 @@ def _advancing(top: Section, source: Source) -> Source:
     inside = section.inner("advance_time", f"`advance_time` of {section.what}")
     inside.only(ADVANCING_KEYS)
     return replace(source, advancing=MappingProxyType(advancing(inside)))
-
-
-def _sorted(drafts: dict[str, Draft]) -> list[str]:
-    """Sort streams behind what they read, else in the order of the file."""
-    waiting = {
-        name: {read.removesuffix(DIVERTED) for read in drafted.inputs} & set(drafts) for name, drafted in drafts.items()
-    }
-    done: list[str] = []
-    while waiting:
-        ready = next((name for name, reads in waiting.items() if reads <= set(done)), None)
-        if ready is None:
-            raise _cycle(drafts, waiting)
-        done.append(ready)
-        del waiting[ready]
-    return done
-
-
-def _cycle(drafts: dict[str, Draft], waiting: dict[str, set[str]]) -> FlowError:
-    """Say which streams read each other; each that waits waits for one that waits, so walking on comes back."""
-    path = [next(iter(waiting))]
-    while path.count(path[-1]) == 1:
-        path.append(min(waiting[path[-1]] & set(waiting)))
-    circle = path[path.index(path[-1]) :]
-    told = " reads ".join(f"`{name}`" for name in circle)
-    drafted = drafts[circle[0]]
-    return drafted.section.wrong(drafted.operator, f"a cycle, {told},", "streams that do not read themselves")
 
 
 def _warnings(top: Section, flow: Flow, pasted: Pasted) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pipelines.flows.dividing import comes_alone
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.forks import declared_behind
+from pipelines.flows.loops import loop_body
 from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.settings import read_settings
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pipelines.operators.specs import OperatorSpec
 
 LATER = (
-    *("loop", "replay", "modules", "region", "connection"),
+    *("replay", "modules", "region", "connection"),
     *("parallel", "instances", "dispatch"),
 )
 """What the schema has room for and nobody built yet."""
@@ -44,7 +45,9 @@ class Draft:
     operator: str
     inputs: tuple[str, ...]
     made: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of its policy that no text of its own says: what a module with several instances makes of its ports."""
+    """Fields of its policy that no text of its own says: what a module makes of its ports."""
+    body: tuple[Draft, ...] = ()
+    """Of a loop: the streams of its module."""
 
     @property
     def spec(self) -> OperatorSpec:
@@ -97,7 +100,9 @@ def build(drafted: Draft, flow: Flow) -> Stream:
     shaped = None if drafted.spec.awaits_promises else _same_shape(drafted, flow)
     _check_promises(drafted, flow)
     by = _by(drafted, flow)
+    body = loop_body(drafted, flow, build) if drafted.body else {}
     return Stream(
+        body=body,
         name=drafted.name,
         operator=drafted.operator,
         inputs=drafted.inputs,

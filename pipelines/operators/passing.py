@@ -1,4 +1,4 @@
-"""What filter, project, shift_time and alter_duration share: a row passes, changed or not, or is dropped.
+"""What filter, project, shift_time, alter_duration and loop share: a row passes, changed or not, or is dropped.
 
 Source: Microsoft StreamInsight, *Filtering*, *Projection*, *Timestamp Modification*.
 
@@ -48,9 +48,9 @@ INSTANTS = frozenset({"cti", "last_arrival"})
 DATA, START, END, TIMER, CTI = (int(kind) for kind in (Kind.DATA, Kind.START, Kind.END, Kind.TIMER, Kind.CTI))
 MAIN, DROPPED = int(Fate.MAIN), int(Fate.DROPPED)
 NONE, FILTERED, OUT_OF_TIME = int(Reason.NONE), int(Reason.FILTERED), int(Reason.OUT_OF_TIME)
-LATE_CTI, DURATION_SET = int(Reason.LATE_CTI), int(Reason.DURATION_SET)
-REFUSED = -1
-"""The port of a row that is not let through."""
+LATE_CTI, DURATION_SET, LOOP_LIMIT = int(Reason.LATE_CTI), int(Reason.DURATION_SET), int(Reason.LOOP_LIMIT)
+REFUSED, TOO_OFTEN = -1, -2
+"""The port of a row that is not let through, and of one that went round a loop as often as it may."""
 
 
 class TimeChange(NamedTuple):
@@ -84,8 +84,9 @@ def _judged(c: TimeChange, rows: Rows, i, s):  # type: ignore[no-untyped-def]  #
             return LATE_CTI, kind, rows.event_time[i], rows.event_end[i]
         s["cti"] = time
         return NONE, kind, time, NULL
-    if rows.port[i] == REFUSED:
-        return FILTERED, kind, rows.event_time[i], rows.event_end[i]
+    if rows.port[i] < 0:
+        reason = FILTERED if rows.port[i] == REFUSED else LOOP_LIMIT
+        return reason, kind, rows.event_time[i], rows.event_end[i]
     if c.duration and kind == END:
         return DURATION_SET, kind, rows.event_time[i], rows.event_end[i]
     if c.duration and kind != TIMER and time != NULL:

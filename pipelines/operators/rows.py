@@ -109,6 +109,8 @@ class Reason(IntEnum):
     """The row is the same as one that stands, and comes within the span."""
     NULL_DISPATCH = 21
     """The value by which instances are told apart is null, so the row goes to the first."""
+    LOOP_LIMIT = 22
+    """The row would go round a loop once more than it may."""
 
 
 OUT = np.dtype(

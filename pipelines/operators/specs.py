@@ -253,6 +253,17 @@ ALL = (
         all_promise=True,
     ),
     OperatorSpec(
+        name="loop",
+        title="Loop",
+        settings=(
+            Setting("module"),
+            Setting("with"),
+            Setting("most_rounds", Reads.COUNT, Unset.POLICY, stands=True),
+        ),
+        keeps_promises=True,
+        remakes_rows=True,
+    ),
+    OperatorSpec(
         name="join",
         title="Join",
         settings=(Setting("on", Reads.NAMES, ()),),

@@ -51,7 +51,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 DRAWN = [case for case in cases() if case.draws]
 NAMES = ("heartbeat", "merge", "metronome", "advance_time", "deduplicate")
 """Pages of one operator, called as it is called in a flow."""
-THROUGH = ("filter", "project", "shift_time", "alter_duration", "union", "interleave", "join", "window", "dispatch")
+THROUGH = (
+    *("filter", "project", "shift_time", "alter_duration"),
+    *("union", "interleave", "loop", "join", "window", "dispatch"),
+)
 """Operators that share a page."""
 TOLD = (*NAMES, "through_operators", "../ledger")
 ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|", re.MULTILINE)

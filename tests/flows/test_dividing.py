@@ -119,7 +119,6 @@ def test_an_input_of_which_nothing_is_said_is_broadcast_and_warned_of(read: Read
         ("instances: 2, dispatch: {b: {of: temp}}", "edges of `w` dispatched by `temp`", None),
         ("parallel: yes", "`parallel: yes`", None),
         ("most_behind: 10", "`most_behind`, which is not built yet,", None),
-        ("loop: d", "`loop`, which is not built yet,", None),
         ("connection: synchronous", "`connection`, which is not built yet,", None),
     ],
 )

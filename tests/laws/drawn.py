@@ -246,6 +246,10 @@ def _branches(draw: st.DrawFn) -> tuple[str, str]:
         f"      low: {{filter: came, where: number % 3 <> {draw(st.integers(0, 2))}}}\n"
         f"      once: {{deduplicate: came, on: event, within: {draw(SPANS)}}}\n"
         "      all: {interleave: [low, once]}\n    outputs: {all: all, once: once}\n"
+        "  halve:\n    inputs: [came]\n    streams:\n"
+        "      half: {project: came, columns: {number: CAST(number / 2 AS BIGINT), event: event}}\n"
+        "      more: {filter: half, where: number > 1}\n"
+        "    outputs: {out: half, back: more}\n"
     )
     streams = (
         f"  beating: {{heartbeat: rows, {_beats(draw)}}}\n"
@@ -259,6 +263,8 @@ def _branches(draw: st.DrawFn) -> tuple[str, str]:
         f"  dealt: {{module: work, inputs: {{came: mixed}}, instances: {draw(st.integers(2, 3))}, "
         f"dispatch: {{came: {style}}}}}\n"
         "  last: {filter: dealt.all, where: line >= 0}\n"
+        "  lean: {project: mixed, columns: {number: number, event: event}}\n"
+        f"  halved: {{loop: lean, module: halve, most_rounds: {draw(st.integers(1, 5))}}}\n"
     )
     return _source("rows", key) + _source("others", key) + modules, streams
 

@@ -315,8 +315,10 @@ def runs(document: Transcript) -> bool:
 
     No two rows of a source are the same in all columns, for each has its id. What stops writes
     nothing, and where ports meet in one instant a flow has its own order. A run of a metronome begins
-    with a reading.
+    with a reading. What goes round in a loop is no row of a document.
     """
+    if document.operator == "loop":
+        return False
     if document.operator == "metronome":
         return bool(document.steps) and document.rows[0].kind is Kind.READING
     if document.operator == "deduplicate" and not getattr(document.policy, "on", ()):

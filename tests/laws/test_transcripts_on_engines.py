@@ -41,7 +41,8 @@ def test_nearly_all_documents_are_run_and_many_share_a_flow(tmp_path: Path) -> N
     groups = shared(tmp_path, 2)
     names = [document.name for group in groups for document in group.documents]
     runnable = [each.name for each in transcripts() if each.policy and each.steps and not each.stops]
-    assert {group.operator for group in groups} == set(OPERATORS)
+    # A loop needs a module, which no document has: tests/laws/test_loops.py.
+    assert {group.operator for group in groups} == set(OPERATORS) - {"loop"}
     assert len(names) > 0.9 * len(runnable)
     assert len(groups) < 0.7 * len(names)
 

@@ -13,7 +13,7 @@ from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, OUT_CAPACITY, Fate, Kind, Reason, Rows
 from pipelines.operators.scan import NO_BLIND, Blind, Per
 from pipelines.operators.window import Measure, Measured, WindowPolicy, sums
-from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, Given, Left
+from tests.transcripts_model import IMPORTED, LEDGER, MAIN, REFUSED, SIDE, TOO_OFTEN, Given, Left
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -237,8 +237,8 @@ class Drive:
     def _port(self, port: str) -> int:
         if port == IMPORTED:
             return 1
-        if port == REFUSED:
-            return -1
+        if port in (REFUSED, TOO_OFTEN):
+            return -1 if port == REFUSED else -2
         if not self._job.ports:
             return 0
         return self._job.ports.index(port) if port in self._job.ports else -1

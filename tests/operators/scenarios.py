@@ -16,6 +16,7 @@ from pipelines.operators.filter import FilterPolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.interleave import InterleavePolicy
 from pipelines.operators.join import JoinPolicy
+from pipelines.operators.loop import LoopPolicy
 from pipelines.operators.merge import Ahead, MergeAtEnd, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
@@ -24,7 +25,7 @@ from pipelines.operators.shift_time import ShiftTimePolicy
 from pipelines.operators.union import UnionPolicy
 from pipelines.operators.window import WindowPolicy
 from tests.operators.driving import Job
-from tests.transcripts_model import IMPORTED, REFUSED, Given
+from tests.transcripts_model import IMPORTED, REFUSED, TOO_OFTEN, Given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +149,12 @@ def passing(random: Random) -> Job:
     events = (Kind.DATA, Kind.START, Kind.END)
     refused = [row._replace(port=REFUSED) if row.kind in events and random.randint(0, 2) == 0 else row for row in rows]
     return Job("filter", FilterPolicy(where="true"), tuple(refused))
+
+
+def loop(random: Random) -> Job:
+    """Draw a job for a loop: some rows went round as often as they may."""
+    rows = (row._replace(port=TOO_OFTEN) if row.port == REFUSED else row for row in passing(random).rows)
+    return Job("loop", LoopPolicy(entry="x", out="out", back="back"), tuple(rows))
 
 
 def project(random: Random) -> Job:
@@ -319,6 +326,7 @@ SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "window": window,
     "deduplicate": deduplicate,
     "dispatch": dispatch,
+    "loop": loop,
 }
 
 

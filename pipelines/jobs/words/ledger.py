@@ -60,6 +60,7 @@ REASONS = {
     "duration_set": "the end of an event whose duration was set when it started",
     "duplicate": "is the same as a row that left before it",
     "null_dispatch": "has a null where instances are told apart by a value, so it went to the first",
+    "loop_limit": "went round a loop as often as it may and would have gone on",
     "buffers_lost": "sequences that all three buffers lost before a commit covered them; the source is read again",
     "unknown_field": "has a field that nobody declared, which is left out",
     "new_column": "a column that nobody declared; it landed beside the others, and no stream reads it",

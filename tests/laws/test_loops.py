@@ -1,0 +1,165 @@
+"""Loops: rows go round one after the other to their end, whatever goes round and wherever the input is cut.
+
+Rules of docs/semantics.md: X5
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines.flows.errors import FlowError
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.environment.errors import WrongUse
+from tests.laws.drawn import CUTS, END, ROWS, START, Row, feed
+from tests.laws.trials import cut, trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FLOW = """\
+flow: loops
+every: 1h
+buckets: 3
+sources:
+  rows: {{feed: {{parquet: rows.parquet}}, key: {key}, time: sent, arrival: seen}}
+modules:
+  round:
+    parameters: {{by: 1}}
+    inputs: [came]
+    streams:
+      less: {{project: came, columns: {{number: "number - ${{by}}", event: event}}}}
+      even: {{filter: less, where: number % 2 = 0 AND number > 0}}
+      third: {{filter: less, where: number % 3 = 0 AND number > 0}}
+      again: {{interleave: [third, even]}}
+      shown: {{interleave: [less, third]}}
+    outputs: {{out: shown, back: again}}
+streams:
+  few: {{project: rows, columns: {{number: number, event: event}}}}
+  gone: {{loop: few, module: round, most_rounds: {most}}}
+  after: {{heartbeat: gone, interval: 9s}}
+"""
+
+
+def walked(number: int, most: int) -> tuple[list[int], list[int]]:
+    """Walk one row round to its end, first in, first out; give what leaves, and what would have gone on."""
+    waiting, left, too_often = [(number, 1)], [], []
+    while waiting:
+        value, rounds = waiting.pop(0)
+        if rounds > most:
+            too_often.append(value)
+            continue
+        less = value - 1
+        third, even = less % 3 == 0 and less > 0, less % 2 == 0 and less > 0
+        left += [less] * (1 + third)
+        waiting += [(less, rounds + 1)] * (even + third)
+    return left, too_often
+
+
+def by_key(rows: Sequence[dict[str, Any]], key: Sequence[str]) -> dict[tuple[Any, ...], list[tuple[int, str]]]:
+    found: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "data":
+            found[tuple(row[name] for name in key)].append((row["number"], row["event"]))
+    return dict(found)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, most=st.integers(1, 6), cuts=CUTS, key=st.sampled_from(["line", "[line, gate]"]))
+def test_loops__rows_leave_in_the_order_of_the_walk(
+    rows: Sequence[Row], most: int, cuts: list[int], key: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("loops")
+    here, names = trial(folder, FLOW.format(key=key, most=most), {"rows": feed(rows)}), key.strip("[]").split(", ")
+    here.ran("run", cut(START, END, cuts))
+    came, left = (by_key(here.table("run", name).to_pylist(), names) for name in ("few", "gone"))
+    lines = [line for line in here.table("run", "ledger").to_pylist() if line["reason"] == "loop_limit"]
+
+    wanted = {
+        of: [(n, event) for number, event in of_key for n in walked(number, most)[0]] for of, of_key in came.items()
+    }
+    assert left == {of: each for of, each in wanted.items() if each}
+    assert len(lines) == sum(len(walked(number, most)[1]) for of_key in came.values() for number, _ in of_key)
+    assert {(line["stream"], line["action"]) for line in lines} <= {("gone", "dropped")}
+    assert here.hashes("run", [(START, END)])["gone"] == here.run("whole", [(START, END)], buckets=1)["gone"]
+
+
+def test_a_loop_within_a_loop_ends_before_the_outer_one_goes_round(tmp_path: Path) -> None:
+    inner = (
+        "  inner:\n    inputs: [came]\n    streams:\n"
+        "      down: {project: came, columns: {number: number - 1, event: event}}\n"
+        "      more: {filter: down, where: number % 4 <> 0}\n"
+        "    outputs: {out: down, back: more}\n"
+        "  outer:\n    inputs: [came]\n    streams:\n"
+        "      steps: {loop: came, module: inner}\n"
+        "      next: {filter: steps, where: number % 4 = 0 AND number > 0}\n"
+        "    outputs: {out: steps, back: next}\n"
+    )
+    text = FLOW.format(key="line", most=3).replace("modules:\n", f"modules:\n{inner}")
+    text = text.replace("{loop: few, module: round, most_rounds: 3}", "{loop: few, module: outer}")
+    rows = [Row(1, 0, 0, "p", 1, "start", "a", None)] * 12
+    here = trial(tmp_path, text, {"rows": feed(rows)})
+    here.ran("run", [(START, END)])
+    left = [row["number"] for row in here.table("run", "gone").to_pylist()]
+
+    wanted = []
+    for number in range(12):
+        at = number
+        while True:
+            at -= 1
+            wanted.append(at)
+            if at % 4 == 0 and at <= 0:
+                break
+            if at < -100:
+                raise AssertionError
+    assert left == wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            "less: {project",
+            "kept: {deduplicate: came, within: 1h}\n      less: {project",
+            "`deduplicate`, which remembers",
+        ),
+        (", module: round", "", "a loop without `module`"),
+        ("back: again", "again: again", "module `round` (came in, out, again out)"),
+        ("inputs: [came]", "inputs: [came, other]", "module `round` (came, other in, out, back out)"),
+        ("most_rounds: 3", "most_rounds: 0", "`most_rounds: 0`"),
+        ("most_rounds: 3", "most_round: 3", "unknown key `most_round`"),
+        ("module: round", "module: rond", "unknown module `rond`"),
+    ],
+)
+def test_a_loop_that_makes_no_sense_is_refused(tmp_path: Path, before: str, after: str, told: str) -> None:
+    text = FLOW.format(key="line", most=3)
+    assert before in text
+    (tmp_path / "loops.yaml").write_text(text.replace(before, after, 1))
+
+    with pytest.raises(FlowError) as refused:
+        read_flow(tmp_path / "loops.yaml")
+    assert told in str(refused.value)
+
+
+def test_what_goes_back_has_the_columns_of_what_comes_in(tmp_path: Path) -> None:
+    text = FLOW.format(key="line", most=3).replace("event: event}}", "event: event, once: number}}", 1)
+    here = trial(tmp_path, text, {"rows": feed([Row(1, 0, 0, "p", 1, "start", "a", None)] * 2)})
+
+    with pytest.raises(WrongUse, match="`again` has int64 for `once`, of which nothing comes in"):
+        here.ran("run", [(START, END)])
+
+
+def test_under_ctis_nothing_in_a_loop_goes_into_the_past(tmp_path: Path) -> None:
+    text = FLOW.format(key="line", most=3).replace(
+        "few: {project: rows", "some: {advance_time: rows, every: {events: 1}, late: drop}\n  few: {project: some"
+    )
+    text = text.replace("less: {project: came", "back: {shift_time: came, shift: -1s}\n      less: {project: back")
+    (tmp_path / "loops.yaml").write_text(text)
+
+    with pytest.raises(FlowError, match="a shift into the past within a loop, while CTIs of `few` pass by"):
+        read_flow(tmp_path / "loops.yaml")
