@@ -113,4 +113,5 @@ def stream_words(stream: Stream) -> list[str]:
     inputs = f" of {', '.join(stream.feeding)}" if stream.inputs else ""
     scope = f", for each {', '.join(stream.by)}" if stream.by else ""
     about = [stream.about] if stream.about else []
-    return [*about, f"= {stream.operator}{inputs}{scope}", *stream.policy.words(stream)]
+    within = (f"within it {each.name} = {each.operator} of {', '.join(each.inputs)}" for each in stream.body.values())
+    return [*about, f"= {stream.operator}{inputs}{scope}", *stream.policy.words(stream), *within]
