@@ -709,6 +709,23 @@ def ledger(
     show_ledger(flow, asked, limit, shape, run, teller, explain=explain)
 
 
+@app.command(epilog="Example: `pulseline explain flights --trace departures@2013-01-02T02:40:00/1`")
+@guarded
+def explain(
+    flow: FlowName,
+    trace: Annotated[str, typer.Option(help="The row: its source, when it landed, and its place there (or 1).")],
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Tell the way of one row through the published streams, step by step, and where it ended.
+
+    Where a row landed stands in the columns `landed_at` and `landed_place` of every stream, and in the ledger.
+    """
+    from pipelines.jobs.commands.explain import explain_row
+
+    explain_row(flow, trace, run, tell, as_json=as_json)
+
+
 @app.command(
     epilog="Examples: `pulseline advise flights`, `pulseline advise flights punctual --share 0.999 --svg delays.svg`, "
     "`pulseline advise flights --start 2013-01-03 --end 2013-01-05 --json`"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import kinds, longs, stream_schema, ticks
 from pipelines.engine.tasks.link import Link
@@ -153,9 +154,10 @@ def _payloads(stream: Stream, entry: pa.Schema) -> dict[str, pa.Schema]:
 
 
 def _lines_of(ledger: pa.Table, name: str) -> pa.Table:
-    """Give lines of the ledger as those of the loop; no table is called as a stream within it."""
+    """Give lines of the ledger under the name of the loop and, behind a dot, of the stream within it."""
     place = ledger.schema.get_field_index("stream")
-    return ledger.set_column(place, ledger.schema.field(place), pa.array([name] * ledger.num_rows, pa.string()))
+    within = pc.binary_join_element_wise(name, ledger["stream"], ".")
+    return ledger.set_column(place, ledger.schema.field(place), within)
 
 
 def _behind(rows: pa.Table) -> int:

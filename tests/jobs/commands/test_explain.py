@@ -1,0 +1,105 @@
+"""`explain --trace`: the way of one row, step by step, to where it left or ended."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.jobs.commands.explain import explain_row
+from pipelines.jobs.environment.errors import WrongUse
+from tests.laws.drawn import Row, feed
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+def traced(house: House, trace: str) -> list[dict[str, Any]]:
+    explain_row("tiny", trace, "main", house.tell, as_json=True)
+    return [json.loads(line) for line in house.text.splitlines()]
+
+
+def told(house: House, trace: str) -> str:
+    explain_row("tiny", trace, "main", house.tell, as_json=False)
+    return house.text
+
+
+def test_each_step_of_a_row_is_what_the_tables_have(ran: House) -> None:
+    steps = traced(ran, "trips@2013-01-01T00:01:00/1")
+
+    assert [(step["stream"], step["rows"], step["rule"]) for step in steps] == [
+        ("beating", 1, "X1"),
+        ("ordered", 1, "X11"),
+        ("punctual", 1, "X1"),
+    ]
+    assert steps[0]["arrival"] < steps[1]["arrival"] == steps[2]["arrival"]
+    assert "held since 2013-01-01 00:01:00" in steps[1]["what"]
+
+
+def test_a_row_that_is_set_aside_is_told_with_the_ledgers_word(ran: House) -> None:
+    text = told(ran, "trips@2013-01-01T15:00:00/1")
+
+    assert "trips  landed 2013-01-01 15:00:00, place 1: number 5, station south, line 1" in text
+    assert "punctual.diverted" in text
+    assert "before the CTI" in text
+    assert "kept unchanged in punctual.diverted  (rule S17)" in text
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        ("trips", "--trace must be SOURCE@INSTANT/PLACE, as trips@2013-01-02T02:40:00/1; it is `trips`"),
+        ("trip@2013-01-01", "no source `trip` in tiny; did you mean `trips`"),
+        ("trips@noon", "the instant of --trace `noon`"),
+        ("trips@2013-01-01T00:02", "no published table has a row that landed at trips@2013-01-01T00:02; `landed_at`"),
+    ],
+)
+def test_a_row_that_is_not_there_is_told_with_where_to_look(ran: House, trace: str, said: str) -> None:
+    with pytest.raises((WrongUse, ValueError), match=said.replace("`", ".")):
+        told(ran, trace)
+
+
+FLOW = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+modules:
+  round:
+    inputs: [came]
+    streams:
+      less: {project: came, columns: {number: number - 1}}
+      more: {filter: less, where: number > 0}
+    outputs: {out: less, back: more}
+streams:
+  few: {project: rows, columns: {number: number}}
+  even: {filter: few, where: number % 2 = 0}
+  third: {filter: few, where: number % 3 = 0}
+  met: {interleave: [even, third, few]}
+  gone: {loop: few, module: round, most_rounds: 3}
+  counts: {window: promised, size: 5s, measures: {n: count}}
+  promised: {advance_time: few, every: {events: 9}, late: drop}
+"""
+
+
+def test_branches_loops_and_ends_are_told(house: House) -> None:
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(FLOW)
+    pq.write_table(feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)]), flows / "rows.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+    steps = traced(house, "rows@2024-01-01T00:00:06/1")
+
+    assert [(step["stream"], step["rows"], step["rule"]) for step in steps] == [
+        ("few", 1, "X1"),
+        ("even", 1, "X2"),
+        ("third", 1, "X2"),
+        ("met", 3, "X10"),
+        ("gone", 3, "X5"),
+        ("gone", 0, "S17"),
+        ("promised", 1, "X2"),
+        ("counts", 0, "X1"),
+    ]
+    assert "branch 1 of 5 behind few" in steps[1]["what"]
+    assert steps[4]["what"].endswith("at once, 3 rows in rounds")
+    assert "went round a loop as often as it may" in steps[5]["what"]
