@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipelines.engine.files.stored import StorePath
+from pipelines.engine.files.stored import StorePath, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -211,6 +211,29 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
+def read_tagged(path: Path) -> tuple[bytes, str]:
+    """Read a file, with the tag that `exchange` asks for: what a store calls this very content of it."""
+    return path.read_tagged() if isinstance(path, StorePath) else (path.read_bytes(), "")
+
+
+def exchange(path: Path, content: bytes, tag: str) -> None:
+    """Put a file in place of the one that was read: the old one or the new one, never a half; it is not synced.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        tag: as `read_tagged` gave it; nothing where there was no file. On a disk the last who writes has it.
+
+    Raises:
+        OSError: in a store, another one is there.
+    """
+    if isinstance(path, StorePath):
+        path.exchange(content, tag)
+        return
+    with whole(path) as draft:
+        draft.write_bytes(content)
+
+
 def _draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}{DRAFT}")
 
@@ -250,8 +273,13 @@ def secure(file: IO[bytes]) -> None:
         os.fsync(file.fileno())
 
 
-def remove_folder(folder: Path, *, ignore_errors: bool = False) -> None:
+def remove_folder(folder: Path, *, ignore_errors: bool = False, but: Path | None = None) -> None:
     """Remove a folder and all that lies in it.
+
+    Args:
+        folder: which; one of this machine goes whole.
+        ignore_errors: leave what cannot be removed.
+        but: an object of a store that stays.
 
     Raises:
         OSError: something of it cannot be removed, unless errors are to be ignored.
@@ -260,7 +288,7 @@ def remove_folder(folder: Path, *, ignore_errors: bool = False) -> None:
         shutil.rmtree(folder, ignore_errors=ignore_errors)
         return
     with suppress(*([OSError] if ignore_errors else [])):
-        folder.remove_all()
+        folder.remove_all(but)
 
 
 def of_this_machine(folder: Path) -> Path:
@@ -274,6 +302,8 @@ def of_this_machine(folder: Path) -> Path:
     return Path(kept) / "pulseline" / "homes" / "/".join(folder.parts).replace(":", "")
 
 
+LINK = ".link"
+"""Ends the name of an object that says what a folder of a store stands for."""
 TOUCHED = ".touched"
 """Ends the name of an object beside another whose time it sets: a store tells the time at which a thing was put."""
 
@@ -325,3 +355,19 @@ def sizes_in(folder: Path) -> Iterator[int]:
         return (found.st_size for path, found in folder.below() if path.parent == folder)
     with os.scandir(folder) as entries:
         return iter([entry.stat().st_size for entry in entries if entry.is_file()])
+
+
+def link_folder(link: Path, target: Path) -> None:
+    """Have a folder stand for another one; in a store `linked` gives what it stands for, and nothing else does."""
+    if isinstance(link, StorePath):
+        link.with_name(f"{link.name}{LINK}").create(str(target).encode())
+    else:
+        link.symlink_to(target, target_is_directory=True)
+
+
+def linked(folder: Path) -> Path:
+    """Give the folder that one stands for, itself where it stands for none."""
+    if isinstance(folder, StorePath):
+        with suppress(FileNotFoundError):
+            return path_of(folder.with_name(f"{folder.name}{LINK}").read_text())
+    return folder

@@ -370,11 +370,11 @@ class StorePath(PosixPath):
         with self._asked():
             obstore.delete(self.store, self.key)
 
-    def remove_all(self) -> None:
-        """Remove all that lies below."""
+    def remove_all(self, but: Path | None = None) -> None:
+        """Remove all that lies below, but for one object."""
         import obstore
 
-        keys = [path.key for path, _ in self.below()]
+        keys = [path.key for path, _ in self.below() if path != but]
         with self._asked():
             obstore.delete(self.store, keys)
 
@@ -394,7 +394,7 @@ class StorePath(PosixPath):
     replace = rename
 
     def symlink_to(self, *_: object, **__: object) -> NoReturn:
-        """Refuse: there are no links."""
+        """Refuse: there are no links; see `durable.link_folder`."""
         raise NotOnStoreError(str(self), "a link to another run")
 
 
