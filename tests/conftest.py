@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
+from pipelines.engine.files.stored import StorePath
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator
 from tests.engine.sources.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.tasks.stages import Engine
@@ -68,6 +71,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[Mapping[str, str]]:
+    """Give the variables that lead to a store of this machine, one for all tests."""
+    with emulator() as port:
+        yield access_to(port)
+
+
+@pytest.fixture
+def store(bucket: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> StorePath:
+    """Give an empty place in a store."""
+    for name, value in bucket.items():
+        monkeypatch.setenv(name, value)
+    return StorePath(f"s3://{BUCKET}/{uuid4().hex}")
 
 
 @pytest.fixture

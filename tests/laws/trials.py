@@ -88,10 +88,12 @@ class Trial:
 
     flow: Flow
     base: Path
+    home: Path | None = None
+    """Where its runs lie; beside its feeds unless given."""
 
     def root(self, run: str) -> Path:
         """Give the root of a run."""
-        return self.base / "runs" / run
+        return (self.home or self.base / "runs") / run
 
     def wanted(self, run: str, engine: Engine = CORE, buckets: int | None = None) -> Backfill:
         """Give a run as the job takes it."""

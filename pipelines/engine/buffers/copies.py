@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from typing import TYPE_CHECKING
 
 from pipelines.engine.files import durable
@@ -33,8 +32,7 @@ def close_copy(sequence: LandedSequence, shelf: Path) -> None:
     with new_sequence(shelf, sequence.id) as folder:
         for landed in sequence.files:
             _copy_file(sequence.folder / landed.file, folder / landed.file, landed.sha256)
-        durable.replace(folder / MANIFEST, (sequence.folder / MANIFEST).read_bytes())
-        name_once(folder, sequence.id)
+        name_once(folder, sequence.id, (sequence.folder / MANIFEST).read_bytes())
 
 
 def _copy_file(source: Path, target: Path, sha256: str) -> None:
@@ -43,7 +41,6 @@ def _copy_file(source: Path, target: Path, sha256: str) -> None:
         while block := read.read(COPIED):
             digest.update(block)
             written.write(block)
-        written.flush()
-        os.fsync(written.fileno())
+        durable.secure(written)
     if digest.hexdigest() != sha256:
         raise SequenceBrokenError(str(source.parent), f"a {source.name} with other bytes than landed")

@@ -11,15 +11,16 @@ import json
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import BUFFERS_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 FORMAT = 2
 MARK = "buffer.json"
@@ -175,7 +176,7 @@ def _is_ours(found: Owner, owner: Owner, *, has_record: bool) -> bool:
     if _is_id(found.id) and found.id != owner.id:
         return False
     # Where it says that another folder is its run's, that run must be gone from there: else this one is a copy of it.
-    elsewhere = Path(found.landed)
+    elsewhere = path_of(found.landed)
     stands = found.landed != owner.landed and _stands(elsewhere, owner)
     return not stands and (found.id == owner.id or found.landed == owner.landed or has_record)
 

@@ -36,6 +36,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import Snapshot, read_young
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import for_arrow, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -209,6 +210,12 @@ def checkpoint(path: Path) -> int:
     Returns:
         The version of the newest checkpoint.
     """
+    if is_stored(path):
+        # What a store names is whole, so it may be written where it stands.
+        table = DeltaTable(str(path))
+        if (version := table.version()) > checkpoint_version(path):
+            table.create_checkpoint()
+        return version
     with (
         tempfile.TemporaryDirectory(prefix=COPIED_LOG, dir=path) as folder,
         _only_readable(path, Path(folder)) as copy,
@@ -301,6 +308,9 @@ def mend(path: Path) -> list[str]:
     Raises:
         OSError: the disk does not give a file; nothing was removed.
     """
+    if is_stored(path):
+        # A store shows an object whole or not at all.
+        return []
     found = LogFiles.of(path)
     gone = list(found.torn) + ([] if found.hint else [HINT])
     for name in gone:
@@ -340,7 +350,7 @@ def _is_version(file: Path) -> bool:
 
 def _is_readable(file: Path) -> bool:
     try:
-        return bool(pq.read_metadata(file).num_rows)
+        return bool(pq.read_metadata(for_arrow(file)).num_rows)
     except FileNotFoundError:
         return False
     except OSError as problem:

@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 from pipelines.engine.commits.entry import START_OF_RUN, State
 from pipelines.engine.commits.paths import NewFile
 from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.parquet import write_table
+from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -76,7 +78,7 @@ def long_list(root: Path, stem: str, files: Iterable[tuple[int, str, NewFile]]) 
     rows = [{"commit": number, "table": table, **file._asdict()} for number, table, file in files]
     path = root / LISTS / f"{stem}-{secrets.token_hex(4)}.parquet"
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
     sync_files(root, [path])
     return _text({LIST: path.relative_to(root).as_posix()})
 
@@ -97,7 +99,7 @@ def named_in(root: Path, row: Entry) -> Lists:
 
 def _of_list(root: Path, name: str) -> dict[int, Lists]:
     found: dict[int, dict[str, list[NewFile]]] = defaultdict(lambda: defaultdict(list))
-    for row in pq.read_table(root / name, schema=SCHEMA).to_pylist():
+    for row in pq.read_table(for_arrow(root / name), schema=SCHEMA).to_pylist():
         number, table = row.pop("commit"), row.pop("table")
         found[number][table].append(NewFile(**row))
     return {number: {table: tuple(files) for table, files in lists.items()} for number, lists in found.items()}

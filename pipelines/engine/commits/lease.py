@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Self
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits import machine
 from pipelines.engine.commits.machine import Life
-from pipelines.engine.files.durable import whole
+from pipelines.engine.files import durable
+from pipelines.engine.files.stored import StoreFailedError
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -146,22 +147,45 @@ def renewal_path(root: Path) -> Path:
 
 def read_renewal(root: Path) -> Renewal | None:
     """Read the newest renewal; None when there is none that can be read, as after a power cut."""
+    return _read_tagged(root)[0]
+
+
+def _read_tagged(root: Path) -> tuple[Renewal | None, str]:
+    """Read the newest renewal, with what `durable.exchange` asks for.
+
+    Raises:
+        StoreFailedError: the store does not say; that a disk does not is as good as none.
+    """
     try:
-        facts = json.loads(renewal_path(root).read_text(encoding="utf-8"))
+        content, tag = durable.read_tagged(renewal_path(root))
+    except StoreFailedError:
+        raise
+    except OSError:
+        return None, ""
+    return _parsed(content), tag
+
+
+def _parsed(content: bytes) -> Renewal | None:
+    try:
+        facts = json.loads(content)
         monotonic = facts.get("monotonic")
         since_boot = None if monotonic is None else int(monotonic)
         return Renewal(int(facts["token"]), int(facts["renewed"]), str(facts["state"]), since_boot)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 
 def write_renewal(root: Path, renewal: Renewal) -> None:
     """Replace `lease.json`, so that a reader sees the old one or the new one, never a half.
 
-    It is not synced: a power cut ends its driver as well, and what the cut leaves of it counts as no renewal.
+    It is not synced: a power cut ends its driver as well, and what the cut leaves of it counts as no renewal. In a
+    store it goes in the place of what was read: who was overtaken meanwhile does not write over the newer one.
     """
-    with whole(renewal_path(root)) as draft:
-        draft.write_text(json.dumps(asdict(renewal)), encoding="utf-8")
+    _exchange(root, renewal, _read_tagged(root)[1])
+
+
+def _exchange(root: Path, renewal: Renewal, tag: str) -> None:
+    durable.exchange(renewal_path(root), json.dumps(asdict(renewal)).encode(), tag)
 
 
 @dataclass(frozen=True)
@@ -285,9 +309,9 @@ class Renewals:
             self._renew("held")
 
     def _renew(self, state: str) -> None:
-        seen = read_renewal(self._root)
-        if seen and seen.token > self._token:
-            self._stop.set()
-            return
         with contextlib.suppress(OSError):
-            write_renewal(self._root, Renewal(self._token, wall_ticks(), state, monotonic_ticks()))
+            seen, tag = _read_tagged(self._root)
+            if seen and seen.token > self._token:
+                self._stop.set()
+                return
+            _exchange(self._root, Renewal(self._token, wall_ticks(), state, monotonic_ticks()), tag)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import TIME, canonical_json
@@ -34,7 +33,9 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.parquet import dataset, write_table
 from pipelines.engine.files.small import read_whole
+from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +119,7 @@ def _entry(row: Mapping[str, object]) -> Entry:
 
 def _is_whole(file: Path) -> bool:
     try:
-        pq.read_metadata(file)
+        pq.read_metadata(for_arrow(file))
     except (pa.ArrowException, OSError):
         return False
     return True
@@ -258,9 +259,9 @@ class CommitLog:
 
     def _write(self, stem: str, table: pa.Table) -> NewFile:
         file = self.path / f"{stem}-{uuid.uuid4().hex[:8]}.parquet"
-        pq.write_table(table, file)
+        size = write_table(table, file)
         sync_files(self.path, [file])
-        return NewFile(name=file.name, rows=table.num_rows, size=file.stat().st_size)
+        return NewFile(name=file.name, rows=table.num_rows, size=size)
 
     def compact(self) -> None:
         """Put the rows into few files once they lie in many; nobody's reading or appending is disturbed.
@@ -274,7 +275,7 @@ class CommitLog:
         small = [file for file in self._table.files.values() if file.size < FULL_FILE]
         if len(small) < MANY_FILES:
             return
-        rows = ds.dataset(sorted(str(file.path) for file in small), schema=SCHEMA).to_table().sort_by("entry")
+        rows = dataset(sorted(str(file.path) for file in small), SCHEMA).to_table().sort_by("entry")
         file = self._write(f"k{rows['entry'][0].as_py():08d}", rows)
         self._commit(TableChange(adds=[file], removes=small, moves_rows=False, says="OPTIMIZE"))
         self.state()

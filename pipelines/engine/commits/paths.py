@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
+from pipelines.engine.files.stored import is_stored
 from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
@@ -211,8 +213,16 @@ def require_file(path: Path, file: NewFile) -> None:
 
 def landed_path(root: Path) -> Path:
     """Give the folder of a run's landed history; where a run began before it had this name, the one it had then."""
+    if is_stored(root):
+        return durable.linked(root / "landed")
     older, landed = root / "landing" / "a", root / "landed"
     return older if (older / "00000001").exists() and not landed.exists() else landed
+
+
+def lands_elsewhere(root: Path) -> bool:
+    """Say whether a run plays the landed history of another."""
+    landed = landed_path(root)
+    return landed.is_symlink() or not landed.is_relative_to(root)
 
 
 def stream_path(root: Path, stream: str) -> Path:

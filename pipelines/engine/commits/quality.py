@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import checkpoint, checkpoint_version, create, mend, snapshot
 from pipelines.engine.commits.paths import ConcurrentAddError, NewFile
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.parquet import dataset, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,9 +131,8 @@ def write_quality(root: Path, rows: Sequence[Quality]) -> None:
 
 def _write(path: Path, judged: str, rows: Sequence[Quality]) -> NewFile:
     name = f"{_stem(judged)}{uuid.uuid4().hex}{SUFFIX}"
-    pq.write_table(_table(rows), path / name)
+    commit, size = rows[0].commit, write_table(_table(rows), path / name)
     sync_files(path, [path / name])
-    commit, size = rows[0].commit, (path / name).stat().st_size
     return NewFile(name=name, rows=len(rows), size=size, first=commit, last=commit)
 
 
@@ -197,7 +195,7 @@ def read_quality(
     if not files:
         return ()
     where = None if commit is None else pc.field("commit") == commit
-    found = ds.dataset(files, schema=SCHEMA, format="parquet").to_table(filter=where)
+    found = dataset(files, SCHEMA).to_table(filter=where)
     rows = sorted(_read(found), key=lambda row: (row.start, row.end, row.commit))
     return tuple(row for row in rows if (end is None or row.start < end) and (start is None or start < row.end))
 

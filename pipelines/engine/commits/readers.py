@@ -32,7 +32,9 @@ from pipelines.engine.commits.paths import (
     stream_path,
     table_name,
 )
+from pipelines.engine.files.parquet import dataset
 from pipelines.engine.files.small import are_small, read_whole
+from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +82,7 @@ class Published:
         if not self.exact:
             mine = pc.field(COMMIT).isin(pa.array(self.commits, pa.int64()))
             where = mine if where is None else mine & where
-        data = ds.dataset(list(self.files), schema=self.schema, format="parquet")
+        data = dataset(self.files, self.schema)
         return data.to_table(columns=wanted.names, filter=where)
 
 
@@ -294,9 +296,9 @@ class CarryFiles:
             rows = read_whole(self.files)
             is_wanted = pc.equal(rows[CHANGE], BASE) if of_base else pc.not_equal(rows[CHANGE], BASE)
             return rows.filter(pc.and_(pc.is_in(rows[COMMIT], commits), is_wanted))
-        schema = pa.unify_schemas([pq.read_schema(file) for file in self.files])
+        schema = pa.unify_schemas([pq.read_schema(for_arrow(file)) for file in self.files])
         where = pc.field(CHANGE) == BASE if of_base else pc.field(CHANGE) != BASE
-        data = ds.dataset(list(self.files), schema=schema, format="parquet")
+        data = dataset(self.files, schema)
         return data.to_table(filter=pc.field(COMMIT).isin(commits) & where)
 
 

@@ -7,7 +7,6 @@ here can be done again: a table that has the commit's number is passed over, and
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 from bisect import bisect_left
 from contextlib import suppress
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pipelines.engine.commits.delta_log import HOUSE, SETTLED, exists, mend
@@ -35,8 +33,10 @@ from pipelines.engine.commits.paths import (
     version_path,
 )
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
-from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.durable import sync_files, touch
 from pipelines.engine.files.folders import UNNAMED
+from pipelines.engine.files.parquet import dataset, write_table
+from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -277,7 +277,7 @@ class Tables:
             commit = int(file.name[1:].partition("-")[0])
             if commit in carried and any(each.name == file.name for each in lists.holder(name, commit)):
                 alone.append(ActiveFile(file, 0, 0, commit, commit))
-        if len(alone) >= few and len({pq.read_schema(file.path) for file in alone}) == 1:
+        if len(alone) >= few and len({pq.read_schema(for_arrow(file.path)) for file in alone}) == 1:
             self.rewrite(path, alone, {file.first for file in alone})
 
     def compact(self, path: Path, files: Sequence[ActiveFile]) -> None:
@@ -354,7 +354,7 @@ def _touch(files: Iterable[Path]) -> None:
     """Set the time from which the sweep reckons how long files stay that no version needs any more."""
     for file in files:
         with suppress(FileNotFoundError):
-            os.utime(file)
+            touch(file)
 
 
 def _is_published(state: LogState, number: int) -> bool:
@@ -369,7 +369,7 @@ def held_in(file: ActiveFile) -> set[int]:
 
 def commits_in(file: Path) -> set[int]:
     """Give the numbers of the commits whose rows a file holds."""
-    with pq.ParquetFile(file) as opened:
+    with pq.ParquetFile(for_arrow(file)) as opened:
         return set(pc.unique(opened.read(columns=[COMMIT])[COMMIT]).to_pylist())
 
 
@@ -382,13 +382,13 @@ def write_together(path: Path, files: Sequence[ActiveFile], keep: Collection[int
         keep: the commits whose rows are kept.
     """
     folder = UNNAMED if exists(path) else ""
-    data = ds.dataset([str(file.path) for file in files], format="parquet")
+    data = dataset([file.path for file in files])
     rows = data.to_table(filter=pc.field(COMMIT).isin(pa.array(sorted(keep), pa.int64())))
     first, last = (limit(rows[COMMIT]).as_py() for limit in (pc.min, pc.max))
     target = path / folder / f"k{first:08d}-{last:08d}-{secrets.token_hex(4)}.parquet"
     target.parent.mkdir(exist_ok=True)
-    pq.write_table(rows, target, compression="zstd", compression_level=1, row_group_size=ROW_GROUP, store_schema=False)
-    name, size = target.relative_to(path).as_posix(), target.stat().st_size
+    how = {"compression": "zstd", "compression_level": 1, "row_group_size": ROW_GROUP, "store_schema": False}
+    name, size = target.relative_to(path).as_posix(), write_table(rows, target, **how)
     return NewFile(name=name, rows=rows.num_rows, size=size, first=first, last=last)
 
 

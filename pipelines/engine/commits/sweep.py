@@ -18,7 +18,7 @@ from pipelines.engine.commits.file_lists import LISTS, FileLists
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import LOG, carry_folders, commits_path, data_tables, table_name
 from pipelines.engine.commits.table_log import TableLog
-from pipelines.engine.files.durable import DRAFT
+from pipelines.engine.files.durable import DRAFT, changed_ns, remove
 from pipelines.engine.files.folders import UNNAMED
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -96,7 +96,7 @@ def _is_open(state: LogState, commit: int) -> bool:
 
 
 def _old(files: Iterable[Path], before: int) -> list[Path]:
-    return [file for file in files if file.is_file() and file.stat().st_mtime_ns <= before * NANOS_PER_TICK]
+    return [file for file in files if file.is_file() and changed_ns(file) <= before * NANOS_PER_TICK]
 
 
 def _sweep_table(root: Path, log: TableLog, state: LogState, lists: FileLists, before: int) -> Swept:
@@ -163,6 +163,6 @@ def _unlink(files: Iterable[Path]) -> Swept:
     swept = Swept()
     for file in files:
         size = file.stat().st_size
-        file.unlink(missing_ok=True)
+        remove(file)
         swept += Swept(1, size)
     return swept

@@ -3,6 +3,9 @@
 A name in a folder can reach the disk before the bytes it stands for, and a file's bytes before its name. So bytes are
 synced under a name that nobody looks for, then named, then the folder is synced. `kill -9` shows none of this: the
 page cache outlives the process, not the machine.
+
+Of a home in an object store the same is asked: what is put there is on disk by then, whole, and a name that is created
+is created once. So nothing is synced there, and a folder is no more than the beginning of names.
 """
 
 from __future__ import annotations
@@ -10,17 +13,21 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import io
 import os
 import secrets
 import shutil
 import sys
-from contextlib import contextmanager
+import tempfile
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from pipelines.engine.files.stored import StorePath, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from pathlib import Path
 
 DRAFT = ".draft"
 """Ends the name of a file that is being written, and has not its own name yet."""
@@ -32,6 +39,8 @@ FEW = 4
 
 def sync_folder(folder: Path) -> None:
     """Have the names in a folder on disk."""
+    if isinstance(folder, StorePath):
+        return
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
@@ -40,6 +49,8 @@ def make_folder(folder: Path) -> None:
 
     What lies in a folder is only as safe as the folder's own name.
     """
+    if isinstance(folder, StorePath):
+        return
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in reversed(missing):
@@ -48,6 +59,8 @@ def make_folder(folder: Path) -> None:
 
 def sync_file(file: Path) -> None:
     """Have a file's bytes on disk; its name is its folder's."""
+    if isinstance(file, StorePath):
+        return
     _sync(file, os.O_RDONLY)
 
 
@@ -72,7 +85,7 @@ def sync_files(root: Path, files: Collection[Path]) -> None:
     Raises:
         OSError: one cannot be synced; none of them may be counted on.
     """
-    if not files:
+    if not files or isinstance(root, StorePath):
         return
     device = root.stat().st_dev
     folders = {file.parent for file in files}
@@ -123,9 +136,16 @@ def write_new(path: Path, content: bytes) -> None:
     Raises:
         FileExistsError: the name is taken; nothing was changed.
     """
+    if isinstance(path, StorePath):
+        path.create(content)
+        return
     draft = _drafted(path, content)
     try:
         os.link(draft, path)
+    except FileExistsError:
+        # A network's file system tells so where its first answer was lost, and the name is ours.
+        if draft.stat().st_nlink == 1:
+            raise
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
@@ -138,6 +158,9 @@ def replace(path: Path, content: bytes) -> None:
         path: of the file; its folder is there.
         content: all of it.
     """
+    if isinstance(path, StorePath):
+        path.write_bytes(content)
+        return
     draft = _drafted(path, content)
     try:
         draft.replace(path)
@@ -174,6 +197,11 @@ def whole(path: Path) -> Iterator[Path]:
     Args:
         path: of the file; its folder is there. Another of its name is replaced.
     """
+    if isinstance(path, StorePath):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / path.name
+            path.write_bytes((Path(folder) / path.name).read_bytes())
+        return
     draft = _draft_of(path)
     try:
         yield draft
@@ -181,6 +209,29 @@ def whole(path: Path) -> Iterator[Path]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def read_tagged(path: Path) -> tuple[bytes, str]:
+    """Read a file, with the tag that `exchange` asks for: what a store calls this very content of it."""
+    return path.read_tagged() if isinstance(path, StorePath) else (path.read_bytes(), "")
+
+
+def exchange(path: Path, content: bytes, tag: str) -> None:
+    """Put a file in place of the one that was read: the old one or the new one, never a half; it is not synced.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        tag: as `read_tagged` gave it; nothing where there was no file. On a disk the last who writes has it.
+
+    Raises:
+        OSError: in a store, another one is there.
+    """
+    if isinstance(path, StorePath):
+        path.exchange(content, tag)
+        return
+    with whole(path) as draft:
+        draft.write_bytes(content)
 
 
 def _draft_of(path: Path) -> Path:
@@ -205,8 +256,118 @@ def locked(path: Path) -> Iterator[None]:
     """Keep other processes of this machine that ask for the same lock waiting while the block runs.
 
     Args:
-        path: of the lock's file, which stays.
+        path: of the lock's file, which stays. In a store nothing is mended, and nobody waits.
     """
+    if isinstance(path, StorePath):
+        yield
+        return
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def secure(file: IO[bytes]) -> None:
+    """Have what was written to an open file on disk; in a store it is when the file is closed."""
+    file.flush()
+    with suppress(io.UnsupportedOperation):
+        os.fsync(file.fileno())
+
+
+def remove_folder(folder: Path, *, ignore_errors: bool = False, but: Path | None = None) -> None:
+    """Remove a folder and all that lies in it.
+
+    Args:
+        folder: which; one of this machine goes whole.
+        ignore_errors: leave what cannot be removed.
+        but: an object of a store that stays.
+
+    Raises:
+        OSError: something of it cannot be removed, unless errors are to be ignored.
+    """
+    if not isinstance(folder, StorePath):
+        shutil.rmtree(folder, ignore_errors=ignore_errors)
+        return
+    with suppress(*([OSError] if ignore_errors else [])):
+        folder.remove_all(but)
+
+
+def of_this_machine(folder: Path) -> Path:
+    """Give the folder of this machine for what a run's folder has of caches: itself, unless it lies in a store.
+
+    Losing it loses nothing that could not be had again, a spool aside: docs/sources.md says what.
+    """
+    if not isinstance(folder, StorePath):
+        return folder
+    kept = os.environ.get("XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never raises
+    return Path(kept) / "pulseline" / "homes" / "/".join(folder.parts).replace(":", "")
+
+
+LINK = ".link"
+"""Ends the name of an object that says what a folder of a store stands for."""
+TOUCHED = ".touched"
+"""Ends the name of an object beside another whose time it sets: a store tells the time at which a thing was put."""
+
+
+def touch(file: Path) -> None:
+    """Set a file's time of change to now.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    if isinstance(file, StorePath):
+        beside_touched(file).touch()
+    else:
+        os.utime(file)
+
+
+def beside_touched(file: StorePath) -> StorePath:
+    """Name the object that sets a file's time."""
+    return file.with_name(f".{file.name}{TOUCHED}")
+
+
+def changed_ns(file: Path) -> int:
+    """Give a file's time of change in nanoseconds, as `touch` or its writer set it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    times = [file.stat().st_mtime_ns]
+    if isinstance(file, StorePath):
+        with suppress(FileNotFoundError):
+            times.append(beside_touched(file).stat().st_mtime_ns)
+    return max(times)
+
+
+def remove(file: Path) -> None:
+    """Remove a file, where there is one, with what sets its time."""
+    file.unlink(missing_ok=True)
+    if isinstance(file, StorePath):
+        beside_touched(file).unlink()
+
+
+def sizes_in(folder: Path) -> Iterator[int]:
+    """Give the size in bytes of each file that lies right in a folder.
+
+    Raises:
+        FileNotFoundError: there is no such folder; a store does not say so.
+    """
+    if isinstance(folder, StorePath):
+        return (found.st_size for path, found in folder.below() if path.parent == folder)
+    with os.scandir(folder) as entries:
+        return iter([entry.stat().st_size for entry in entries if entry.is_file()])
+
+
+def link_folder(link: Path, target: Path) -> None:
+    """Have a folder stand for another one; in a store `linked` gives what it stands for, and nothing else does."""
+    if isinstance(link, StorePath):
+        link.with_name(f"{link.name}{LINK}").create(str(target).encode())
+    else:
+        link.symlink_to(target, target_is_directory=True)
+
+
+def linked(folder: Path) -> Path:
+    """Give the folder that one stands for, itself where it stands for none."""
+    if isinstance(folder, StorePath):
+        with suppress(FileNotFoundError):
+            return path_of(folder.with_name(f"{folder.name}{LINK}").read_text())
+    return folder

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from typing import TYPE_CHECKING, Self
+
+from pipelines.engine.files.durable import secure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,7 @@ class HashedFile(io.RawIOBase):
         """Have it on disk."""
         if not self.closed:
             with self._file as file:
-                file.flush()
-                os.fsync(file.fileno())
+                secure(file)
         super().close()
 
     def __enter__(self) -> Self:

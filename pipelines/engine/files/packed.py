@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+
+from pipelines.engine.files.stored import for_arrow, path_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOGETHER = 256
 """Sequences of a segment. It is part of the format: segments of another number would not be found."""
@@ -64,14 +69,14 @@ def opened(path: str | Path) -> pq.ParquetFile:
 
     Such a footer names the row groups of all its sequences: reading it takes longer than reading one of them.
     """
-    file = Path(path)
+    file = path_of(path)
     if not is_segment(file.parent):
-        return pq.ParquetFile(file, page_checksum_verification=True)
+        return pq.ParquetFile(for_arrow(file), page_checksum_verification=True)
     seen = file.stat()
     footer = _footer(str(file), seen.st_size, seen.st_mtime_ns)
-    return pq.ParquetFile(file, metadata=footer, page_checksum_verification=True)
+    return pq.ParquetFile(for_arrow(file), metadata=footer, page_checksum_verification=True)
 
 
 @lru_cache(maxsize=8)
 def _footer(path: str, size: int, changed: int) -> pq.FileMetaData:  # noqa: ARG001 - others are another file
-    return pq.read_metadata(path)
+    return pq.read_metadata(for_arrow(path))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from pipelines.engine.files.parquet import size_of
+from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,7 @@ def are_small(files: Sequence[str]) -> bool:
     Raises:
         FileNotFoundError: one is not there.
     """
-    return sum(Path(file).stat().st_size for file in files) <= SMALL
+    return sum(size_of(file) for file in files) <= SMALL
 
 
 def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
@@ -38,5 +40,5 @@ def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Tabl
         FileNotFoundError: one is not there.
     """
     tables = [] if schema is None else [schema.empty_table()]
-    tables += [pq.ParquetFile(file, pre_buffer=False).read(use_threads=False) for file in files]
+    tables += [pq.ParquetFile(for_arrow(file), pre_buffer=False).read(use_threads=False) for file in files]
     return pa.concat_tables(tables, promote_options="default")

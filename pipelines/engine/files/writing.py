@@ -6,7 +6,7 @@ import secrets
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.columnar.keys import bucket_of, canonical_keys
 from pipelines.engine.files.background import Turns
 from pipelines.engine.files.folders import CARRY, UNNAMED
+from pipelines.engine.files.stored import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ MANY = 65_536
 
 
 def open_writer(
-    path: Path | HashedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
+    path: Path | IO[bytes] | HashedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
 ) -> pq.ParquetWriter:
     """Open a Parquet file for rows in order: whole numbers and times as differences, the rest compressed.
 
@@ -130,6 +131,7 @@ class TableFile:
         folder = "" if self.table.startswith(CARRY) else f"{UNNAMED}/"
         self._name = f"{folder}{self.stem}-{secrets.token_hex(4)}.parquet"
         self._writer: pq.ParquetWriter | None = None
+        self._file: IO[bytes] | None = None
         self._groups: list[int] = []
         self._writing, self._hashing = Turns(), Turns()
         self._few: list[pa.Table] = []
@@ -160,7 +162,8 @@ class TableFile:
         if self._writer is None:
             path = self.root / self.table / self._name
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = open_writer(path, rows.schema, store_schema=False)
+            self._file = path.open("wb") if is_stored(path) else None
+            self._writer = open_writer(self._file or path, rows.schema, store_schema=False)
         for bucket, part in _by_bucket(rows, self.layout):
             self._writer.write_table(part, row_group_size=part.num_rows)
             self._groups.append(bucket)
@@ -184,6 +187,8 @@ class TableFile:
         if self._writer is None:
             return None
         self._writer.close()
+        if self._file is not None:
+            self._file.close()
         size = (self.root / self.table / self._name).stat().st_size
         told = "" if self.leave_out is None else self.content.text
         groups = tuple(self._groups)

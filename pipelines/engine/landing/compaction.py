@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -18,9 +18,10 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.files import durable
 from pipelines.engine.files.hashed import HashedFile
 from pipelines.engine.files.packed import SEGMENT_FILE, opened, segment_folder, span_of
+from pipelines.engine.files.stored import is_stored
 from pipelines.engine.files.writing import MANY, open_writer
 from pipelines.engine.landing.errors import SequenceBrokenError
-from pipelines.engine.landing.manifest import MANIFEST, check_files, load_manifest, stands_alone
+from pipelines.engine.landing.manifest import MANIFEST, check_files, file_in, load_manifest, stands_alone
 from pipelines.engine.landing.manifest import verify as verify_bytes
 from pipelines.engine.landing.segments import json_bytes, segment_of, spelled_segment
 from pipelines.engine.landing.sequence import NO_FILE, LandedFile, LandedSource
@@ -75,7 +76,7 @@ class Making:
         key = name, schema.serialize().to_pybytes()
         if key not in self.files:
             count = sum(other == name for other, _ in self.files)
-            path = self.folder / (f"{name}.{count + 1}.parquet" if count else f"{name}.parquet")
+            path = file_in(self.folder, f"{name}.{count + 1}" if count else name)
             file = self.open.enter_context(HashedFile(path))
             writer = self.open.enter_context(open_writer(file, schema, store_schema=True, statistics=False))
             self.files[key] = Shared(path.name, file, writer)
@@ -130,31 +131,36 @@ def compact(landed: Path, number: int) -> bool:
     """
     folder = segment_folder(landed, number)
     for left in landed.glob(f"{folder.name}.*{DRAFT}"):
-        shutil.rmtree(left, ignore_errors=True)
+        durable.remove_folder(left, ignore_errors=True)
     numbers = span_of(number)
     if not all(stands_alone(landed, each) for each in numbers):
         return False
     sequences = [load_manifest(landed, each) for each in numbers]
     if any(each.kind != READING for each in sequences):
         return False
+    if is_stored(landed):
+        with suppress(FileExistsError):
+            durable.write_new(folder / SEGMENT_FILE, _written(folder, sequences))
+        return True
     draft = landed / f"{folder.name}.{secrets.token_hex(4)}{DRAFT}"
     draft.mkdir()
     try:
-        _write(draft, sequences)
+        durable.replace(draft / SEGMENT_FILE, _written(draft, sequences))
         durable.name_folder(draft, folder, SEGMENT_FILE)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return True
 
 
-def _write(draft: Path, sequences: list[LandedSequence]) -> None:
+def _written(draft: Path, sequences: list[LandedSequence]) -> bytes:
+    """Write the files of a segment; give its manifest."""
     with ExitStack() as stack:
         making = Making(draft, stack)
         taken = [making.take(sequence) for sequence in sequences]
     known = {shared.name: (shared.file.size, shared.file.sha256) for shared in making.files.values()}
     whole = [_with_files(sequence, known) for sequence in taken]
     closed = [(each.folder / MANIFEST).stat().st_mtime_ns for each in sequences]
-    durable.replace(draft / SEGMENT_FILE, json_bytes(spelled_segment(zip(whole, closed, strict=True))))
+    return json_bytes(spelled_segment(zip(whole, closed, strict=True)))
 
 
 def _with_files(sequence: LandedSequence, known: Mapping[str, tuple[int, str]]) -> LandedSequence:

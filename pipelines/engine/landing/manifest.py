@@ -16,11 +16,11 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
+from pipelines.engine.files.stored import is_stored, path_of
 from pipelines.engine.landing.errors import RecordBrokenError, SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
@@ -28,13 +28,15 @@ from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, Land
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 LOGGER = logging.getLogger(__name__)
 Found = TypeVar("Found")
 MANIFEST = "manifest.json"
 BUFFERS_FILE = "buffers.json"
 """Beside the sequences of a landing's history: where its three buffers stand, where it has any."""
-LEDGER_FILE = "ledger.parquet"
+LEDGER = "ledger"
+"""What the file of a sequence's ledger lines is called, up to its end."""
 
 
 def sequence_folder(landing: Path, number: int) -> Path:
@@ -62,7 +64,8 @@ def _buffers(landing: Path, changed: int) -> tuple[Path, ...]:  # noqa: ARG001 -
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         health = said["health"]
-        return tuple(Path(place) for name, place in said["places"].items() if health.get(name, {}).get("rebuilt", True))
+        speaks = (text for name, text in said["places"].items() if health.get(name, {}).get("rebuilt", True))
+        return tuple(path_of(text) for text in speaks)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise RecordBrokenError(str(path), f"it cannot be read ({type(problem).__name__}: {problem})") from None
 
@@ -289,9 +292,17 @@ def new_folder(landing: Path, number: int) -> Path:
     if closed_in(landing, number):
         raise SequenceClosedError(str(sequence_folder(landing, number)))
     durable.make_folder(landing)
+    if is_stored(landing):
+        # Its files have names of their own there, and the manifest decides whose they are.
+        return landing / f"{number:08}"
     folder = landing / f"{number:08}.{secrets.token_hex(4)}{durable.DRAFT}"
     folder.mkdir()
     return folder
+
+
+def file_in(folder: Path, stem: str) -> Path:
+    """Name a Parquet file of a sequence that is being written; in a store, whoever else writes it uses other names."""
+    return folder / (f"{stem}.{secrets.token_hex(4)}.parquet" if is_stored(folder) else f"{stem}.parquet")
 
 
 @contextmanager
@@ -319,20 +330,27 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
     Raises:
         SequenceClosedError: another closed it meanwhile.
     """
-    durable.replace(sequence.folder / MANIFEST, json.dumps(to_json(sequence), indent=1, ensure_ascii=False).encode())
-    done = replace(sequence, folder=name_once(sequence.folder, sequence.id))
+    manifest = json.dumps(to_json(sequence), indent=1, ensure_ascii=False).encode()
+    done = replace(sequence, folder=name_once(sequence.folder, sequence.id, manifest))
     LOGGER.debug("sequence %d closed in %s, up to reading %d", done.id, done.folder, done.end)
     return done
 
 
-def name_once(draft: Path, number: int) -> Path:
-    """Give a written folder its sequence's name, on disk, unless another has it: the first one decides.
+def name_once(draft: Path, number: int, manifest: bytes) -> Path:
+    """Give a written folder its manifest and its sequence's name, on disk, unless another has it: the first decides.
 
     What others began of this sequence, or of one before, can never be closed then, and is cleared away.
 
     Raises:
         SequenceClosedError: another has it, also one who was overtaken.
     """
+    if is_stored(draft):
+        try:
+            durable.write_new(draft / MANIFEST, manifest)
+        except FileExistsError:
+            raise SequenceClosedError(str(draft)) from None
+        return draft
+    durable.replace(draft / MANIFEST, manifest)
     folder = draft.with_name(f"{number:08}")
     if not durable.name_folder(draft, folder, MANIFEST):
         shutil.rmtree(draft, ignore_errors=True)

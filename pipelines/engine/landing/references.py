@@ -12,7 +12,6 @@ import os
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import Instant, ticks
 from pipelines.engine.files.ordered import BLOCK, batches
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.errors import ReferenceBrokenError
 from pipelines.engine.landing.stamp import kind_of, landed_row_schema, places, times_of
 from pipelines.flows.codec import Spelling
@@ -182,7 +182,7 @@ def digest_of(path: str, size: int, changed: int, touched: int) -> str:  # noqa:
 
 
 def _digest(path: str) -> str:
-    with Path(path).open("rb") as file:
+    with path_of(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -8,13 +8,13 @@ hour after their rows were said to be gone, and who opens a sequence in that tim
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 import time
 from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.files import durable
 from pipelines.engine.files.packed import SEGMENT_FILE, TOGETHER, segment_folder, segments_in, span_of
 from pipelines.engine.landing.compaction import compact, verify_segment
 from pipelines.engine.landing.errors import SequenceBrokenError
@@ -161,4 +161,4 @@ def _changed(path: Path) -> int:
 def remove_folder(folder: Path, manifest: str) -> None:
     """Remove a folder, its manifest first: half of it is nothing."""
     (folder / manifest).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    durable.remove_folder(folder, ignore_errors=True)

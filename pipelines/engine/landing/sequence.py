@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columnar.columns import Instant, instant_text, instant_tick
 from pipelines.engine.columnar.content import SPELLED, ContentHash
 from pipelines.engine.files.packed import opened
+from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
 from pipelines.engine.landing.references import STAMPS, ReferencedRows
@@ -201,7 +202,7 @@ class LandedSequence:
             return LANDED_LEDGER.empty_table()
         path, group = self.path(self.ledger), self.ledger.first_group
         if group is None:
-            return pq.read_table(path, schema=LANDED_LEDGER)
+            return pq.read_table(for_arrow(path), schema=LANDED_LEDGER)
         with opened(path) as file:
             return file.read_row_group(group)
 

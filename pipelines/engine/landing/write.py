@@ -11,7 +11,7 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.files.hashed import HashedFile
 from pipelines.engine.files.writing import open_writer
-from pipelines.engine.landing.manifest import LEDGER_FILE, close_sequence, new_sequence
+from pipelines.engine.landing.manifest import LEDGER, close_sequence, file_in, new_sequence
 from pipelines.engine.landing.sequence import (
     NO_FILE,
     LandedFile,
@@ -96,9 +96,10 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: 
     row_groups: tuple[RowGroup, ...] = ()
     known = vars(_nothing(arrived.content))
     if arrived.rows.num_rows:
-        with HashedFile(folder / f"{name}.parquet") as file:
+        path = file_in(folder, name)
+        with HashedFile(path) as file:
             row_groups = _write_rows(file, flow, name, arrived)
-        known = vars(_known(folder / f"{name}.parquet", file, arrived.rows.num_rows, arrived.content))
+        known = vars(_known(path, file, arrived.rows.num_rows, arrived.content))
     elsewhere = 0 if arrived.referenced is None else arrived.referenced.rows
     return LandedSource(
         **known | {"rows": known["rows"] + elsewhere},
@@ -158,7 +159,7 @@ def _group(bucket: int, rows: pa.Table) -> RowGroup:
 
 
 def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
-    path, content = folder / LEDGER_FILE, content_hash(ledger)
+    path, content = file_in(folder, LEDGER), content_hash(ledger)
     if not ledger.num_rows:
         return _nothing(content)
     with HashedFile(path) as file:

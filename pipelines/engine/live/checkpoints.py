@@ -13,6 +13,8 @@ import struct
 import zlib
 from typing import TYPE_CHECKING
 
+from pipelines.engine.files.durable import of_this_machine
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -40,9 +42,11 @@ def checkpoint(root: Path, name: str, since: int, tell: Callable[[str], object])
         since: number of the newest reset, 0 for none.
         tell: told of a checkpoint that cannot be read.
     """
-    wanted = root / CHECKPOINTS / (f"{name}-{since}" if since else name)
-    for other in (root / CHECKPOINTS).glob(f"{name}*"):
-        if other != wanted or not any((other / ENDED).glob("[0-9]*")):
+    folder = of_this_machine(root) / CHECKPOINTS
+    wanted = folder / (f"{name}-{since}" if since else name)
+    for other in folder.glob(f"{name}*"):
+        # Of a home in a store, another machine may have gone on meanwhile, or begun it anew.
+        if folder.parent != root or other != wanted or not any((other / ENDED).glob("[0-9]*")):
             shutil.rmtree(other)
     if problem := torn(wanted):
         tell(
@@ -55,7 +59,7 @@ def checkpoint(root: Path, name: str, since: int, tell: Callable[[str], object])
 
 def forget_checkpoints(root: Path) -> None:
     """Have Spark plan anew from where the tables stand: its checkpoints are a cache."""
-    shutil.rmtree(root / CHECKPOINTS, ignore_errors=True)
+    shutil.rmtree(of_this_machine(root) / CHECKPOINTS, ignore_errors=True)
 
 
 def torn(folder: Path) -> str:

@@ -14,6 +14,7 @@ from pipelines.engine.commits.paths import (
     commits_path,
     data_tables,
     landed_path,
+    lands_elsewhere,
     table_name,
 )
 from pipelines.engine.commits.quality import quality_path
@@ -220,7 +221,7 @@ def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
 
 def _landing(root: Path, state: LogState) -> Iterator[Finding]:
     landing = landed_path(root)
-    if not landing.exists() or landing.is_symlink():
+    if not landing.exists() or lands_elsewhere(root):
         return
     for row in state.published:
         for number in row.sequences:

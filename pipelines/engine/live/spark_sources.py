@@ -6,13 +6,13 @@ same reading and the same sequences. Neither source hands out rows of data.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from pipelines.engine.columnar.clock import SimulatedClock, WallClock
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.manifest import is_closed
 from pipelines.engine.live import drains
 
@@ -93,7 +93,7 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Look at the landing that the options name."""
-        self._landing, self._after = Path(options["landing"]), int(options["after"])
+        self._landing, self._after = path_of(options["landing"]), int(options["after"])
         self._most, self._drains = int(options["most"]), drains.from_options(options, self._landing)
         self._known, self._target = self._after, ALL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, KEEP_CARRY
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import landed_path, lands_elsewhere
 from pipelines.engine.landing.retention import Retention
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Upkeep:
         """
         if not self._driver.keep_house(every=every, keep=keep):
             return False
+        if lands_elsewhere(self._driver.root):
+            return True
         tip = self._driver.state().tip
         self._keeper.keep(tip.upto if tip else 0, min(keep, KEEP_CARRY), rows)
         return True

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
@@ -18,6 +17,7 @@ from pipelines.engine.commits.entry import NOTHING, START_OF_RUN, CommitKind, Sp
 from pipelines.engine.commits.paths import NewFile, carry_path, table_name
 from pipelines.engine.commits.plan import carry_format, plan_of
 from pipelines.engine.commits.readers import read_carry
+from pipelines.engine.files.parquet import write_table
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, CarryChange, stamped
 from pipelines.engine.tasks.leading import PORTS, led_back
@@ -132,5 +132,5 @@ def _with_new(rows: pa.Table, schema: pa.Schema, payload: pa.Schema) -> pa.Table
 def _write(path: Path, number: int, rows: pa.Table) -> NewFile:
     path.mkdir(parents=True, exist_ok=True)
     file = path / f"c{number:08d}-adopted-{uuid.uuid4().hex[:8]}.parquet"
-    pq.write_table(rows, file, compression="zstd", store_schema=False)
-    return NewFile(name=file.name, rows=rows.num_rows, size=file.stat().st_size)
+    size = write_table(rows, file, compression="zstd", store_schema=False)
+    return NewFile(name=file.name, rows=rows.num_rows, size=size)

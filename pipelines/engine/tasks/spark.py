@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.commits.lease import say
 from pipelines.engine.commits.paths import commits_path
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.tasks.task import run_task
 from pipelines.errors import PulselineError
 from pipelines.operators.registry import warm_up
@@ -202,7 +203,7 @@ def run_in_worker(task: Task) -> Done:
     Raises:
         HomeUnseenError: the run is not there, where this worker is.
     """
-    if not commits_path(Path(task.root)).is_dir():
+    if not commits_path(path_of(task.root)).is_dir():
         raise HomeUnseenError(socket.gethostname(), task.root)
     done = run_task(task)
     leave_out_of_collection()

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.commits.history import START_OF_RUN, CarryLine
 from pipelines.engine.commits.readers import Carry, taken_up
 from pipelines.engine.files.ordered import OrderedInput, row_groups, windows
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.engine.landing.references import ReferencedRows
 from pipelines.engine.sources.landed_schema import read_as
@@ -319,7 +319,7 @@ class _Work:
         layout = self.task.layouts.get(stream, Layout())
         if leave_out is not None and stream:
             leave_out = leave_out.union(field.name for field in self.turned.fields(stream))
-        return TableFile(Path(self.task.root), table, file_stem(self.task), layout, leave_out)
+        return TableFile(path_of(self.task.root), table, file_stem(self.task), layout, leave_out)
 
     def _link(self, name: str) -> Link:
         stream = self.flow.streams[name]

@@ -14,6 +14,7 @@ from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.files.durable import of_this_machine
 from pipelines.errors import Exit
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
@@ -143,7 +144,7 @@ def _check(  # noqa: PLR0913 - which rows, of which run, and under which name th
 def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
     """Give the folder of the Data Docs of a commit, or of a span where `commit` is 0."""
     plain = judged_name(start, end, commit).translate(str.maketrans(" ", "-", ":."))
-    return root / DOCS / plain
+    return of_this_machine(root) / DOCS / plain
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.files.durable import link_folder
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner
 from pipelines.engine.tasks.carry_over import adopt
 from pipelines.engine.tasks.local import CoreEngine
@@ -159,7 +160,7 @@ def play(  # noqa: PLR0913 - what is played, into what, by whom
         tell: told a line now and then.
     """
     core, shown = CoreEngine(), ReplayProgress(recording, tell)
-    (root / "landed").symlink_to(recording.landing.absolute(), target_is_directory=True)
+    link_folder(root / "landed", recording.landing.absolute())
     with open_driver(root, flow=flow.name) as driver:
         if recording.ground is not None:
             before = recording.flow_at(recording.ground.commit)

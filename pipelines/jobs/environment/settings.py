@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pipelines.engine.files.durable import of_this_machine
+from pipelines.engine.files.stored import SCHEMES, path_of
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 from pipelines.flows.document import YamlMapping, load
 from pipelines.flows.section import Section
@@ -34,7 +36,7 @@ FIXED = {
     "spark.sql.session.timeZone": "times are UTC in every table",
 }
 """Settings of Spark's that are not a user's to choose, and why."""
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 """What delta-rs, and whoever reads tables by it, takes for one character of a path."""
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -81,7 +83,7 @@ class Settings:
     @property
     def spark_log(self) -> Path:
         """Where Spark's own process writes."""
-        return self.home / "spark.log"
+        return of_this_machine(self.home) / "spark.log"
 
     def feeds_base(self, flow: Flow) -> Path:
         """Give the folder that the paths of a flow's feeds are relative to: the one its file lies in."""
@@ -159,11 +161,14 @@ def read_settings() -> Settings:
 
 def _home(said: str) -> Path:
     said = os.environ.get("PULSELINE_HOME") or said
-    if SCHEME.match(said):
-        raise WrongUse(
-            f"home must be a folder, of this machine or one that all machines of a cluster see under one name; it is "
-            f"{said}: an object store cannot be one yet (`home` in {settings_file()}, or PULSELINE_HOME)"
-        )
+    if scheme := SCHEME.match(said):
+        if scheme[1].lower() not in SCHEMES or not said[scheme.end() :].strip("/"):
+            raise WrongUse(
+                "home must be a folder, of this machine or one that all machines of a cluster see under one name, or "
+                f"lie in an object store ({', '.join(f'{each}://bucket/prefix' for each in SCHEMES)}); it is {said} "
+                f"(`home` in {settings_file()}, or PULSELINE_HOME)"
+            )
+        return path_of(scheme[1].lower() + said[scheme.end(1) :])
     if not said.strip() or "\0" in said:
         raise WrongUse(
             f"home must be the path of a folder; it is {said!r} (`home` in {settings_file()}, or PULSELINE_HOME)"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.files.durable import sizes_in
 from pipelines.engine.files.packed import segment_folder, segments_in, span_of
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.manifest import alone_in, load_manifest
@@ -98,7 +98,7 @@ def _bytes_alone(landing: Path, numbers: Sequence[int]) -> int:
 
 def _bytes(folder: Path) -> int:
     try:
-        return sum(entry.stat().st_size for entry in os.scandir(folder) if entry.is_file())
+        return sum(sizes_in(folder))
     except FileNotFoundError:
         return 0
 

@@ -18,6 +18,7 @@ from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.paths import COMMIT, ledger_path, stream_path
 from pipelines.engine.commits.readers import LEDGER_ORDER, rows_of
+from pipelines.engine.files.parquet import dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -176,7 +177,7 @@ def _condition(found: Published, where: ds.Expression | None) -> ds.Expression |
 def _groups(found: Published, where: ds.Expression | None) -> list[Group]:
     if not found.files:
         return []
-    data = ds.dataset(list(found.files), schema=found.schema, format="parquet")
+    data = dataset(found.files, found.schema)
     condition = _condition(found, where)
     groups = []
     for fragment in data.get_fragments(condition):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from pipelines.engine.columnar.columns import canonical_json, ticks
 from pipelines.engine.commits.lease import HolderStanding
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import carry_files, taken_up
+from pipelines.engine.files.parquet import size_of
 from pipelines.jobs.facts.live import clock_of, closed_at, is_played, source_folders
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
@@ -206,7 +206,7 @@ def _keys_of(known: KnownRun, name: str, source: Facts, heard: int, most: float)
         return {}
     tip = known.state.tip
     carry = carry_files(known.root, beating["name"], "state", tip.commit if tip else 0, state=known.state)
-    if sum(Path(file).stat().st_size for part in (carry.base, carry.deltas) for file in part.files) > most:
+    if sum(size_of(file) for part in (carry.base, carry.deltas) for file in part.files) > most:
         return {"keys_left_out": f"they are too many to look at quickly: {known.command('report')}"}
     table = taken_up(carry, beating["by"])
     since = heard - _lately(known, beating)

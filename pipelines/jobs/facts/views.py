@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
+from pipelines.engine.files.parquet import dataset, size_of
+from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of
 from pipelines.engine.tasks.task import carry_key
@@ -28,7 +30,8 @@ from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -95,9 +98,19 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
     columns = from_arrow_schema(schema, prefer_timestamp_ntz=True)
     if not files:
         return spark.createDataFrame([], columns)
+    if is_stored(files[0]):
+        named = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
+        return named.mapInArrow(partial(_read_in_worker, schema), columns)
     # Spark takes a path for a pattern; told not to, it reads files in a folder such as `[1]` several times (4.2.0).
     literal = [PATTERN.sub(r"\\\g<0>", file) for file in files]
     return spark.read.schema(columns).option("datetimeRebaseMode", "CORRECTED").parquet(*literal)
+
+
+def _read_in_worker(schema: pa.Schema, named: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read files of a store where the worker is: Spark itself would need the store's own Java for it."""
+    for batch in named:
+        for file in batch["file"].to_pylist():
+            yield from dataset([file], schema).to_batches()
 
 
 def _view(  # noqa: PLR0913 - one table of one judgement
@@ -110,7 +123,7 @@ def _view(  # noqa: PLR0913 - one table of one judgement
     bound = {law.governor: before(root, law, judged.commits, judged.earlier, otherwise, state) for law in laws}
     tables = [table for table in bound.values() if table is not None]
     rows = pa.concat_tables(tables, promote_options="default") if tables else None
-    size = sum(Path(file).stat().st_size for file in found.files)
+    size = sum(size_of(file) for file in found.files)
     bound_rows = None if rows is None else spark.createDataFrame(rows)
     return View(rows=frame(spark, found), before=bound_rows, small=size <= SMALL)
 

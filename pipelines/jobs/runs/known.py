@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
@@ -169,7 +169,7 @@ def open_run(called: str, run: str) -> KnownRun:
 
 def is_replayed(root: Path) -> bool:
     """Say whether a run was made by a replay: what it plays belongs to another run, and nothing goes on from it."""
-    return landed_path(root).is_symlink()
+    return lands_elsewhere(root)
 
 
 def require_own_landing(root: Path, verb: str) -> None:

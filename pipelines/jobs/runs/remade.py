@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import is_stored
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -81,11 +82,17 @@ def clear(root: Path, flow: str, command: str) -> None:
     """
     require_remade(root, command)
     gone = root.parent / GONE / root.name
-    shutil.rmtree(gone, ignore_errors=True)
+    durable.remove_folder(gone, ignore_errors=True)
     if mark_file(root, command).exists():
         # Whoever holds the lease is at work there. It is given back first, for that is written down too.
         with open_driver(root, flow=flow):
             gone.parent.mkdir(exist_ok=True)
+        if is_stored(root):
+            # The mark goes last: what is left of a run that was made here is still known for one.
+            durable.remove_folder(root, but=mark_file(root, command))
+            durable.remove_folder(durable.of_this_machine(root), ignore_errors=True)
+            mark_file(root, command).unlink()
+            return
         root.rename(gone)
         shutil.rmtree(gone)
     with suppress(OSError):

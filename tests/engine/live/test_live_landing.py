@@ -13,7 +13,7 @@ from pipelines.engine.columnar.clock import ClockJumpError, SteadyClock, WallClo
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing.errors import SequenceClosedError
 from pipelines.engine.landing.index import Landing, joined, land_interval
-from pipelines.engine.landing.manifest import MANIFEST, close_sequence, name_once, new_sequence, read_sequence
+from pipelines.engine.landing.manifest import close_sequence, name_once, new_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
 from pipelines.engine.live.landing import LATE, LiveLanding, StreamEndedError
 from pipelines.engine.sources.catalog import open_recorded, open_sources
@@ -280,8 +280,7 @@ def test_whoever_begins_to_land_takes_nothing_from_another_who_lands_the_same(tm
             (slow / "rows").touch()
             with new_sequence(tmp_path, 1) as fast:
                 assert (slow / "rows").exists(), "he may live and hold the lease"
-                (fast / MANIFEST).touch()
-                name_once(fast, 1)
+                name_once(fast, 1, b"{}")
             (slow / "more").touch()
 
     with pytest.raises(SequenceClosedError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.files.stored import StorePath
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 from pipelines.flows.errors import FlowError
 from pipelines.jobs.environment.errors import WrongUse
@@ -146,14 +147,23 @@ def test_settings_of_spark_go_to_it_as_they_are_said(folder: Path) -> None:
     assert settings(folder, PLAIN + "spark:\n").spark == {}
 
 
-@pytest.mark.parametrize("home", ["s3://bucket/prefix", "gs://bucket", "abfss://a@b/c"])
-def test_a_home_in_an_object_store_is_refused_and_makes_no_folder(
+def test_a_home_may_lie_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = settings(folder, PLAIN.replace("home: here", "home: S3://bucket/prefix/"))
+    assert str(found.root("flights")) == "s3://bucket/prefix/flights/main"
+    monkeypatch.setenv("PULSELINE_HOME", "az://other")
+    assert str(settings(folder, PLAIN).home) == "az://other"
+    assert isinstance(found.home, StorePath)
+    assert not isinstance(found.spark_log, StorePath)
+
+
+@pytest.mark.parametrize("home", ["s3://", "hdfs://bucket/a", "abfss://a@b/c"])
+def test_a_home_of_an_unknown_scheme_is_refused_and_makes_no_folder(
     folder: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(WrongUse, match="an object store cannot be one yet"):
+    with pytest.raises(WrongUse, match="or lie in an object store"):
         settings(folder, PLAIN.replace("home: here", f"home: {home}"))
     monkeypatch.setenv("PULSELINE_HOME", home)
-    with pytest.raises(WrongUse, match="an object store cannot be one yet"):
+    with pytest.raises(WrongUse, match="or lie in an object store"):
         settings(folder, PLAIN)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.clock import SteadyClock, wall_now
 from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.files.durable import of_this_machine
 from pipelines.engine.landing.file_rows import DROPPED, NOTED
 from pipelines.engine.sources.formats.text_rows import read_texts
 from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, declared_columns, landed_payload, terms_of
@@ -105,7 +106,7 @@ class SocketFeed(ComesOnce):
 
     def _opened(self, known: SourceProgress) -> Spool:
         if self._spool is None:
-            folder = self._root / SPOOLS / self.source.name
+            folder = of_this_machine(self._root) / SPOOLS / self.source.name
             bound = self._spec.max_bytes
             landed = known.ends.get(BYTES, 0)
             self._spool = Spool(folder, landed, known.ends.get(SEGMENTS, 0), bound, self._now, loss=self._loss)

@@ -1,0 +1,97 @@
+"""An emulator of S3 on this machine, for proofs: a process of its own on the loopback, its objects in memory."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HERE = "127.0.0.1"
+BUCKET = "home"
+STARTS_IN = 60
+"""Seconds."""
+ENDS_IN = 10
+ALONE = {"BIND_HOST": HERE, "SERVICES": "s3", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "ERROR", "S3_PERSIST": "0"}
+"""Nothing of it but S3, and nothing that another machine could reach."""
+
+
+def access_to(port: int) -> dict[str, str]:
+    """Give the standard variables of a store that listens here."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://{HERE}:{port}",
+        "AWS_ACCESS_KEY_ID": "emulated",
+        "AWS_SECRET_ACCESS_KEY": "emulated",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+@contextmanager
+def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have variables in this process's environment, and in those that it starts, while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def free_port() -> int:
+    """Give a port of the loopback that nobody listens to."""
+    with socket.create_server((HERE, 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def emulator() -> Iterator[int]:
+    """Run an emulator with one empty bucket, `home`; give its port.
+
+    Raises:
+        WrongUse: it is not installed, or does not begin to answer.
+    """
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, **ALONE, "GATEWAY_PORT": str(port), "TMPDIR": folder}
+        command = [sys.executable, "-m", "ministack"]
+        with open(os.path.join(folder, "said"), "wb") as said:  # noqa: PTH118, PTH123 - a text that a process writes
+            process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)  # noqa: S603 - fixed
+        try:
+            _await(process, port)
+            yield port
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_IN)
+            process.kill()
+            process.wait()
+
+
+def _await(process: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + STARTS_IN
+    while time.monotonic() < end and process.poll() is None:
+        with suppress(OSError, http.client.HTTPException):
+            asked = http.client.HTTPConnection(HERE, port, timeout=5)
+            asked.request("PUT", f"/{BUCKET}")
+            if asked.getresponse().status == http.HTTPStatus.OK:
+                return
+        time.sleep(0.1)
+    raise WrongUse(
+        "the emulator of S3 must answer, and does not: it comes with the packages for development (pip install -c "
+        "constraints.txt -e '.[dev]'); see that `python -m ministack` starts"
+    )
