@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.flows.model import DIVERTED, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipelines.flows.model import Flow, Stream
 
@@ -79,18 +79,18 @@ class _Graph:
         return not {stream, *self.flow.streams[stream].sides}.isdisjoint(self.behind(name))
 
 
-def meeting(flow: Flow, stream: Stream) -> Meeting:
-    """Say how the inputs of an interleave meet.
-
-    Args:
-        flow: with all that the stream comes from.
-        stream: the interleave; its policy has the order of the file.
-    """
+def meetings(flow: Flow) -> dict[str, Meeting]:
+    """Say how the inputs of each interleave of a flow meet."""
     graph = _Graph(flow)
+    return {name: _inputs(graph, made) for name, made in flow.streams.items() if made.operator == INTERLEAVE}
+
+
+def _inputs(graph: _Graph, stream: Stream) -> Meeting:
+    """Say how the inputs of an interleave meet; its policy has the order of the file."""
     if stream.policy.rounds:  # type: ignore[attr-defined]
         rounds = (Branch(name, (port,), None) for port, name in enumerate(stream.inputs))
         return Meeting(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
-    order = {name: place for place, name in enumerate((*flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
+    order = {name: place for place, name in enumerate((*graph.flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
     ports = tuple(range(len(stream.inputs)))
     groups = _related(graph, stream, ports)
     if len(groups) == 1:
@@ -183,15 +183,19 @@ class Turns:
     """Forks that order it, of an interleave."""
 
 
-def turns(flow: Flow) -> dict[str, Turns]:
-    """Give for each stream which turns it has to do with; a flow without an interleave has none."""
-    interleaves = [stream for stream in flow.streams.values() if stream.operator == INTERLEAVE]
+def turns(flow: Flow, meet: Mapping[str, Meeting]) -> dict[str, Turns]:
+    """Give for each stream which turns it has to do with; a flow without an interleave has none.
+
+    Args:
+        flow: the model.
+        meet: how the inputs of each interleave meet.
+    """
     graph = _Graph(flow)
     carried: dict[str, list[str]] = {name: [] for name in flow.streams}
     needed: dict[str, tuple[str, ...]] = {}
-    for stream in interleaves:
-        forks = list(meeting(flow, stream).forks())
-        needed[stream.name] = tuple(dict.fromkeys(fork for fork, _ in forks))
+    for met, how in meet.items():
+        stream, forks = flow.streams[met], list(how.forks())
+        needed[met] = tuple(dict.fromkeys(fork for fork, _ in forks))
         for fork, ports in forks:
             for port in ports:
                 for name in graph.behind(stream.inputs[port]):
@@ -206,22 +210,19 @@ def turns(flow: Flow) -> dict[str, Turns]:
     }
 
 
-def is_wide(flow: Flow, fork: str) -> bool:
+def is_wide(flow: Flow, fork: str, meet: Mapping[str, Meeting]) -> bool:
     """Say whether a turn of a fork needs time and key beside the place: numbered per key, it meets under a shorter one.
 
     Args:
         flow: of both.
         fork: a source, stream or side stream.
+        meet: how the inputs of each interleave meet.
     """
     made = flow.owner(fork)
     if isinstance(made, Source) or not made.by:
         return False
-    meet = [
-        stream
-        for stream in flow.streams.values()
-        if stream.operator == INTERLEAVE and fork in dict(meeting(flow, stream).forks())
-    ]
-    return any(not set(made.by) <= set(stream.by) for stream in meet)
+    there = (flow.streams[name] for name, how in meet.items() if fork in dict(how.forks()))
+    return any(not set(made.by) <= set(stream.by) for stream in there)
 
 
 def stands_before(flow: Flow, name: str, fork: str) -> bool:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import longs, ticks
 from pipelines.engine.files.ordered import key_ranks
 from pipelines.engine.tasks.by_time import DAY, highest_times, numbering
-from pipelines.flows.forks import is_wide, stands_before, turns
+from pipelines.flows.forks import is_wide, meetings, stands_before, turns
 from pipelines.operators.rows import INFINITY, NULL
 
 if TYPE_CHECKING:
@@ -95,14 +95,12 @@ class TurnsOfFlow:
 
     def __init__(self, flow: Flow, known: Mapping[str, pa.Schema]) -> None:
         self.flow = flow
-        self._of = turns(flow)
+        self.meetings = meetings(flow)
+        self._of = turns(flow, self.meetings)
         forks = dict.fromkeys(fork for each in self._of.values() for fork in (*each.carried, *each.needed))
-        self._columns = {
-            fork: TurnColumns(
-                fork, tuple(known[fork].field(name) for name in flow.key_of(fork)) if is_wide(flow, fork) else ()
-            )
-            for fork in forks
-        }
+        wide = {fork for fork in forks if is_wide(flow, fork, self.meetings)}
+        keys = {fork: tuple(known[fork].field(name) for name in flow.key_of(fork)) for fork in wide}
+        self._columns = {fork: TurnColumns(fork, keys.get(fork, ())) for fork in forks}
         self._number = {name: number for number, name in enumerate(flow.streams)}
 
     def carried(self, name: str) -> list[TurnColumns]:

@@ -12,7 +12,6 @@ from pipelines.engine.tasks.link import Link
 from pipelines.engine.tasks.links.meeting import same_columns
 from pipelines.engine.tasks.payload import SIDE
 from pipelines.engine.tasks.turns import in_turn
-from pipelines.flows.forks import meeting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +28,7 @@ class InterleaveLink(Link):
     def _ordered(self, table: pa.Table) -> pa.Table:
         if self._turned is None or not table.num_rows:
             return table
-        met = meeting(self._turned.flow, self.stream)
+        met = self._turned.meetings[self.stream.name]
         order = in_turn(table, met, self._turned, longs(table[SIDE]), self.keys.ids(table))
         return table.take(pa.array(order))
 
