@@ -31,8 +31,8 @@ Row = dict[str, Any]
 SOURCE = Source(name="cases", feed=ParquetSpec(), key=(KEY,), time="time", arrival="at")
 TRACE = "trace"
 SAME = {"id": "id", "port": "port"}
-ROUNDS = 8
-"""How often a row may go round; a case of which one would go on is not answered."""
+ROUNDS, MOST_ROUNDS = 8, 40
+"""How often a row may go round where the graph does not say it, and at most; of more there is no answer."""
 NUMBER = "CAST(id AS BIGINT)"
 PASSING = frozenset({"input", "map", "output", "split", "union", "aggregate"})
 """Nodes whose rows leave as they came."""
@@ -48,6 +48,7 @@ class _Graph:
     """
 
     def __init__(self, nodes: Mapping[str, Row], edges: Mapping[str, list[str]], around: _Graph | None = None) -> None:
+        self.rounds = ROUNDS
         self.nodes, self.edges, self.is_round = nodes, edges, around is not None
         self.streams: dict[str, Stream] = {} if around is None else around.streams
         self.order: list[str] = [] if around is None else around.order
@@ -107,7 +108,7 @@ class _Graph:
         fork, rounds = given, []
         edges = {name: [to for to in self.edges[name] if to != entry] for name in left}
         back = [name for name in left for to in self.edges[name] if to == entry]
-        for number in range(1, ROUNDS + 1):
+        for number in range(1, self.rounds + 1):
             nodes = {f"{name}.{number}": told for name, told in left.items()}
             inner = _Graph(nodes, {f"{name}.{number}": [f"{to}.{number}" for to in edges[name]] for name in left}, self)
             inner.walk(f"{entry}.{number}", given)
@@ -205,7 +206,9 @@ def _port(edge: str) -> tuple[str, int]:
 
 def execution_order(case: Case) -> PreparedCase:
     """Prepare a case of a graph of nodes."""
-    flow = _Graph.of(case["config"]).flow()
+    graph = _Graph.of(case["config"])
+    graph.rounds = _rounds(graph.nodes, [value for _, value in case["input"]])
+    flow = graph.flow()
     rows = [
         {"at": place, "time": place, "port": node, "id": str(value), "item": {"number": isinstance(value, int)}}
         for place, (node, value) in enumerate(case["input"])
@@ -213,9 +216,19 @@ def execution_order(case: Case) -> PreparedCase:
     return PreparedCase(case=case, flow=flow, rows=rows, close=len(rows) + 1, ends=False, read=_read_trace)
 
 
+def _rounds(nodes: Mapping[str, Row], came: list[Any]) -> int:
+    """Say how many rounds to lay out: those in which the smallest number passes the last bound, and one more."""
+    limits = [int(told["limit"]) for told in nodes.values() if told["type"] == "less_than"]
+    steps = [int(told["n"]) for told in nodes.values() if told["type"] == "add"]
+    if not limits or min(steps, default=0) < 1 or not all(isinstance(value, int) for value in came):
+        return ROUNDS
+    return min(MOST_ROUNDS, max(1, (max(limits) - min(came, default=0)) // min(steps) + 2))
+
+
 def _read_trace(prepared: PreparedCase, streams: Mapping[str, list[Row]]) -> dict[str, Any]:
-    if streams.get(f"round_{ROUNDS}_back"):
-        return {"unsupported": f"a row goes round more than {ROUNDS} times"}
+    last = sum(name.startswith("round_") and name.endswith("_back") for name in streams)
+    if streams.get(f"round_{last}_back"):
+        return {"unsupported": f"a row goes round more than {last} times"}
     number = all(row["item"]["number"] for row in prepared.rows)
     return {"output": [[row["port"], int(row["id"]) if number else row["id"]] for row in streams[TRACE]]}
 
