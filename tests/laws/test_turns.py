@@ -109,7 +109,7 @@ def feed(arrivals: list[int], keys: list[str]) -> pa.Table:
 ARRIVALS = st.lists(st.integers(0, SPAN // 4), min_size=1, max_size=9).map(sorted)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(graph=series_parallel(), arrivals=ARRIVALS, data=st.data())
 def test_turns__an_interleave_gives_what_the_walk_gives(
     graph: tuple[dict[str, Node], str], arrivals: list[int], data: st.DataObject, tmp_path_factory: object
