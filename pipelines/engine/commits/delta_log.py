@@ -36,7 +36,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import Snapshot, read_young
 from pipelines.engine.files import durable
-from pipelines.engine.files.stored import for_arrow, is_stored
+from pipelines.engine.files.stored import StoreFailedError, for_arrow, is_stored, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,9 +82,21 @@ def open_table(path: Path) -> DeltaTable | None:
     except Exception as problem:  # noqa: BLE001 - delta-rs raises its own errors, and others, for what cannot be read
         if not exists(path):
             return None
+        if is_stored(path):
+            raise _unreadable(path, str(problem)) from None
         return _open_readable(path, str(problem).partition("\n")[0])
     # delta-rs takes a version without bytes, as a power cut leaves one, for a transaction that does nothing.
+    if is_stored(path):
+        return table
     return _open_readable(path, "it is empty") if _is_empty(version_path(path, table.version())) else table
+
+
+def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:
+    """Say why a table in a store cannot be opened: a version of it is gone, or the store does not answer."""
+    gap = _gap(path)
+    if gap is None:
+        return StoreFailedError(str(path), told(problem))
+    return TornLogError(str(path), f"version {gap}", "its file is gone, and later ones stand")
 
 
 def _is_empty(file: Path) -> bool:

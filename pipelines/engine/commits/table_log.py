@@ -26,6 +26,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import KNOWN_FEATURES
 from pipelines.engine.files.durable import write_new
+from pipelines.engine.files.stored import StoreFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,6 +183,9 @@ class TableLog:
     def _identity(self) -> tuple[int, int] | None:
         try:
             found = version_path(self.path, self.version).stat()
+        except StoreFailedError:
+            # Whether a version stands must not be guessed: what is taken for another's is removed.
+            raise
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns

@@ -66,6 +66,8 @@ class StoreFailedError(PulselineError, OSError):
 
     path: str
     reason: str
+    errno = errno.EIO
+    """As of a disk that fails: whoever tells that from what is not there, or is torn, tells this too."""
     says = (
         "{path} must be had from its object store, and it does not answer as it should ({reason}): see to the store, "
         "the network and the credentials in the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...), and run the "
@@ -339,23 +341,21 @@ class StorePath(PosixPath):
     def _conditional(self, content: bytes, mode: Any) -> str:  # noqa: ANN401 - obstore's own
         import obstore
 
-        for pause in (*PAUSES, None):
+        known = None if mode == "create" else mode["e_tag"]
+        reason = ""
+        for pause in (0.0, *PAUSES):
+            time.sleep(pause)
             try:
                 with self._asked():
                     return obstore.put(self.store, self.key, content, mode=mode, use_multipart=False)["e_tag"] or ""
-            except FileNotFoundError:
-                # What was to be exchanged is gone.
-                raise ChangedError(errno.EAGAIN, "nothing stands there any more", str(self)) from None
-            except (FileExistsError, ChangedError, StoreFailedError) as problem:
-                stands, tag = self._standing()
-                if stands == content:
-                    return tag
-                if not isinstance(problem, StoreFailedError):
-                    raise
-                if pause is None:
-                    raise
-                time.sleep(pause)
-        raise StoreFailedError(str(self), "nothing was tried")
+            except (FileNotFoundError, FileExistsError, ChangedError, StoreFailedError) as problem:
+                reason = str(problem.args[1] if len(problem.args) > 1 else getattr(problem, "reason", problem))
+            stands, tag = self._standing()
+            if stands == content:
+                return tag
+            if (known is None) != (stands is None) or (known is not None and tag != known):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        raise StoreFailedError(str(self), reason)
 
     def _standing(self) -> tuple[bytes | None, str]:
         try:
@@ -399,12 +399,15 @@ class StorePath(PosixPath):
 
 
 def _reason(problem: Exception) -> str:
+    return told(str(problem)) or type(problem).__name__
+
+
+def told(text: str) -> str:
     """Say in a few words what a store said, without its address."""
-    text = str(problem)
     status, code = STATUS.search(text.partition("\n")[0]), CODE.search(text)
     if status:
         return f"{status[1].strip()}{f', {code[1]}' if code else ''}"
-    return ADDRESS.sub("its address", text.partition("\n")[0]).strip() or type(problem).__name__
+    return ADDRESS.sub("its address", text.partition("\n")[0]).strip()
 
 
 class _Reading(io.RawIOBase):
