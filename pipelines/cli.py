@@ -621,6 +621,18 @@ def bench_replay(
     return measure(rows, as_json, tell)
 
 
+@bench_app.command("store", epilog="Example: `pulseline bench store --commits 50`")
+@guarded
+def bench_store(
+    commits: Annotated[int, typer.Option(min=5, help="Small commits to run in each home.")] = 30,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure commits in an object store, emulated, beside a folder, and count their calls and bytes (1 minute)."""
+    from pipelines.jobs.bench.store import bench_store as measure
+
+    return measure(as_json, commits, tell)
+
+
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
 @guarded
 def bench_heartbeat(

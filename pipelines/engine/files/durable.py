@@ -123,7 +123,7 @@ def _syncfs() -> _SyncFs | None:
     return None if call is None else _SyncFs(call)
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes) -> str:
     """Give a file its name and its bytes at once, unless the name is taken.
 
     Of two that write at the same time one succeeds; whoever opens the name finds the whole file, also after a power
@@ -133,12 +133,14 @@ def write_new(path: Path, content: bytes) -> None:
         path: of the file; its folder is there.
         content: all of it.
 
+    Returns:
+        What a store calls this very content; nothing where there is no store.
+
     Raises:
         FileExistsError: the name is taken; nothing was changed.
     """
     if isinstance(path, StorePath):
-        path.create(content)
-        return
+        return path.create(content)
     draft = _drafted(path, content)
     try:
         os.link(draft, path)
@@ -149,6 +151,7 @@ def write_new(path: Path, content: bytes) -> None:
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
+    return ""
 
 
 def replace(path: Path, content: bytes) -> None:
