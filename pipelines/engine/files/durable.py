@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipelines.engine.files.stored import StorePath, path_of
+from pipelines.engine.files.stored import NotOnStoreError, StorePath, is_stored, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -48,9 +48,14 @@ def make_folder(folder: Path) -> None:
     """Make a folder that is on disk by its name, and all above it that are not there; one that is there is left alone.
 
     What lies in a folder is only as safe as the folder's own name.
+
+    Raises:
+        NotOnStoreError: it has the name of a place in a store, and would be a folder called `s3:`.
     """
     if isinstance(folder, StorePath):
         return
+    if is_stored(str(folder)):
+        raise NotOnStoreError(str(folder), "what makes this folder")
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in reversed(missing):
