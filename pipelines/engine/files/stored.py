@@ -82,7 +82,7 @@ class ChangedError(OSError):
     """Somebody else wrote a name since it was read."""
 
 
-class Found(NamedTuple):
+class StoredObject(NamedTuple):
     """What a store says of an object, by the names of `os.stat_result`."""
 
     st_size: int
@@ -106,9 +106,9 @@ class Found(NamedTuple):
         return self.st_mtime_ns / NANOS
 
 
-def _found(said: Any) -> Found:  # noqa: ANN401 - obstore's own mapping
+def _found(said: Any) -> StoredObject:  # noqa: ANN401 - obstore's own mapping
     tag = said["e_tag"] or ""
-    return Found(said["size"], int(said["last_modified"].timestamp()) * NANOS + number_of(tag) % NANOS, tag)
+    return StoredObject(said["size"], int(said["last_modified"].timestamp()) * NANOS + number_of(tag) % NANOS, tag)
 
 
 def number_of(tag: str) -> int:
@@ -210,7 +210,7 @@ class StorePath(PosixPath):
 
     # What lies there
 
-    def stat(self, *, follow_symlinks: bool = True) -> Found:  # type: ignore[override] # noqa: ARG002
+    def stat(self, *, follow_symlinks: bool = True) -> StoredObject:  # type: ignore[override] # noqa: ARG002
         """Ask for size, time and tag."""
         import obstore
 
@@ -237,7 +237,7 @@ class StorePath(PosixPath):
         """Give False: there are none."""
         return False
 
-    def below(self, chunk: int = 1_000) -> Iterator[tuple[StorePath, Found]]:
+    def below(self, chunk: int = 1_000) -> Iterator[tuple[StorePath, StoredObject]]:
         """Give all objects whose names begin with this one, with what the store says of them."""
         import obstore
 
@@ -302,7 +302,7 @@ class StorePath(PosixPath):
     def open(self, mode: str = "r", *_: object, **__: object) -> IO[Any]:  # type: ignore[override]
         """Open for reading its bytes, or for writing them anew: they are there, all at once, when it is closed."""
         if mode == "rb":
-            return io.BufferedReader(_Reading(self, self.stat().st_size))
+            return io.BufferedReader(_Ranges(self, self.stat().st_size))
         if mode == "wb":
             return _Upload(self)  # type: ignore[return-value]
         raise NotOnStoreError(str(self), f"opening a file for {mode!r}")
@@ -429,7 +429,7 @@ def told(text: str) -> str:
     return " ".join(ADDRESS.sub("", text.partition("Debug source")[0]).split())[:LONG]
 
 
-class _Reading(io.RawIOBase):
+class _Ranges(io.RawIOBase):
     """The bytes of an object, read from where they are asked for."""
 
     def __init__(self, path: StorePath, size: int) -> None:
@@ -511,4 +511,4 @@ def for_arrow(path: str | Path) -> Any:  # noqa: ANN401 - a path, or a file of A
     found = path_of(path)
     assert isinstance(found, StorePath)  # noqa: S101 - for the types alone
     whole, size = found.read_small(AT_ONCE)
-    return pa.PythonFile(_Reading(found, size), mode="r") if whole is None else pa.BufferReader(whole)
+    return pa.PythonFile(_Ranges(found, size), mode="r") if whole is None else pa.BufferReader(whole)

@@ -28,7 +28,7 @@ from pipelines.jobs.drill.telling import Drilled, Telling, Undone, drilling
 from pipelines.jobs.drill.witness import content_of
 from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator
 from pipelines.jobs.proofs.parity import table_hashes
-from pipelines.jobs.proofs.store_proxy import Call, Fault, StoreProxy
+from pipelines.jobs.proofs.store_proxy import StoreCall, StoreFault, StoreProxy
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -56,17 +56,17 @@ STOPPED = 3
 KILLED_WITHIN = 4.0
 """Seconds, from its start, in which a process is killed that is."""
 OFTEN = {
-    Fault.LOST: 5,
-    Fault.LATE: 4,
-    Fault.CUT: 2,
-    Fault.CONFLICT: 2,
-    Fault.REFUSED: 2,
-    Fault.FAILED: 3,
-    Fault.SLOW: 2,
+    StoreFault.LOST: 5,
+    StoreFault.LATE: 4,
+    StoreFault.CUT: 2,
+    StoreFault.CONFLICT: 2,
+    StoreFault.REFUSED: 2,
+    StoreFault.FAILED: 3,
+    StoreFault.SLOW: 2,
 }
 """How often kinds of faults are drawn, beside each other."""
-OF_WRITES = frozenset({Fault.CONFLICT, Fault.REFUSED})
-SPELLS = {Fault.BUSY: (0.2, 2.0), Fault.EXPIRED: (0.5, 1.5)}
+OF_WRITES = frozenset({StoreFault.CONFLICT, StoreFault.REFUSED})
+SPELLS = {StoreFault.BUSY: (0.2, 2.0), StoreFault.EXPIRED: (0.5, 1.5)}
 """What holds for all calls of a while: between how many seconds."""
 
 
@@ -77,11 +77,11 @@ class Weather:
     drawn: random.Random
     share: float
     """Of the calls, those that fail."""
-    spell: tuple[Fault, float] | None = None
+    spell: tuple[StoreFault, float] | None = None
     """What holds for all calls, and until when."""
     clear: bool = False
 
-    def __call__(self, call: Call) -> Fault | None:
+    def __call__(self, call: StoreCall) -> StoreFault | None:
         """Say what happens to a call."""
         if self.clear:
             return None

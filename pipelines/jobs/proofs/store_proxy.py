@@ -20,7 +20,7 @@ NOT_PASSED_ON = frozenset({"connection", "transfer-encoding", "content-length", 
 PATIENCE = 60
 
 
-class Fault(Enum):
+class StoreFault(Enum):
     """What happens to one call."""
 
     LOST = "lost"
@@ -41,17 +41,17 @@ class Fault(Enum):
 
 
 SAID = {
-    Fault.LATE: (500, "InternalError"),
-    Fault.CONFLICT: (409, "ConditionalRequestConflict"),
-    Fault.REFUSED: (412, "PreconditionFailed"),
-    Fault.FAILED: (500, "InternalError"),
-    Fault.BUSY: (503, "SlowDown"),
-    Fault.EXPIRED: (400, "ExpiredToken"),
+    StoreFault.LATE: (500, "InternalError"),
+    StoreFault.CONFLICT: (409, "ConditionalRequestConflict"),
+    StoreFault.REFUSED: (412, "PreconditionFailed"),
+    StoreFault.FAILED: (500, "InternalError"),
+    StoreFault.BUSY: (503, "SlowDown"),
+    StoreFault.EXPIRED: (400, "ExpiredToken"),
 }
-DONE = frozenset({Fault.LOST, Fault.LATE, Fault.CUT, Fault.SLOW})
+DONE = frozenset({StoreFault.LOST, StoreFault.LATE, StoreFault.CUT, StoreFault.SLOW})
 
 
-class Call(NamedTuple):
+class StoreCall(NamedTuple):
     """One call of a store."""
 
     method: str
@@ -62,11 +62,11 @@ class Call(NamedTuple):
 class Disturbing(Protocol):
     """Says what happens to calls."""
 
-    def __call__(self, call: Call) -> Fault | None:
+    def __call__(self, call: StoreCall) -> StoreFault | None:
         """Say what happens to one; nothing where it is let through."""
 
 
-class Answer(NamedTuple):
+class StoreAnswer(NamedTuple):
     """What a store said."""
 
     status: int
@@ -139,7 +139,7 @@ class StoreProxy:
     def _pass(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
         conditional = "if-none-match" in handler.headers or "if-match" in handler.headers
-        call = Call(handler.command, handler.path, conditional)
+        call = StoreCall(handler.command, handler.path, conditional)
         with self._lock:
             kind = "LIST" if call.method == "GET" and "list-type" in call.path else call.method
             self.calls[kind] += 1
@@ -151,14 +151,14 @@ class StoreProxy:
         with suppress(ConnectionError):
             self._answered(handler, fault, body)
 
-    def _answered(self, handler: BaseHTTPRequestHandler, fault: Fault | None, body: bytes) -> None:
-        if fault is Fault.SLOW:
+    def _answered(self, handler: BaseHTTPRequestHandler, fault: StoreFault | None, body: bytes) -> None:
+        if fault is StoreFault.SLOW:
             time.sleep(self.slow)
         answer = self._asked(handler, body) if fault is None or fault in DONE else None
         if fault in SAID:
             status, code = SAID[fault]
-            answer = Answer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
-        if answer is None or fault is Fault.LOST:
+            answer = StoreAnswer(status, {}, f"<Error><Code>{code}</Code></Error>".encode())
+        if answer is None or fault is StoreFault.LOST:
             handler.close_connection = True
             return
         handler.send_response(answer.status)
@@ -166,7 +166,7 @@ class StoreProxy:
             handler.send_header(name, value)
         handler.send_header("Content-Length", answer.headers.get("x-whole", str(len(answer.body))))
         handler.end_headers()
-        if fault is Fault.CUT:
+        if fault is StoreFault.CUT:
             handler.wfile.write(answer.body[: len(answer.body) // 2])
             handler.close_connection = True
             return
@@ -174,7 +174,7 @@ class StoreProxy:
         with self._lock:
             self.got += len(answer.body)
 
-    def _asked(self, handler: BaseHTTPRequestHandler, body: bytes) -> Answer:
+    def _asked(self, handler: BaseHTTPRequestHandler, body: bytes) -> StoreAnswer:
         asked = http.client.HTTPConnection(HERE, self._behind, timeout=PATIENCE)
         try:
             headers = {name: value for name, value in handler.headers.items() if name.lower() not in NOT_PASSED_ON}
@@ -183,6 +183,6 @@ class StoreProxy:
             kept = {name: value for name, value in said.getheaders() if name.lower() not in NOT_PASSED_ON}
             if handler.command == "HEAD":
                 kept["x-whole"] = said.getheader("content-length") or "0"
-            return Answer(said.status, kept, said.read())
+            return StoreAnswer(said.status, kept, said.read())
         finally:
             asked.close()

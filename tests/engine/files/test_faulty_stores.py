@@ -14,21 +14,21 @@ from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import stored
 from pipelines.engine.files.stored import ChangedError, StoreFailedError, StorePath
 from pipelines.jobs.proofs.emulator import BUCKET, access_to
-from pipelines.jobs.proofs.store_proxy import Call, Fault, StoreProxy
+from pipelines.jobs.proofs.store_proxy import StoreCall, StoreFault, StoreProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-ONCE = [fault for fault in Fault if fault is not Fault.EXPIRED]
+ONCE = [fault for fault in StoreFault if fault is not StoreFault.EXPIRED]
 
 
 class First:
     """Disturbs so many conditional calls, and no other."""
 
-    def __init__(self, fault: Fault, times: int = 1) -> None:
+    def __init__(self, fault: StoreFault, times: int = 1) -> None:
         self.fault, self.left, self._lock = fault, times, threading.Lock()
 
-    def __call__(self, call: Call) -> Fault | None:
+    def __call__(self, call: StoreCall) -> StoreFault | None:
         """Say what happens to a call."""
         with self._lock:
             if not call.is_conditional or not self.left:
@@ -53,7 +53,7 @@ def place(proxy: StoreProxy, request: pytest.FixtureRequest) -> StorePath:
 
 
 @pytest.mark.parametrize("fault", ONCE)
-def test_what_was_created_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: Fault) -> None:
+def test_what_was_created_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
     proxy.disturbing = First(fault)
     (place / "a.json").create(b"ours")
     assert (place / "a.json").read_bytes() == b"ours"
@@ -64,7 +64,7 @@ def test_what_was_created_stands_once_and_is_ours(place: StorePath, proxy: Store
 
 
 @pytest.mark.parametrize("fault", ONCE)
-def test_what_was_exchanged_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: Fault) -> None:
+def test_what_was_exchanged_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
     (place / "a.json").create(b"first")
     _, tag = (place / "a.json").read_tagged()
     proxy.disturbing = First(fault)
@@ -76,7 +76,7 @@ def test_what_was_exchanged_stands_once_and_is_ours(place: StorePath, proxy: Sto
 
 
 @pytest.mark.parametrize("fault", ONCE)
-def test_a_version_whose_answer_was_lost_is_ours(place: StorePath, proxy: StoreProxy, fault: Fault) -> None:
+def test_a_version_whose_answer_was_lost_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
     create(place, pa.schema([pa.field("commit", pa.int64())]))
     ours, theirs = TableLog(place), TableLog(place)
     ours.look()
@@ -90,7 +90,7 @@ def test_a_version_whose_answer_was_lost_is_ours(place: StorePath, proxy: StoreP
 
 
 def test_credentials_that_expire_end_with_a_sentence(place: StorePath, proxy: StoreProxy) -> None:
-    proxy.disturbing = First(Fault.EXPIRED, 100)
+    proxy.disturbing = First(StoreFault.EXPIRED, 100)
     with pytest.raises(StoreFailedError, match="ExpiredToken"):
         (place / "a.json").create(b"ours")
     assert not (place / "a.json").is_file()
@@ -100,7 +100,7 @@ def test_a_version_that_cannot_be_seen_is_not_taken_for_gone(place: StorePath, p
     create(place, pa.schema([pa.field("commit", pa.int64())]))
     log = TableLog(place)
     log.look()
-    proxy.disturbing = lambda call: Fault.EXPIRED if call.method == "HEAD" else None
+    proxy.disturbing = lambda call: StoreFault.EXPIRED if call.method == "HEAD" else None
     with pytest.raises(StoreFailedError):
         log.commit(TableChange(says="OURS"), {})
     proxy.disturbing = None
