@@ -504,6 +504,21 @@ def drill_power(
     return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell, disk)
 
 
+@drill_app.command("store", epilog="Examples: `pulseline drill store --seeds 10`, `pulseline drill store --seed 17`")
+@guarded
+def drill_store(
+    seeds: Seeds = 10,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    at_once: AtOnce = 2,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Have an object store fail under runs, and kill them: the rows are those of a home on a disk."""
+    from pipelines.jobs.drill.stored import drill_store as drill
+
+    return drill(seed or range(1, seeds + 1), keep, at_once, as_json, tell)
+
+
 @drill_app.command("neighbours", epilog="Example: `pulseline drill neighbours --seeds 10`")
 @guarded
 def drill_neighbours(
@@ -604,6 +619,18 @@ def bench_replay(
     from pipelines.jobs.bench.replay import bench_replay as measure
 
     return measure(rows, as_json, tell)
+
+
+@bench_app.command("store", epilog="Example: `pulseline bench store --commits 50`")
+@guarded
+def bench_store(
+    commits: Annotated[int, typer.Option(min=5, help="Small commits to run in each home.")] = 30,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure commits in an object store, emulated, beside a folder, and count their calls and bytes (1 minute)."""
+    from pipelines.jobs.bench.store import bench_store as measure
+
+    return measure(as_json, commits, tell)
 
 
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")

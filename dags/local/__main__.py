@@ -21,6 +21,7 @@ from dags.local.place import CHECKOUT, KeeperRecord, Place
 from dags.local.processes import KnownProcess, left_of
 from dags.local.servant import ACCOUNT, DatabaseError, furnish
 from dags.local.settings import ADMIN
+from pipelines.engine.files.durable import of_this_machine
 from pipelines.jobs.environment.access import kept
 from pipelines.jobs.environment.settings import read_settings
 
@@ -162,7 +163,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m dags.local", description=__doc__)
     parser.add_argument("command", choices=("up", "down"))
     chosen = parser.parse_args(argv)
-    place = Place(read_settings().home / "airflow")
+    place = Place(of_this_machine(read_settings().home) / "airflow")
     try:
         with kept():
             {"up": up, "down": down}[chosen.command](place)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from pipelines.engine.commits import lease, steps
+from pipelines.engine.commits import lease, steps, table_log
 from pipelines.engine.commits.driver import Claim, CommitLog, open_driver
+from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
 from pipelines.engine.commits.lease import read_renewal, this_process
 from pipelines.engine.commits.paths import ConcurrentAddError, stream_path
@@ -94,11 +95,17 @@ def test_upkeep_changes_no_row_in_a_store(tmp_path: Path, store: StorePath, monk
     assert len(list(wanted.landing.iterdir())) < 24
 
 
-def test_a_driver_that_was_overtaken_publishes_nothing_in_a_store(tmp_path: Path, store: StorePath) -> None:
+def test_a_driver_that_was_overtaken_publishes_nothing_in_a_store(
+    tmp_path: Path, store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = parcel_trial(tmp_path, store)
     root = here.root("main")
     with open_driver(root, flow="parcels") as old:
         with open_driver(root, flow="parcels", claim=Claim.TAKE_OVER):
+            with pytest.raises(ConcurrentAddError):
+                # What it saw a moment ago is as good as a look for it, and no better.
+                old.log.append(Entry(state=State.SETTLED, kind=CommitKind.HOUSE))
+            monkeypatch.setattr(table_log, "FRESH", 0)
             with pytest.raises(LeaseLostError):
                 old.state()
             assert read_renewal(root).token == old.token + 1  # type: ignore[union-attr]

@@ -36,7 +36,8 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import Snapshot, read_young
 from pipelines.engine.files import durable
-from pipelines.engine.files.stored import for_arrow, is_stored
+from pipelines.engine.files.stored import StoreFailedError, for_arrow, is_stored, told
+from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,9 +83,39 @@ def open_table(path: Path) -> DeltaTable | None:
     except Exception as problem:  # noqa: BLE001 - delta-rs raises its own errors, and others, for what cannot be read
         if not exists(path):
             return None
+        if is_stored(path):
+            raise _unreadable(path, str(problem)) from None
         return _open_readable(path, str(problem).partition("\n")[0])
     # delta-rs takes a version without bytes, as a power cut leaves one, for a transaction that does nothing.
+    if is_stored(path):
+        return table
     return _open_readable(path, "it is empty") if _is_empty(version_path(path, table.version())) else table
+
+
+@contextmanager
+def _delta_asks(path: Path) -> Iterator[None]:
+    """Have told as a store's what delta-rs meets in one: it names addresses, and has no one error for that.
+
+    Raises:
+        StoreFailedError: the store does not do its part.
+        TornLogError: a version is gone.
+    """
+    try:
+        yield
+    except PulselineError:
+        raise
+    except Exception as problem:
+        if not is_stored(path):
+            raise
+        raise _unreadable(path, str(problem)) from None
+
+
+def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:
+    """Say why a table in a store cannot be opened: a version of it is gone, or the store does not answer."""
+    gap = _gap(path)
+    if gap is None:
+        return StoreFailedError(str(path), told(problem))
+    return TornLogError(str(path), f"version {gap}", "its file is gone, and later ones stand")
 
 
 def _is_empty(file: Path) -> bool:
@@ -126,8 +157,9 @@ def snapshot(path: Path) -> Snapshot | None:
     table = open_table(path)
     if table is None:
         return None
-    files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
-    return Snapshot(path, table.version(), schema_of(table), application_versions(table, APPLICATIONS), files)
+    with _delta_asks(path):
+        files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
+        return Snapshot(path, table.version(), schema_of(table), application_versions(table, APPLICATIONS), files)
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
@@ -212,9 +244,10 @@ def checkpoint(path: Path) -> int:
     """
     if is_stored(path):
         # What a store names is whole, so it may be written where it stands.
-        table = DeltaTable(str(path))
-        if (version := table.version()) > checkpoint_version(path):
-            table.create_checkpoint()
+        with _delta_asks(path):
+            table = DeltaTable(str(path))
+            if (version := table.version()) > checkpoint_version(path):
+                table.create_checkpoint()
         return version
     with (
         tempfile.TemporaryDirectory(prefix=COPIED_LOG, dir=path) as folder,

@@ -35,7 +35,7 @@ from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.parquet import dataset, write_table
 from pipelines.engine.files.small import read_whole
-from pipelines.engine.files.stored import for_arrow
+from pipelines.engine.files.stored import for_arrow, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,7 +169,8 @@ class CommitLog:
 
     def is_current(self) -> bool:
         """Say whether what was read last is all that the log has now."""
-        return self._table.is_current() and all((self.path / name).exists() for name in self._files)
+        there = is_stored(self.path) or all((self.path / name).exists() for name in self._files)
+        return there and self._table.is_current()
 
     def _read(self) -> None:
         own, self._own = self._own, None

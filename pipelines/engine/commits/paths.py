@@ -261,7 +261,11 @@ def data_tables(root: Path) -> list[Path]:
     Raises:
         OSError: the disk does not say; none may be taken for absent.
     """
-    return sorted(folder for folder in (*_inside(root / "streams"), ledger_path(root)) if folder.is_dir())
+    streams = _inside(root / "streams")
+    if is_stored(root):
+        # What lies below one is what makes a folder there.
+        return sorted([*streams, *([ledger_path(root)] if ledger_path(root).is_dir() else [])])
+    return sorted(folder for folder in (*streams, ledger_path(root)) if folder.is_dir())
 
 
 def carry_folders(root: Path) -> list[Path]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -26,6 +28,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import KNOWN_FEATURES
 from pipelines.engine.files.durable import write_new
+from pipelines.engine.files.stored import StoreFailedError, is_stored, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.young_log import Snapshot
 
 NO_VERSION = -1
+FRESH = 0.5
+"""Seconds for which a look at a log in a store is as good as another: each is a call, and what it showed may have
+changed since in any case. What must not happen twice is kept from it by the name of the next version alone."""
+STANDS = 60.0
+"""Seconds for which a version in a store is not looked for once more: only older ones are cleaned away."""
 WORDS = {"add": "added rows", "remove": "took rows away"}
 
 
@@ -80,6 +88,10 @@ class TableLog:
     """What others did since the log was opened here, or since the version that was asked for then."""
     _now: Snapshot | None = None
     _seen: tuple[int, int] | None = None
+    _looked: float = -inf
+    """When it was looked at last, and nothing newer was there; by the monotonic clock, in seconds."""
+    _stood: float = -inf
+    """When its own version's file was last known to be the one that it was."""
 
     @property
     def version(self) -> int:
@@ -99,7 +111,17 @@ class TableLog:
     def is_current(self) -> bool:
         """Say whether what was looked at last is still the newest version, and the very file that it was."""
         newer = version_path(self.path, self.version + 1).exists()
-        return not newer and self._seen is not None and self._identity() == self._seen
+        return not newer and self._stands()
+
+    def _stands(self) -> bool:
+        """Say whether the own version's file is the very one that it was."""
+        now = time.monotonic()
+        if is_stored(self.path) and self._seen is not None and now - self._stood < STANDS:
+            return True
+        if self._seen is None or self._identity() != self._seen:
+            return False
+        self._stood = now
+        return True
 
     def look(self, since: int | None = None) -> bool:
         """Bring this up to date.
@@ -116,12 +138,16 @@ class TableLog:
         """
         if self._now is None:
             return self._open(since)
+        now = time.monotonic()
+        if is_stored(self.path) and now - self._looked < FRESH:
+            return True
         newer = version_path(self.path, self.version + 1).exists()
-        if self._seen is None or self._identity() != self._seen:
+        if not self._stands():
             return self._open(self.version if since is None else since)
         while newer:
             self._apply(self._now, self._read(self.version + 1))
             newer = version_path(self.path, self.version + 1).exists()
+        self._looked = now
         return True
 
     def settled(self) -> int:
@@ -158,15 +184,17 @@ class TableLog:
         actions = [*_head(change, numbers), *_body(self.path, change)]
         text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
         next_version = version_path(self.path, self.version + 1)
+        self._looked, now = -inf, time.monotonic()
         try:
-            write_new(next_version, text.encode())
+            tag = write_new(next_version, text.encode())
         except FileExistsError:
             raise ConcurrentAddError(str(self.path), self.version + 1, "the version is there already") from None
         if self._identity() != self._seen:
             # The log was cleaned past the look, from the oldest version on: a free name says nothing then.
             next_version.unlink(missing_ok=True)
             raise ConcurrentAddError(str(self.path), self.version + 1, "the version came and was cleaned away")
-        self._apply(self._now, actions)
+        self._apply(self._now, actions, tag)
+        self._looked = self._stood = now
         return self.version
 
     def _open(self, since: int | None) -> bool:
@@ -182,9 +210,12 @@ class TableLog:
     def _identity(self) -> tuple[int, int] | None:
         try:
             found = version_path(self.path, self.version).stat()
+        except StoreFailedError:
+            # Whether a version stands must not be guessed: what is taken for another's is removed.
+            raise
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return found.st_ino, 0 if is_stored(self.path) else found.st_mtime_ns
 
     def _read(self, version: int) -> list[dict[str, Any]]:
         path = version_path(self.path, version)
@@ -199,10 +230,10 @@ class TableLog:
             raise TornLogError(str(self.path), path.name, "it is empty")
         return actions
 
-    def _apply(self, now: Snapshot, actions: Sequence[dict[str, Any]]) -> None:
+    def _apply(self, now: Snapshot, actions: Sequence[dict[str, Any]], tag: str = "") -> None:
         now.apply(actions)
         self._note(now.version, actions)
-        self._seen = self._identity()
+        self._seen = (number_of(tag), 0) if tag else self._identity()
 
     def _note(self, version: int, actions: Sequence[dict[str, Any]]) -> None:
         if any(action.get("txn", {}).get("appId") == WRITERS for action in actions):

@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pipelines.engine.files.stored import StorePath, path_of
+from pipelines.engine.files.stored import NotOnStoreError, StorePath, is_stored, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -48,9 +48,14 @@ def make_folder(folder: Path) -> None:
     """Make a folder that is on disk by its name, and all above it that are not there; one that is there is left alone.
 
     What lies in a folder is only as safe as the folder's own name.
+
+    Raises:
+        NotOnStoreError: it has the name of a place in a store, and would be a folder called `s3:`.
     """
     if isinstance(folder, StorePath):
         return
+    if is_stored(str(folder)):
+        raise NotOnStoreError(str(folder), "what makes this folder")
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in reversed(missing):
@@ -123,7 +128,7 @@ def _syncfs() -> _SyncFs | None:
     return None if call is None else _SyncFs(call)
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes) -> str:
     """Give a file its name and its bytes at once, unless the name is taken.
 
     Of two that write at the same time one succeeds; whoever opens the name finds the whole file, also after a power
@@ -133,12 +138,14 @@ def write_new(path: Path, content: bytes) -> None:
         path: of the file; its folder is there.
         content: all of it.
 
+    Returns:
+        What a store calls this very content; nothing where there is no store.
+
     Raises:
         FileExistsError: the name is taken; nothing was changed.
     """
     if isinstance(path, StorePath):
-        path.create(content)
-        return
+        return path.create(content)
     draft = _drafted(path, content)
     try:
         os.link(draft, path)
@@ -149,6 +156,7 @@ def write_new(path: Path, content: bytes) -> None:
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
+    return ""
 
 
 def replace(path: Path, content: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from pipelines.engine.files.stored import for_arrow, path_of
+from pipelines.engine.files.stored import StoreFailedError, for_arrow, path_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,8 @@ def segments_in(shelf: Path) -> list[range]:
     """Give the ids in each closed segment of a folder, ascending; none where it cannot be read."""
     try:
         found = sorted(folder for folder in shelf.glob("[0-9]*-[0-9]*") if is_segment(folder))
+    except StoreFailedError:
+        raise
     except OSError:
         return []
     return [span_of(int(folder.name.partition("-")[0])) for folder in found if (folder / SEGMENT_FILE).exists()]

@@ -43,8 +43,11 @@ PATIENCE = 60
 TIMEOUT = "20s"
 PAUSES = (0.1, 0.4, 1.6, 3.2)
 """Seconds before a write is tried again whose answer told neither."""
+LONG = 200
+"""Letters of what a library says that are passed on."""
 NANOS = 1_000_000_000
-ADDRESS = re.compile(r"\w+://\S+")
+ADDRESS = re.compile(r"\w+://\S+|\x1b\[[0-9;]*m")
+"""What is left out of what a store's library says: where the store is, and colours."""
 STATUS = re.compile(r"status code: (.+?)(?::|$)")
 NO_BUCKET = "NoSuchBucket"
 CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -66,6 +69,8 @@ class StoreFailedError(PulselineError, OSError):
 
     path: str
     reason: str
+    errno = errno.EIO
+    """As of a disk that fails: whoever tells that from what is not there, or is torn, tells this too."""
     says = (
         "{path} must be had from its object store, and it does not answer as it should ({reason}): see to the store, "
         "the network and the credentials in the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...), and run the "
@@ -77,7 +82,7 @@ class ChangedError(OSError):
     """Somebody else wrote a name since it was read."""
 
 
-class Found(NamedTuple):
+class StoredObject(NamedTuple):
     """What a store says of an object, by the names of `os.stat_result`."""
 
     st_size: int
@@ -88,7 +93,7 @@ class Found(NamedTuple):
     @property
     def st_ino(self) -> int:
         """Tell two objects of one name apart."""
-        return self.st_mtime_ns
+        return number_of(self.tag)
 
     @property
     def st_ctime_ns(self) -> int:
@@ -101,10 +106,14 @@ class Found(NamedTuple):
         return self.st_mtime_ns / NANOS
 
 
-def _found(said: Any) -> Found:  # noqa: ANN401 - obstore's own mapping
+def _found(said: Any) -> StoredObject:  # noqa: ANN401 - obstore's own mapping
     tag = said["e_tag"] or ""
-    below = int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8], "big") % NANOS
-    return Found(said["size"], int(said["last_modified"].timestamp()) * NANOS + below, tag)
+    return StoredObject(said["size"], int(said["last_modified"].timestamp()) * NANOS + number_of(tag) % NANOS, tag)
+
+
+def number_of(tag: str) -> int:
+    """Give a number that tells tags apart."""
+    return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8], "big")
 
 
 @lru_cache(maxsize=8)
@@ -201,7 +210,7 @@ class StorePath(PosixPath):
 
     # What lies there
 
-    def stat(self, *, follow_symlinks: bool = True) -> Found:  # type: ignore[override] # noqa: ARG002
+    def stat(self, *, follow_symlinks: bool = True) -> StoredObject:  # type: ignore[override] # noqa: ARG002
         """Ask for size, time and tag."""
         import obstore
 
@@ -228,7 +237,7 @@ class StorePath(PosixPath):
         """Give False: there are none."""
         return False
 
-    def below(self, chunk: int = 1_000) -> Iterator[tuple[StorePath, Found]]:
+    def below(self, chunk: int = 1_000) -> Iterator[tuple[StorePath, StoredObject]]:
         """Give all objects whose names begin with this one, with what the store says of them."""
         import obstore
 
@@ -277,6 +286,15 @@ class StorePath(PosixPath):
             said = obstore.get(self.store, self.key)
             return bytes(said.bytes()), said.meta["e_tag"] or ""
 
+    def read_small(self, most: int) -> tuple[bytes | None, int]:
+        """Read all of it, in one call, where it has no more than so many bytes; give its size too."""
+        import obstore
+
+        with self._asked():
+            said = obstore.get(self.store, self.key)
+            size = said.meta["size"]
+            return (bytes(said.bytes()) if size <= most else None), size
+
     def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
         """Read all of it as text."""
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
@@ -284,7 +302,7 @@ class StorePath(PosixPath):
     def open(self, mode: str = "r", *_: object, **__: object) -> IO[Any]:  # type: ignore[override]
         """Open for reading its bytes, or for writing them anew: they are there, all at once, when it is closed."""
         if mode == "rb":
-            return io.BufferedReader(_Reading(self))
+            return io.BufferedReader(_Ranges(self, self.stat().st_size))
         if mode == "wb":
             return _Upload(self)  # type: ignore[return-value]
         raise NotOnStoreError(str(self), f"opening a file for {mode!r}")
@@ -310,17 +328,20 @@ class StorePath(PosixPath):
         with self._asked():
             obstore.put(self.store, self.key, file)
 
-    def create(self, content: bytes) -> None:
+    def create(self, content: bytes) -> str:
         """Put an object unless one is there: of many that do, one succeeds.
 
         An answer can be lost on its way, or another come for it (the store's own second try finds the first one's
         object and calls it a stranger's). So whoever is refused, or told nothing, reads what stands there.
 
+        Returns:
+            The tag of what stands there now.
+
         Raises:
             FileExistsError: another one is there; nothing was changed.
             StoreFailedError: whether it was put cannot be told, or it was not.
         """
-        self._conditional(content, "create")
+        return self._conditional(content, "create")
 
     def exchange(self, content: bytes, tag: str) -> str:
         """Put an object in place of the one that has a tag, or where there is none if the tag is empty.
@@ -339,23 +360,21 @@ class StorePath(PosixPath):
     def _conditional(self, content: bytes, mode: Any) -> str:  # noqa: ANN401 - obstore's own
         import obstore
 
-        for pause in (*PAUSES, None):
+        known = None if mode == "create" else mode["e_tag"]
+        reason = ""
+        for pause in (0.0, *PAUSES):
+            time.sleep(pause)
             try:
                 with self._asked():
                     return obstore.put(self.store, self.key, content, mode=mode, use_multipart=False)["e_tag"] or ""
-            except FileNotFoundError:
-                # What was to be exchanged is gone.
-                raise ChangedError(errno.EAGAIN, "nothing stands there any more", str(self)) from None
-            except (FileExistsError, ChangedError, StoreFailedError) as problem:
-                stands, tag = self._standing()
-                if stands == content:
-                    return tag
-                if not isinstance(problem, StoreFailedError):
-                    raise
-                if pause is None:
-                    raise
-                time.sleep(pause)
-        raise StoreFailedError(str(self), "nothing was tried")
+            except (FileNotFoundError, FileExistsError, ChangedError, StoreFailedError) as problem:
+                reason = str(problem.args[1] if len(problem.args) > 1 else getattr(problem, "reason", problem))
+            stands, tag = self._standing()
+            if stands == content:
+                return tag
+            if (known is None) != (stands is None) or (known is not None and tag != known):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        raise StoreFailedError(str(self), reason)
 
     def _standing(self) -> tuple[bytes | None, str]:
         try:
@@ -399,20 +418,23 @@ class StorePath(PosixPath):
 
 
 def _reason(problem: Exception) -> str:
+    return told(str(problem)) or type(problem).__name__
+
+
+def told(text: str) -> str:
     """Say in a few words what a store said, without its address."""
-    text = str(problem)
     status, code = STATUS.search(text.partition("\n")[0]), CODE.search(text)
     if status:
         return f"{status[1].strip()}{f', {code[1]}' if code else ''}"
-    return ADDRESS.sub("its address", text.partition("\n")[0]).strip() or type(problem).__name__
+    return " ".join(ADDRESS.sub("", text.partition("Debug source")[0]).split())[:LONG]
 
 
-class _Reading(io.RawIOBase):
+class _Ranges(io.RawIOBase):
     """The bytes of an object, read from where they are asked for."""
 
-    def __init__(self, path: StorePath) -> None:
+    def __init__(self, path: StorePath, size: int) -> None:
         super().__init__()
-        self._path, self._at, self._size = path, 0, path.stat().st_size
+        self._path, self._at, self._size = path, 0, size
 
     def readable(self) -> bool:
         return True
@@ -488,6 +510,5 @@ def for_arrow(path: str | Path) -> Any:  # noqa: ANN401 - a path, or a file of A
 
     found = path_of(path)
     assert isinstance(found, StorePath)  # noqa: S101 - for the types alone
-    if found.stat().st_size <= AT_ONCE:
-        return pa.BufferReader(found.read_bytes())
-    return pa.PythonFile(_Reading(found), mode="r")
+    whole, size = found.read_small(AT_ONCE)
+    return pa.PythonFile(_Ranges(found, size), mode="r") if whole is None else pa.BufferReader(whole)

@@ -187,9 +187,11 @@ class TableFile:
         if self._writer is None:
             return None
         self._writer.close()
-        if self._file is not None:
+        if self._file is None:
+            size = (self.root / self.table / self._name).stat().st_size
+        else:
+            size = self._file.tell()
             self._file.close()
-        size = (self.root / self.table / self._name).stat().st_size
         told = "" if self.leave_out is None else self.content.text
         groups = tuple(self._groups)
         return Written(table=self.table, name=self._name, rows=self.rows, size=size, groups=groups, hash=told)

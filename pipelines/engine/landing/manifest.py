@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
-from pipelines.engine.files.stored import is_stored, path_of
+from pipelines.engine.files.stored import StoreFailedError, is_stored, path_of
 from pipelines.engine.landing.errors import RecordBrokenError, SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
@@ -111,6 +111,8 @@ def alone_in(shelf: Path) -> set[int]:
     """Give the ids of which a folder of their own is there, whatever is in it; none where it cannot be read."""
     try:
         return {int(folder.name) for folder in shelf.glob("[0-9]*") if folder.name.isdigit()}
+    except StoreFailedError:
+        raise
     except OSError:
         return set()
 

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from importlib.metadata import Distribution
 
-IMPORTED = ("deltalake", "numba", "numpy", "pendulum", "psutil", "pyarrow", "ruamel.yaml", "sqlglot", "tzdata")
+IMPORTED = (
+    "deltalake",
+    "numba",
+    "numpy",
+    "obstore",
+    "pendulum",
+    "psutil",
+    "pyarrow",
+    "ruamel.yaml",
+    "sqlglot",
+    "tzdata",
+)
 """What tasks import; what these need comes along."""
 NAME, PYTHON = "pulseline", "pulseline-python"
 """Of the folder that a worker has the archive unpacked in, and of the program that is Python there."""

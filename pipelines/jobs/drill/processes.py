@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
-PARTS = ("power", "neighbours", "failing", "stepped", "live", "input")
+PARTS = ("power", "neighbours", "failing", "stepped", "live", "input", "stored")
 PRELOADED = [f"pipelines.jobs.drill.{part}" for part in PARTS]
 END = 400
 """Characters of a log that are told."""

@@ -10,6 +10,7 @@ from pipelines.engine.buffers.places import BufferDrain, require_apart
 from pipelines.engine.commits.driver import CommitLog
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import newest_drain
+from pipelines.engine.files.stored import NotOnStoreError, is_stored
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Buffering:
         Raises:
             NotApartError: they do not.
         """
-        require_apart(buffers_of(root, self.places), self.apart)
+        require_apart(_places(root, self.places), self.apart)
 
     def warnings(self, root: Path) -> Iterator[str]:
         """Say what the buffers of a run do not survive."""
@@ -66,7 +67,7 @@ def open_buffers(
     Raises:
         NotApartError: they do not stand as far apart as demanded.
     """
-    places = buffers_of(root, wanted.places)
+    places = _places(root, wanted.places)
     require_apart(places, wanted.apart)
     log = CommitLog(root)
     return Buffers(
@@ -78,6 +79,17 @@ def open_buffers(
         margin=wanted.margin,
         max_bytes=wanted.max_bytes,
     )
+
+
+def _places(root: Path, places: tuple[Path, ...]) -> dict[str, Path]:
+    """Give the folder of each buffer.
+
+    Raises:
+        NotOnStoreError: they would lie in an object store, which keeps copies of its own.
+    """
+    if is_stored(root) and not places:
+        raise NotOnStoreError(str(root), "`buffers: 3` without `buffers: {places: [...]}` in the environment")
+    return buffers_of(root, places)
 
 
 def consistent_state(state: LogState) -> BufferDrain:

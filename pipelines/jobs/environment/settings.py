@@ -200,6 +200,8 @@ def _places(buffers: Section) -> tuple[Path, ...]:
     named = buffers.names("places")
     if len(named) != BUFFERS:
         raise buffers.wrong("places", f"{len(named)} places", f"a list of {BUFFERS} folders, or none")
+    if stored := [place for place in named if SCHEME.match(place)]:
+        raise buffers.wrong("places", f"`{stored[0]}`", "folders: an object store keeps copies of its own")
     return tuple(Path(place).absolute() for place in named)
 
 

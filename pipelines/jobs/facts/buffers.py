@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from pipelines.engine.buffers.depth import MeasuredDepth, measure
 from pipelines.engine.buffers.owners import GONE, run_id
 from pipelines.engine.buffers.places import last_noted, read_record
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.manifest import is_closed, load_manifest
 from pipelines.jobs.environment.buffer_settings import consistent_state
 from pipelines.jobs.runs.known import is_replayed
@@ -22,6 +22,7 @@ from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
     from pipelines.jobs.text.moments import Moments
@@ -48,7 +49,7 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
     if record is None:
         return None
     stands, owner = consistent_state(state), run_id(landed)
-    found = [measure(name, Path(place), record.of(name), stands, owner) for name, place in record.places.items()]
+    found = [measure(name, path_of(place), record.of(name), stands, owner) for name, place in record.places.items()]
     tip = state.tip
     return {
         "region": {"commit": stands.commit, "sequence": stands.covered, "since_at": tip.at if tip else None}

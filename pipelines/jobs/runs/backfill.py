@@ -21,6 +21,7 @@ from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.plan import plan_of
 from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import read_sequence
@@ -258,7 +259,7 @@ def main(argv: Sequence[str] = ()) -> int:
     engine = engine_named(request["engine"], request.get("master", "local[2]"))
     wanted = Backfill(
         flow=flow_from_json(request["flow"]),
-        root=Path(request["root"]),
+        root=path_of(request["root"]),
         base=Path(request["base"]),
         engine=engine,
     )

@@ -58,7 +58,7 @@ def test_the_same_environment_gives_the_same_bytes_and_the_settings_name_it(tmp_
 def test_what_tasks_import_comes_with_all_that_it_needs() -> None:
     names = {each.metadata["Name"].lower() for each in needed()}
 
-    assert {"numba", "llvmlite", "pyarrow", "deltalake", "tzdata"} <= names
+    assert {"numba", "llvmlite", "pyarrow", "deltalake", "obstore", "tzdata"} <= names
     assert not {"pyspark", "apache-airflow", "pytest"} & names, "workers have Spark, and need no scheduler"
 
 

@@ -1,0 +1,109 @@
+"""Writes to a store whose answers are lost, late, cut or refused: done once, and never taken for somebody else's."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pipelines.engine.commits.delta_log import create
+from pipelines.engine.commits.paths import ConcurrentAddError
+from pipelines.engine.commits.table_log import TableChange, TableLog
+from pipelines.engine.files import stored
+from pipelines.engine.files.stored import ChangedError, StoreFailedError, StorePath
+from pipelines.jobs.proofs.emulator import BUCKET, access_to
+from pipelines.jobs.proofs.store_proxy import StoreCall, StoreFault, StoreProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ONCE = [fault for fault in StoreFault if fault is not StoreFault.EXPIRED]
+
+
+class First:
+    """Disturbs so many conditional calls, and no other."""
+
+    def __init__(self, fault: StoreFault, times: int = 1) -> None:
+        self.fault, self.left, self._lock = fault, times, threading.Lock()
+
+    def __call__(self, call: StoreCall) -> StoreFault | None:
+        """Say what happens to a call."""
+        with self._lock:
+            if not call.is_conditional or not self.left:
+                return None
+            self.left -= 1
+            return self.fault
+
+
+@pytest.fixture
+def proxy(bucket: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreProxy]:
+    monkeypatch.setattr(stored, "PAUSES", (0.0, 0.01, 0.01))
+    with StoreProxy(int(bucket["AWS_ENDPOINT_URL"].rpartition(":")[2])).listening() as made:
+        made.slow = 0.05
+        for name, value in access_to(made.port).items():
+            monkeypatch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+def place(proxy: StoreProxy, request: pytest.FixtureRequest) -> StorePath:
+    return StorePath(f"s3://{BUCKET}/{proxy.port}") / str(abs(hash(request.node.name)))
+
+
+@pytest.mark.parametrize("fault", ONCE)
+def test_what_was_created_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
+    proxy.disturbing = First(fault)
+    (place / "a.json").create(b"ours")
+    assert (place / "a.json").read_bytes() == b"ours"
+    proxy.disturbing = First(fault)
+    with pytest.raises(FileExistsError):
+        (place / "a.json").create(b"theirs")
+    assert (place / "a.json").read_bytes() == b"ours"
+
+
+@pytest.mark.parametrize("fault", ONCE)
+def test_what_was_exchanged_stands_once_and_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
+    (place / "a.json").create(b"first")
+    _, tag = (place / "a.json").read_tagged()
+    proxy.disturbing = First(fault)
+    newer = (place / "a.json").exchange(b"second", tag)
+    assert (place / "a.json").read_tagged() == (b"second", newer)
+    proxy.disturbing = First(fault)
+    with pytest.raises(ChangedError):
+        (place / "a.json").exchange(b"third", tag)
+
+
+@pytest.mark.parametrize("fault", ONCE)
+def test_a_version_whose_answer_was_lost_is_ours(place: StorePath, proxy: StoreProxy, fault: StoreFault) -> None:
+    create(place, pa.schema([pa.field("commit", pa.int64())]))
+    ours, theirs = TableLog(place), TableLog(place)
+    ours.look()
+    theirs.look()
+    proxy.disturbing = First(fault)
+    assert ours.commit(TableChange(says="OURS"), {}) == 1
+    with pytest.raises(ConcurrentAddError):
+        theirs.commit(TableChange(says="THEIRS"), {})
+    assert ours.look()
+    assert ours.version == 1
+
+
+def test_credentials_that_expire_end_with_a_sentence(place: StorePath, proxy: StoreProxy) -> None:
+    proxy.disturbing = First(StoreFault.EXPIRED, 100)
+    with pytest.raises(StoreFailedError, match="ExpiredToken"):
+        (place / "a.json").create(b"ours")
+    assert not (place / "a.json").is_file()
+
+
+def test_a_version_that_cannot_be_seen_is_not_taken_for_gone(place: StorePath, proxy: StoreProxy) -> None:
+    create(place, pa.schema([pa.field("commit", pa.int64())]))
+    log = TableLog(place)
+    log.look()
+    proxy.disturbing = lambda call: StoreFault.EXPIRED if call.method == "HEAD" else None
+    with pytest.raises(StoreFailedError):
+        log.commit(TableChange(says="OURS"), {})
+    proxy.disturbing = None
+    again = TableLog(place)
+    assert again.look()
+    assert again.version == 1, "what was written was not removed over it"
