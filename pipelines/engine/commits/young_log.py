@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from deltalake import Schema
 
 from pipelines.engine.commits.paths import COMMIT, LOG, MOST, ActiveFile, version_lines, version_path
+from pipelines.engine.files.stored import StorePath, each_at_once, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 YOUNG = 64
 """Versions up to which reading them one by one costs less than delta-rs does."""
+YOUNG_IN_STORE = 512
+"""The same in a store, where versions are read beside each other, once a process."""
 KNOWN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """Features of a table under which what is read and written here is right."""
 Actions = list[dict[str, Any]]
@@ -75,19 +79,37 @@ def read_young(path: Path) -> Snapshot | None:
         None where delta-rs has to be asked, for whatever reason: no log, an old one, a torn one, a stranger's.
     """
     try:
-        names = {file.name for file in (path / LOG).iterdir()}
+        names = _names(path / LOG)
         count = sum(name.endswith(".json") for name in names)
         known = {version_path(path, version).name for version in range(count)}
-        if not known or count > YOUNG or not known <= names or any(".checkpoint" in name for name in names):
+        most = YOUNG_IN_STORE if is_stored(path) else YOUNG
+        strange = not known <= names.keys() or any(".checkpoint" in name for name in names)
+        if not known or count > most or strange:
             return None
-        first, *later = (_actions(path, version) for version in range(count))
+        tags = [names[version_path(path, version).name] for version in range(count)]
+        read = partial(_actions, path)
+        first, *later = each_at_once(read, list(enumerate(tags)), stored=is_stored(path))
         return _replayed(path, first, later)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _actions(path: Path, version: int) -> Actions:
-    return [json.loads(line) for line in version_lines(version_path(path, version))]
+def _names(log: Path) -> dict[str, str]:
+    """Name the files of a log; those in a store with their tags."""
+    if isinstance(log, StorePath):
+        return {file.name: tag for file, tag in log.listed().items()}
+    return dict.fromkeys((file.name for file in log.iterdir()), "")
+
+
+def _actions(path: Path, named: tuple[int, str]) -> Actions:
+    version, tag = named
+    file = version_path(path, version)
+    return [json.loads(line) for line in (_kept_lines(file, tag) if tag else version_lines(file))]
+
+
+@lru_cache(maxsize=4_096)
+def _kept_lines(file: Path, tag: str) -> list[str]:  # noqa: ARG001 - another tag is another content
+    return version_lines(file)
 
 
 def _replayed(path: Path, first: Actions, later: Sequence[Actions]) -> Snapshot | None:

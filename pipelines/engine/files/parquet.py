@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from pipelines.engine.files.stored import for_arrow, is_stored, path_of
+from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def dataset(files: Sequence[str | Path], schema: pa.Schema | None = None) -> ds.
     if not is_stored(files[0]):
         return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
     kind = ds.ParquetFileFormat()
-    parts = [kind.make_fragment(for_arrow(file)) for file in files]
+    parts = [kind.make_fragment(found) for found in each_at_once(for_arrow, files, stored=True)]
     return ds.FileSystemDataset(parts, schema or parts[0].physical_schema, kind)
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.files.parquet import size_of
-from pipelines.engine.files.stored import for_arrow
+from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ def are_small(files: Sequence[str]) -> bool:
     Raises:
         FileNotFoundError: one is not there.
     """
-    return sum(size_of(file) for file in files) <= SMALL
+    return sum(each_at_once(size_of, files, stored=bool(files) and is_stored(files[0]))) <= SMALL
 
 
 def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
@@ -40,5 +40,9 @@ def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Tabl
         FileNotFoundError: one is not there.
     """
     tables = [] if schema is None else [schema.empty_table()]
-    tables += [pq.ParquetFile(for_arrow(file), pre_buffer=False).read(use_threads=False) for file in files]
+    tables += each_at_once(_read, files, stored=bool(files) and is_stored(files[0]))
     return pa.concat_tables(tables, promote_options="default")
+
+
+def _read(file: str) -> pa.Table:
+    return pq.ParquetFile(for_arrow(file), pre_buffer=False).read(use_threads=False)

@@ -16,26 +16,31 @@ import os
 import re
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PosixPath
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from obstore.store import ObjectStore
 
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 SCHEMES = ("s3", "gs", "az")
 IN_STORE = re.compile(rf"({'|'.join(SCHEMES)}):/")
 FILES = frozenset({".json", ".parquet"})
 """Ends of names that no folder has: where none of them is there, nobody looks whether a folder is."""
 IN_MEMORY = 16_000_000
 """Bytes of a file that is written up to which it waits in memory for its end; more wait on the machine's disk."""
+AT_A_TIME = 16
+"""Calls that are made beside each other where many are."""
 AT_ONCE = 4_000_000
 """Bytes of a file up to which it is read in one call."""
 PATIENCE = 60
@@ -130,6 +135,20 @@ def _store(bucket: str, process: int, endpoint: str | None) -> ObjectStore:  # n
 def is_stored(text: str | os.PathLike[str]) -> bool:
     """Say whether a path lies in an object store."""
     return isinstance(text, StorePath) or (isinstance(text, str) and IN_STORE.match(text) is not None)
+
+
+def each_at_once(work: Callable[[Given], Made], items: Sequence[Given], *, stored: bool) -> list[Made]:
+    """Do the same for many things; in a store several at a time, for each is mostly waiting.
+
+    Args:
+        work: what is done for one.
+        items: which.
+        stored: whether they lie in a store.
+    """
+    if not stored or len(items) < AT_A_TIME // 4:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(work, items))
 
 
 def path_of(text: str | Path) -> Path:
@@ -252,14 +271,23 @@ class StorePath(PosixPath):
         Raises:
             FileNotFoundError: nothing does.
         """
+        return iter(self.listed())
+
+    def listed(self) -> dict[StorePath, str]:
+        """Give what lies right below, by name, each object with its tag.
+
+        Raises:
+            FileNotFoundError: nothing does.
+        """
         import obstore
 
         with self._asked():
             said = obstore.list_with_delimiter(self.store, self.key)
-        found = [*said["common_prefixes"], *(each["path"] for each in said["objects"])]
+        found = dict.fromkeys(said["common_prefixes"], "")
+        found |= {each["path"]: each["e_tag"] or "" for each in said["objects"]}
         if not found:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
-        return iter([self._beside(each) for each in sorted(found)])
+        return {self._beside(each): found[each] for each in sorted(found)}
 
     def glob(self, pattern: str) -> Iterator[StorePath]:  # type: ignore[override]
         """Give what lies below by names that a pattern fits, one part a level."""

@@ -15,7 +15,6 @@ from pipelines.engine.landing.arrived import Arrived, Standing, declared
 from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.manifest import (
     check_files,
-    closed_ids,
     is_closed,
     load_manifest,
     read_sequence,
@@ -192,8 +191,8 @@ class Landing:
         self._newest: dict[str, LandedSequence] = {}
         self.final: int | None = None
         """Arrival of the final punctuation that a reading landed, in ticks; None where the stream goes on."""
-        for number in closed_ids(path):
-            self._take(load_manifest(path, number))
+        for sequence in sequences(path):
+            self._take(sequence)
 
     @property
     def last_id(self) -> int:

@@ -15,12 +15,12 @@ import secrets
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
-from pipelines.engine.files.stored import StoreFailedError, is_stored, path_of
+from pipelines.engine.files.stored import StoreFailedError, StorePath, each_at_once, is_stored, path_of
 from pipelines.engine.landing.errors import RecordBrokenError, SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
@@ -96,6 +96,8 @@ def stands_alone(shelf: Path, number: int) -> bool:
 def numbers_in(shelf: Path) -> list[int]:
     """Give the ids of sequences that are closed in this very folder, ascending; none where it cannot be read."""
     together = {number for numbers in segments_in(shelf) for number in numbers}
+    if isinstance(shelf, StorePath):
+        return sorted(together.union(int(path.parent.name) for path in shelf.rglob(MANIFEST)))
     return sorted(together.union(number for number in alone_in(shelf) if stands_alone(shelf, number)))
 
 
@@ -146,7 +148,7 @@ def sequences(landing: Path) -> list[LandedSequence]:
     Raises:
         SequenceBrokenError: a sequence is missing, or its manifest cannot be read.
     """
-    return [load_manifest(landing, number) for number in closed_ids(landing)]
+    return each_at_once(partial(load_manifest, landing), closed_ids(landing), stored=is_stored(landing))
 
 
 def closed_ids(landing: Path) -> range:
@@ -338,21 +340,23 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
     return done
 
 
-def name_once(draft: Path, number: int, manifest: bytes) -> Path:
+def name_once(draft: Path, number: int, manifest: bytes | None = None) -> Path:
     """Give a written folder its manifest and its sequence's name, on disk, unless another has it: the first decides.
 
-    What others began of this sequence, or of one before, can never be closed then, and is cleared away.
+    Of a folder of this machine the manifest may have been written before. What others began of this sequence, or of
+    one before, can never be closed then, and is cleared away.
 
     Raises:
         SequenceClosedError: another has it, also one who was overtaken.
     """
-    if is_stored(draft):
+    if is_stored(draft) and manifest is not None:
         try:
             durable.write_new(draft / MANIFEST, manifest)
         except FileExistsError:
             raise SequenceClosedError(str(draft)) from None
         return draft
-    durable.replace(draft / MANIFEST, manifest)
+    if manifest is not None:
+        durable.replace(draft / MANIFEST, manifest)
     folder = draft.with_name(f"{number:08}")
     if not durable.name_folder(draft, folder, MANIFEST):
         shutil.rmtree(draft, ignore_errors=True)

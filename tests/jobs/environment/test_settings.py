@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.engine.files.stored import StorePath
+from pipelines.engine.files.stored import NotOnStoreError, StorePath
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 from pipelines.flows.errors import FlowError
+from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import config_folder, flow_file, read_settings
 
@@ -174,3 +175,11 @@ def test_outside_of_a_checkout_its_own_settings_and_flows_are_found(
     monkeypatch.chdir(tmp_path)
     assert config_folder() == ROOT / "config"
     assert flow_file(read_settings(), "flights").is_file()
+
+
+def test_buffers_lie_in_no_store(folder: Path) -> None:
+    with pytest.raises(NotOnStoreError, match="needs a home in a folder"):
+        Buffering().require_apart(StorePath("s3://bucket/flow/main"))
+    Buffering(places=tuple(folder / name for name in "abc")).require_apart(StorePath("s3://bucket/flow/main"))
+    with pytest.raises(FlowError, match="an object store keeps copies of its own"):
+        settings(folder, PLAIN + "buffers:\n  places: [a, b, 's3://bucket/c']\n")
