@@ -196,6 +196,9 @@ def run(
     hold: Annotated[bool, typer.Option("--hold", help="Leave the last interval to be checked and published.")] = False,  # noqa: FBT002
     no_check: Annotated[bool, typer.Option("--no-check", help="Publish without the expectations.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
+    accept_loss: Annotated[  # noqa: FBT002
+        bool, typer.Option("--accept-loss", help="Replace published rows by none where their files are gone.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object that says what was done.")] = False,  # noqa: FBT002
     param: Param = None,
 ) -> None:
@@ -213,6 +216,7 @@ def run(
         run=run,
         one_shot=one_shot,
         take_over=take_over,
+        accept_loss=accept_loss,
         hold=hold,
         check=not no_check,
         as_json=as_json,

@@ -162,7 +162,24 @@ def spark_session(
     for name, value in {**SETTINGS, **settings_of(master), **settings}.items():
         builder = builder.config(name, value)
     with _standard_error_into(log):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    _log_what_ends(spark.sparkContext)
+    return spark
+
+
+def _log_that_it_broke(*_: object) -> None:
+    LOGGER.info("a connection to Spark broke: %s", sys.exc_info()[1])
+
+
+def _log_what_ends(context: SparkContext) -> None:
+    """Have a connection that breaks when Spark is ended from outside stand in the log, not as a traceback of Python's.
+
+    Python listens to the JVM for sums of tasks, none of which we use; one that comes in the moment in which a signal
+    ends both says nothing to a user.
+    """
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = _log_that_it_broke
 
 
 def _answer_to(name: str) -> None:

@@ -23,6 +23,8 @@ from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_use import as_run, require_in_use
+from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
+from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class RunRequest:
     """Leave the last interval at written."""
     check: bool = True
     """Publish an interval only when its blocking expectations hold."""
+    accept_loss: bool = False
+    """Replace published rows of a source by none, where none arrive any more."""
     as_json: bool = False
     """End with one line of JSON."""
     params: Sequence[str] = ()
@@ -72,6 +76,7 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     _allowed(wanted, wanted.engine or settings.engine, root, spans)
     state = log_state(root)
     flow = as_run(flow, state)
+    require_own_file(root, flow)
     if state.tip is not None and state.tip.span.end == spans[0][0]:
         require_in_use(state, state.tip.commit, flow, wanted.run, echo)
     of_spark = (settings.master, settings.spark_log, settings.spark)
@@ -88,6 +93,8 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         runner.close()
         judge.close()
     progress.summary(ran)
+    if others := under_another_flow(log_state(root)):
+        echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
 
 
@@ -119,6 +126,7 @@ def _backfill(wanted: RunRequest, settings: Settings, flow: Flow, engine: Engine
         claim=Claim.TAKE_OVER if wanted.take_over else Claim.ASK,
         gate=gate,
         last_gate=hold if wanted.hold else None,
+        accept_loss=wanted.accept_loss,
     )
 
 
@@ -192,7 +200,8 @@ class RunProgress:
         rest = (time.perf_counter() - self._begun) / self._count * left
         remains = f"{left} left, about {rest:.0f} s" if left else "all done"
         waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
-        rows = rows_text(ran.entry)
+        before = None if ran.before in {None, sum(rows_of_commit(ran.entry, "landed").values())} else ran.before
+        rows = rows_text(ran.entry, before)
         self._echo(f"{span_text(self._flow, ran.entry)}  {rows}  {ran.seconds:.1f} s{waits}  ({remains})")
 
     def summary(self, ran: list[Ran]) -> None:
@@ -237,8 +246,14 @@ def span_text(flow: Flow, entry: Entry) -> str:
     return " to ".join(instant_text(tick) for tick in entry.span)
 
 
-def rows_text(entry: Entry) -> str:
-    """Spell what a commit landed, and the rows of each of its streams."""
+def rows_text(entry: Entry, before: int | None = None) -> str:
+    """Spell what a commit landed, and the rows of each of its streams.
+
+    Args:
+        entry: the commit.
+        before: rows that had landed for what it replaces, where they were others.
+    """
     landed = sum(rows_of_commit(entry, "landed").values())
     names = [name for name in entry.counts if name not in {"landed", LEDGER}]
-    return f"landed {landed:,}  " + "  ".join(f"{name} {entry.rows_of(name):,}" for name in [*names, LEDGER])
+    said = f"landed {landed:,}{'' if before is None else f' ({before:,} before)'}  "
+    return said + "  ".join(f"{name} {entry.rows_of(name):,}" for name in [*names, LEDGER])

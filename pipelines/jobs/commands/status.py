@@ -87,6 +87,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         ("pending", _pending_text(known, facts)),
         *([("unsettled", unsettled)] if (unsettled := _unsettled_text(known, facts)) else []),
         ("stale", _stale_text(known, facts)),
+        *([("other flow", facts["other_flow"])] if facts["other_flow"] else []),
         ("lease", lease_text(facts["lease"], facts["now_at"])),
     ]
     live = facts["live"]

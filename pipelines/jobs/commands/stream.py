@@ -51,6 +51,7 @@ from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.played import keep_range, read_range
+from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
 from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -479,6 +480,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     root = settings.root(flow.name, asked.run)
     flow = as_run(flow, log_state(root))
     require_own_landing(root, "stream")
+    require_own_file(root, flow)
     first, last = played_range(flow, root, asked.start, asked.end)
     spark = engine_named("batch", settings.master, settings.spark_log, settings.spark)
     live = Live(

@@ -23,6 +23,7 @@ from pipelines.jobs.facts.promised import promises
 from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.runs.gate import blocking
 from pipelines.jobs.runs.known import is_replayed
+from pipelines.jobs.runs.replaced import others_text, under_another_flow
 from pipelines.jobs.runs.stop_note import read_stop
 from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
@@ -67,6 +68,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "broken": _broken(known),
         "unsettled": _unsettled(known),
         "stale": _stale(known),
+        "other_flow": others_text(under_another_flow(known.state), known.moments),
         "live": live_of(known, now),
         "replay": buffers_facts(known.root, known.state),
         "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
 from pipelines.jobs.runs.known import require_own_landing
+from pipelines.jobs.runs.replaced import landed_before, require_arrivals
+from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +68,8 @@ class Backfill:
     """What each written interval goes through."""
     last_gate: Gate | None = None
     """What the last interval goes through; `gate` unless given."""
+    accept_loss: bool = False
+    """Replace published rows of a source by none, where none arrive any more."""
 
     def gate_of(self, interval: Interval, intervals: Sequence[Interval]) -> Gate:
         """Give what a written interval goes through."""
@@ -84,6 +88,8 @@ class Ran:
 
     entry: Entry
     seconds: float
+    before: int | None = None
+    """Rows that had landed for what it replaces; None where it replaces nothing."""
 
 
 def silent(_: str) -> None:
@@ -114,7 +120,8 @@ def run_backfill(
         LeaseHeldError: another driver works on this root.
         MissingPredecessorError: an interval before the first must be run first.
         LandingError: a feed cannot be landed.
-        WrongUse: the streams do not go together with the feeds' columns; nothing was begun.
+        WrongUse: the streams do not go together with the feeds' columns, or published rows would be replaced by none;
+            nothing was begun.
     """
     ran = []
     require_own_landing(wanted.root, "run")
@@ -138,17 +145,20 @@ def run_backfill(
             begun = time.perf_counter()
             if pending is not None and pending.span == interval:
                 continue
-            driver.state().superseded_by(Span(*interval))
+            before = landed_before(driver.state(), Span(*interval))
             standing = Standing.LATER if driver.state().parent_for(interval[0]) else Standing.FIRST
             _require_ground(driver.state(), interval[0])
             tell("landing")
             ends = final if interval == intervals[-1] else None
             sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends, standing)
+            if not wanted.accept_loss:
+                require_arrivals(before, sequence, Moments(wanted.flow.timezone).span(*interval))
             # Before anything is begun: a commit whose tables have other columns could never be finished.
             check_tables(wanted.root, wanted.flow, payloads_over(wanted.flow, (sequence,)))
             entry = _begin(driver, wanted.flow, sequence)
             written = _commit(driver, wanted, entry, sequence, tell)
-            ran.append(_through(driver, wanted.gate_of(interval, intervals), written, begun, tell))
+            went = _through(driver, wanted.gate_of(interval, intervals), written, begun, tell)
+            ran.append(replace(went, before=sum(before.values()) if before else None))
             done(ran[-1])
     return ran
 

@@ -96,6 +96,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "pending",
         "stopped",
         "stale",
+        "other_flow",
         "unsettled",
         "live",
         "replay",

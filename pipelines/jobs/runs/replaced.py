@@ -1,0 +1,143 @@
+"""What a run takes the place of: published rows of a day, and days that another flow, or another file's, has made.
+
+A day that runs again replaces what it published. So a file that was moved away, a flow that was changed for one day, or
+a second flow file with the name of the first would each take published rows from their readers without a word.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.files import durable
+from pipelines.flows.document import Scalar, load
+from pipelines.flows.errors import FlowError
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.counts import counted
+from pipelines.operators.plain_words import counted as number_of
+
+if TYPE_CHECKING:
+    from pipelines.engine.commits.history import Entry, LogState, Span
+    from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.text.moments import Moments
+
+FILE = "flow_file.json"
+"""In a run's folder: the path of the flow's file that made it last."""
+
+
+def landed_before(state: LogState, span: Span) -> dict[str, int]:
+    """Count, by source, the rows that landed for what is published of a span.
+
+    Args:
+        state: the log.
+        span: of a new commit; it replaces whole intervals.
+    """
+    found: dict[str, int] = {}
+    for number in state.superseded_by(span):
+        for source, rows in counted(state.commits[number], "landed").items():
+            found[source] = found.get(source, 0) + rows
+    return found
+
+
+def require_arrivals(before: dict[str, int], sequence: LandedSequence, interval: str) -> None:
+    """Refuse to replace published rows of a source by none at all.
+
+    Args:
+        before: rows that landed for what would be replaced, by source.
+        sequence: what lands now.
+        interval: how a user calls it.
+
+    Raises:
+        WrongUse: nothing of a source arrives any more, neither rows nor anything to tell of them.
+    """
+    told = set(sequence.ledger_rows()["source"].to_pylist())
+    gone = [
+        f"{number_of(rows, 'row')} of `{name}`"
+        for name, rows in before.items()
+        if rows and name in sequence.sources and not sequence.sources[name].rows and name not in told
+    ]
+    if gone:
+        raise WrongUse(
+            f"{interval} is published with {' and '.join(gone)}, and nothing of that arrives any more: put back the "
+            "files that were moved or removed, or add --accept-loss to replace the interval without them; what is "
+            "published stays as it is"
+        )
+
+
+def under_another_flow(state: LogState) -> list[list[Entry]]:
+    """Give runs of published intervals, that follow one another, of another flow than the one that ran last.
+
+    Where a changed flow was taken into use (`apply`), intervals before it belong to the flow of their time.
+    """
+    parts: list[list[Entry]] = [[]]
+    for row in state.in_order:
+        if row.kind is CommitKind.ADOPT:
+            parts.append([])
+        elif row.kind is CommitKind.INTERVAL:
+            parts[-1].append(row)
+    return [spell for rows in parts if rows for spell in _others(rows)]
+
+
+def _others(rows: list[Entry]) -> list[list[Entry]]:
+    last = max(rows, key=lambda row: row.commit).fingerprint
+    found: list[list[Entry]] = []
+    for row in rows:
+        if row.fingerprint == last:
+            continue
+        if found and found[-1][-1].span.end == row.span.start:
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return found
+
+
+def others_text(rows: list[list[Entry]], moments: Moments) -> str:
+    """Spell spans that were made by another flow than the one that ran last; none where there are none."""
+    spans = ", ".join(moments.span(spell[0].span.start, spell[-1].span.end) for spell in rows)
+    return f"{spans} made by another flow than the one that ran last; run again, all are by one" if rows else ""
+
+
+def require_own_file(root: Path, flow: Flow) -> None:
+    """See that no other file of the same flow name made this run, and keep which one does.
+
+    A file that is gone, or whose flow was given another name, claims nothing; a copy says the same. One of the same
+    file name in another folder is this one, moved: a deployment may keep a folder a version.
+
+    Args:
+        root: the run's folder.
+        flow: with the file that it was read from.
+
+    Raises:
+        WrongUse: another file that is still there calls its flow the same, and says something else.
+    """
+    if not flow.file:
+        return
+    own, other = Path(flow.file).resolve(), _kept(root)
+    if other == own:
+        return
+    if other is not None and other.name != own.name and _claims(other, own, flow.name):
+        raise WrongUse(
+            f"a flow's name is of one file; {other} and {own} both say `flow: {flow.name}`, and the first made run "
+            f"`{root.name}`: give one of them another name, --run NAME for a run of its own, or remove the one that is "
+            "no longer meant"
+        )
+    durable.make_folder(root)
+    durable.replace(root / FILE, json.dumps(str(own)).encode())
+
+
+def _kept(root: Path) -> Path | None:
+    try:
+        return Path(json.loads((root / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _claims(other: Path, own: Path, name: str) -> bool:
+    try:
+        said = load(other).entries.get("flow")
+        return isinstance(said, Scalar) and said.text == name and other.read_bytes() != own.read_bytes()
+    except (FlowError, OSError):
+        return False

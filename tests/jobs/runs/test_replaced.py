@@ -1,0 +1,126 @@
+"""A day that runs again takes no published rows from anybody without a word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from pipelines.cli import app
+from pipelines.engine.commits.paths import stream_path
+from pipelines.engine.commits.readers import log_state, read_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLOW = """\
+flow: readings
+every: 1d
+sources:
+  readings:
+    feed: {csv: "data/*.csv", types: {at: timestamp, value: int64}, timezone: UTC}
+    key: sensor
+    time: at
+    arrival: at
+streams:
+  big: {filter: readings, where: "value > 3"}
+"""
+DAYS = (("2024-01-01", "2024-01-02"), ("2024-01-02", "2024-01-03"), ("2024-01-03", "2024-01-04"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with a flow and a file a day, whose runs lie in it too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path / "home"))
+    (tmp_path / "data").mkdir()
+    for day, _ in DAYS:
+        rows = [f"s{number % 3},{day}T{number:02d}:00:00,{number}" for number in range(20)]
+        (tmp_path / "data" / f"{day}.csv").write_text("\n".join(["sensor,at,value", *rows, ""]))
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    return tmp_path
+
+
+def ran(start: str, end: str, *more: str, flow: str = "flow.yaml") -> tuple[int, str]:
+    words = ["run", flow, "--start", start, "--end", end, "--engine", "core", "--no-check", *more]
+    result = CliRunner().invoke(app, words)
+    return result.exit_code, result.output
+
+
+def rows_of(folder: Path) -> int:
+    root = folder / "home" / "readings" / "main"
+    assert stream_path(root, "big").is_dir()
+    return read_stream(root, "big").num_rows
+
+
+def test_a_day_whose_file_is_gone_is_not_replaced_by_nothing(folder: Path) -> None:
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    file = folder / "data" / "2024-01-02.csv"
+    kept = file.read_text()
+    file.unlink()
+    code, said = ran(*DAYS[1])
+    assert code == 2
+    assert "2024-01-02 is published with 20 rows of `readings`, and nothing of that arrives any more" in said
+    assert "--accept-loss" in said
+    assert rows_of(folder) == 48
+    # What was refused began nothing: the same command goes on once the file is back.
+    assert log_state(folder / "home" / "readings" / "main").pending is None
+    file.write_text(kept)
+    code, said = ran(*DAYS[1])
+    assert (code, "before" in said) == (0, False)
+    file.unlink()
+    code, said = ran(*DAYS[1], "--accept-loss")
+    assert (code, rows_of(folder)) == (0, 32)
+    assert "landed 0 (20 before)" in said
+
+
+def test_a_day_of_which_no_row_can_be_read_is_told_in_the_ledger(folder: Path) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    (folder / "data" / "2024-01-01.csv").write_text("sensor,at,value\ns1,2024-01-01T00:00:00,many\n")
+    # What came lies in the ledger by file and row, whenever it arrived: a day with none of its own rows is refused.
+    code, said = ran(*DAYS[0])
+    assert (code, "landed 0 (20 before)" in said) == (0, True)
+
+
+def test_a_file_that_became_shorter_is_told(folder: Path) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    file = folder / "data" / "2024-01-01.csv"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:11]))
+    code, said = ran(*DAYS[0])
+    assert (code, "landed 10 (20 before)" in said) == (0, True)
+
+
+def test_days_of_another_flow_are_named_until_they_are_run_again(folder: Path) -> None:
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    (folder / "flow.yaml").write_text(FLOW.replace("> 3", "> 5"))
+    code, said = ran(*DAYS[1])
+    named = "2024-01-01, 2024-01-03 made by another flow than the one that ran last"
+    assert (code, named in said) == (0, True)
+    status = CliRunner().invoke(app, ["status", "flow.yaml"]).output
+    assert f"other flow {named}" in status
+    assert "another flow" in ran(*DAYS[0])[1]
+    assert "another flow" not in ran(*DAYS[2])[1]
+    assert "other flow" not in CliRunner().invoke(app, ["status", "flow.yaml"]).output
+
+
+def test_a_second_file_with_the_name_of_a_flow_does_not_replace_its_days(folder: Path) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    (folder / "second.yaml").write_text(FLOW.replace("> 3", "> 5"))
+    code, said = ran(*DAYS[0], flow="second.yaml")
+    assert code == 2
+    assert f"{folder}/flow.yaml and {folder}/second.yaml both say `flow: readings`" in said
+    assert rows_of(folder) == 16
+    assert ran(*DAYS[0], "--run", "second", flow="second.yaml")[0] == 0
+    # A file that is no longer there, or that says the same, claims nothing.
+    (folder / "flow.yaml").unlink()
+    assert ran(*DAYS[0], flow="second.yaml")[0] == 0
+    (folder / "third.yaml").write_text((folder / "second.yaml").read_text())
+    assert ran(*DAYS[0], flow="third.yaml")[0] == 0
+
+
+def test_a_flow_whose_folder_was_moved_is_the_same(folder: Path) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    (folder / "v2").mkdir()
+    (folder / "v2" / "flow.yaml").write_text(FLOW.replace("> 3", "> 5").replace("data/", "../data/"))
+    assert ran(*DAYS[0], flow="v2/flow.yaml")[0] == 0
