@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 1_000_000
 """How many rows of a recorded feed are read to say what is wrong with them, and when they arrived."""
+ACCEPTED = {
+    r"no time that can be read": "; a time is written 2024-01-31 10:00:00, with T between and an offset if you like",
+    r'is "-?[\d.]*,\d+", no (double|float|decimal)': "; decimals have a point",
+    r"is no UTF-8": "; text is UTF-8: iconv -f LATIN1 -t UTF-8 makes it so",
+}
+"""What is accepted in place of what could not be read, by words of the problem."""
 AT_FIRST = 7
 """How many intervals a first run is offered, at most."""
 
@@ -165,7 +172,9 @@ def _told(source: str, feed: SourceFeed) -> Iterator[str]:
     for (file, reason), lines in found.items():
         more = f", and {len(lines) - 1} more of {file}" if len(lines) > 1 else ""
         stops = "the landing stops there" if any(line.breach for line in lines) else f"the ledger tells it ({reason})"
-        yield f"source {source}: {lines[0].problem}{more}: {stops}"
+        problem = lines[0].problem
+        accepted = next((told for words, told in ACCEPTED.items() if re.search(words, problem)), "")
+        yield f"source {source}: {problem}{more}: {stops}{accepted}"
 
 
 def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:

@@ -228,6 +228,23 @@ def test_times_that_cannot_be_read_are_said_first(house: House) -> None:
     text = house.text
     assert 'trips.csv: `opened` is "25.10.2013 03:30", which is no time that can be read: the ledger' in text
     assert '`seen` is "soon", which is no time that can be read: the ledger tells it (no_arrival)' in text
+    assert "a time is written 2024-01-31 10:00:00" in text
+
+
+def test_what_other_programs_write_is_said_with_what_is_accepted(house: House) -> None:
+    (house.config / "flows" / "rows.csv").write_bytes(b"k;at;v;note\na;2024-02-01;1,5;x\nb;2024-02-01;1.5;caf\xe9\n")
+    (house.config / "flows" / "own.yaml").write_text(
+        'flow: own\nsources:\n  rows:\n    feed: {csv: rows.csv, delimiter: ";", types: {at: timestamp, v: float64}, '
+        "timezone: UTC}\n    key: k\n    time: at\n    arrival: at\n"
+        'streams:\n  big: {filter: rows, where: "v > 1"}\n'
+    )
+    validate_flow("own", house.tell)
+    text = house.text
+    assert '`v` is "1,5", no double, and 1 more of rows.csv' in text
+    assert "decimals have a point" in text
+    (house.config / "flows" / "rows.csv").write_bytes(b"k;at;v;note\nb;2024-02-01;1.5;caf\xe9\n")
+    validate_flow("own", house.tell)
+    assert "is no UTF-8 (unexpected end of data): the ledger tells it (unreadable_row); text is UTF-8" in house.text
 
 
 def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house: House, tmp_path: Path) -> None:
