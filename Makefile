@@ -24,14 +24,14 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/laws tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-# Beside the others: Airflow's, the demo, a cluster and processes of their own.
+# Beside the others, behind Airflow's: the demo, a cluster, processes of their own, brokers, sockets and disks.
 BESIDE := tests/dags tests/end_to_end \
-  $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py))
+  $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py stores.py) \
+  $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
+  commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
+  $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 APART := $(BESIDE) $(DRILLS)
-LEFT_OUT := $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART)))
-# Beside them too: what has whole runs, on Spark for the most part.
-SPARK := tests/jobs tests/laws
 
 .PHONY: help machine java setup demo up down test drill lint types contracts check check-all parity-flows bench diagrams docs pictures clean
 
@@ -78,15 +78,15 @@ up: java setup ## start Airflow on this machine, with a database of its own; end
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-# Three runs at the same time, for tests in front of Airflow, Spark and disks mostly wait; what the two behind say follows.
-test: java setup ## run every test but the drills: fast tiers first, jobs and laws, and Airflow's, beside them; pytest's closing line comes last
+# Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
+test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
 	@said=$$(mktemp -d); code=0; \
 	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
-	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/s" $(LEFT_OUT) $(SPARK) > "$$said/spark" 2>&1 & spark=$$!; \
-	trap 'kill -INT $$beside $$spark 2>/dev/null && wait $$beside $$spark || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest --durations=15 --basetemp="$$said/r" $(LEFT_OUT) $(filter-out $(APART) $(SPARK),$(TESTS)) | tee "$$said/front" || code=$$?; \
-	last=front; wait $$spark || { code=$$?; last=spark; }; wait $$beside || { code=$$?; last=beside; }; \
-	cat "$$said/spark" "$$said/beside"; for each in front spark beside $$last; do tail -n 1 "$$said/$$each"; done; exit $$code
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
+	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
+	  $(filter-out $(APART),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	last=rest; wait $$beside || { code=$$?; last=beside; }; \
+	cat "$$said/beside"; for each in beside rest $$last; do tail -n 1 "$$said/$$each"; done; exit $$code
 
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
