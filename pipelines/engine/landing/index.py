@@ -271,7 +271,9 @@ class Landing:
         final: int | None = None,
         limit_rows: int | None = None,
         told: pa.Table | None = None,
-    ) -> tuple[LandedSequence, Backlog]:
+        *,
+        may_rest: bool = False,
+    ) -> tuple[LandedSequence | None, Backlog]:
         """Land what arrived between two readings as the next sequence, and keep it in mind.
 
         Where a driver that was overtaken has closed a sequence meanwhile, this one begins at its end; where nothing is
@@ -286,9 +288,10 @@ class Landing:
             final: arrival of the final punctuation; None where the stream goes on.
             limit_rows: of each live source: about how many rows are read at most.
             told: LANDED_LEDGER lines of the landing itself, beside those of the sources.
+            may_rest: close nothing where nothing came: the next sequence then begins where this one would have.
 
         Returns:
-            The closed sequence, and what waits.
+            The closed sequence, and what waits; None where nothing came and it may rest.
 
         Raises:
             ValueError: the readings do not increase.
@@ -307,6 +310,14 @@ class Landing:
         reading = Reading(start, end, flow.buckets, standing, limit_rows)
         arrived = {name: feeds[name].arrive(reading, self.known(name)) for name in flow.sources}
         deaf = {name: _deaf(each.blind, (blind or {}).get(name, ()), start, end) for name, each in arrived.items()}
+        if (
+            may_rest
+            and told is None
+            and final is None
+            and not any(deaf.values())
+            and not any(map(_came, arrived.values()))
+        ):
+            return None, {}
         number = self.last_id + 1
 
         def write(shelf: Path) -> LandedSequence:
@@ -349,6 +360,19 @@ def with_told(arrived: Mapping[str, Arrived], told: pa.Table | None) -> Mapping[
         return arrived
     name, first = next(iter(arrived.items()))
     return {**arrived, name: first._replace(ledger=pa.concat_tables([told, first.ledger]))}
+
+
+def _came(arrived: Arrived) -> bool:
+    """Say whether a source brought anything: rows, lines, files that were dealt with, or something that waits."""
+    return bool(
+        arrived.rows.num_rows
+        or arrived.ledger.num_rows
+        or arrived.files
+        or arrived.referenced
+        or arrived.punctuations
+        or arrived.left
+        or arrived.unsettled
+    )
 
 
 def _deaf(heard: Spans, given: Spans, start: int, end: int) -> Spans:

@@ -169,6 +169,15 @@ class EpochRunner:
         self.upto = tip.upto if tip else 0
         return self.upto
 
+    def is_quiet(self, last: int, reading: int) -> bool:
+        """Say whether all sequences are published, and silence alone makes nothing leave before a reading.
+
+        Args:
+            last: id of the last closed sequence.
+            reading: in ticks.
+        """
+        return self.upto >= last and self._next_due >= reading
+
     def finish_pending(self) -> Entry | None:
         """Finish the commit that an earlier driver left, under its own plan.
 
@@ -302,8 +311,9 @@ class EpochRunner:
             },
         )
         self._since_base = 0 if folded else self._since_base + 1
-        self.upto = entry.sequences[-1]
         self._next_due, self._kept = outcome.next_due, entry.commit
+        # Last, for the landing asks beside this thread what is due behind it.
+        self.upto = entry.sequences[-1]
         return done
 
     def _blind(self, sequences: Sequences) -> dict[str, Spans]:

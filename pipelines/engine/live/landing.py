@@ -57,6 +57,8 @@ LIMIT_ROWS = 1_000_000
 """Rows of a source that one reading lands; one that leaves some behind makes the landing blind until it is through."""
 BACK = 2
 """How many readings are blind once the landing looks again: a file that came meanwhile lands at its second look."""
+REST = 10 * TICKS_PER_SECOND
+"""For how long no sequence is closed where nothing comes and nothing is due; a crash makes the landing blind since."""
 LATE = 2 * TICKS_PER_SECOND
 """How long after the one before a reading comes of a landing that slept, unless it is read in longer steps."""
 
@@ -80,6 +82,8 @@ class LiveLanding:
         clock: read, once the sources have been looked at, for the reading that closes a sequence; unless given, that
             is the one that was planned.
         late: how long after the one before a reading comes of a landing that slept, in ticks; never, unless given.
+        may_rest: says whether silence alone makes nothing leave before a reading, so that it need not be landed where
+            nothing came: cuts do not matter. Never, unless given.
     """
 
     def __init__(  # noqa: PLR0913 - what a landing is made of
@@ -93,12 +97,13 @@ class LiveLanding:
         stopped: Callable[[], bool] = lambda: False,
         clock: WallClock | None = None,
         late: int = MAX_TIME,
+        may_rest: Callable[[int], bool] = lambda _: False,
     ) -> None:
         """Land nothing yet."""
         self._landing, self._flow, self._feeds, self._limit = landing, flow, feeds, limit_rows
         self._held, self._stopped, self._clock = held, stopped, clock
         self._live = flow.clock is Clock.WALL
-        self._late, self._born = late, wall_now()
+        self._late, self._born, self._may_rest = late, wall_now(), may_rest
         self._waking = BACK if landing.last_reading() is not None else 0
         """How many readings are blind yet, for all sources."""
         self._behind: set[str] = set()
@@ -106,7 +111,9 @@ class LiveLanding:
         self.readings = 0
         """How many of its own readings this has landed."""
         self.last = start
-        """The last reading, in ticks."""
+        """The last reading that closed a sequence, in ticks."""
+        self.looked = start
+        """The last reading at which the sources were looked at, in ticks."""
         self.at = 0.0
         """Monotonic time at which it was landed, in seconds; 0 before the first."""
         self.backlog = 0
@@ -150,7 +157,7 @@ class LiveLanding:
         return planned if self._clock is None else self._clock.read(max(planned, self.look() + 1))
 
     def land(self, _: int, reading: int, final: int | None = None) -> LandedSequence | None:
-        """Close the sequence of everything before a reading; None where that was done before.
+        """Close the sequence of everything before a reading; None where that was done before, or nothing came.
 
         Args:
             _: the reading before as Spark planned it; the landing knows better.
@@ -170,7 +177,7 @@ class LiveLanding:
         if ended is not None:
             raise StreamEndedError(ended, reading)
         reading = self._closing(reading)
-        if reading - self.last > self._late:
+        if reading - self.looked > self._late:
             self._waking = BACK
         blind = dict.fromkeys(self._deaf(), ((self.last, reading),))
         try:
@@ -184,9 +191,16 @@ class LiveLanding:
             self._behind = {name for name, (left, _) in waiting.items() if left}
         self.left = sum(left for left, _ in waiting.values())
         self.backlog = sum(left + len(unsettled) for left, unsettled in waiting.values())
-        # Not always the reading: of two drivers that closed it the first one decides.
-        self.last, self.at = sequence.end, time.monotonic()
+        self.looked, self.at = reading, time.monotonic()
+        if sequence is not None:
+            # Not always the reading: of two drivers that closed it the first one decides.
+            self.last = self.looked = sequence.end
         return sequence
+
+    def _rests(self, reading: int, final: int | None) -> bool:
+        """Say whether a reading need not be landed if nothing comes."""
+        heard = self._live and not self._waking and not self._behind
+        return heard and final is None and reading - self.last < REST and self._may_rest(reading)
 
     def _deaf(self) -> Iterable[str]:
         """Name the sources of which nobody knows what they would have brought by the next reading."""
@@ -196,7 +210,7 @@ class LiveLanding:
 
     def _when_there_is_room(
         self, reading: int, blind: Mapping[str, Spans], final: int | None
-    ) -> tuple[LandedSequence, Backlog]:
+    ) -> tuple[LandedSequence | None, Backlog]:
         """Land a reading; while the buffers have no room nothing is read, so the source is pushed back."""
         buffers = self._landing.buffers
         gaps = () if buffers is None else buffers.untold()
@@ -204,7 +218,17 @@ class LiveLanding:
         while True:
             try:
                 limit = self._limit if self._live else None
-                landed = self._landing.land(self._flow, self.last, reading, self._feeds, blind, final, limit, told)
+                landed = self._landing.land(
+                    self._flow,
+                    self.last,
+                    reading,
+                    self._feeds,
+                    blind,
+                    final,
+                    limit,
+                    told,
+                    may_rest=self._rests(reading, final),
+                )
             except NoRoomError as full:
                 self.full = full.why
                 self._waking = BACK

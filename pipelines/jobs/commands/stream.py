@@ -208,6 +208,7 @@ class Session:
             stopped=self.stopping.is_set,
             clock=WallClock(DEFAULT_MAX_JUMP) if live.flow.clock is Clock.WALL else None,
             late=max(LATE, LATE_TRIGGERS * live.trigger),
+            may_rest=self._may_rest,
         )
         # An epoch that is finished for an earlier driver, above, is late by no clock of this one.
         self.runner.now = self._now
@@ -263,6 +264,10 @@ class Session:
 
     def _engine(self, rows: int) -> CoreEngine | SparkEngine:
         return self._core if rows <= SMALL_EPOCH else self.live.spark
+
+    def _may_rest(self, reading: int) -> bool:
+        """Say whether a reading at which nothing came may be passed over; a region counts its drains by readings."""
+        return self._drains is None and self.runner.is_quiet(self.landing.last_id, reading)
 
     def _now(self) -> tuple[int, float]:
         if self.live.flow.clock is Clock.WALL:
@@ -385,7 +390,7 @@ class Session:
             if self._drains is not None:
                 self.drain_if_full()
             if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
-                self.tell(self.figures.line(self.lander.last, self.lander.full, self._waiting()))
+                self.tell(self.figures.line(self.lander.looked, self.lander.full, self._waiting()))
                 said = now
             if now - measured >= METRICS_EVERY:
                 with suppress(OSError):
@@ -432,7 +437,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
             if not asked.is_set() or live.spark.is_running:
                 raise
             tell("Spark ended with the signal that stopped this: the next start finishes what its last epoch had begun")
-    tell(session.figures.line(session.lander.last))
+    tell(session.figures.line(session.lander.looked))
     return session.figures
 
 

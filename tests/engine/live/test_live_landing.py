@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipelines.engine.columnar.clock import ClockJumpError, SteadyClock, WallClock, wall_now
+from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.landing import write as landing_files
 from pipelines.engine.landing.errors import SequenceClosedError
 from pipelines.engine.landing.index import Landing, joined, land_interval
 from pipelines.engine.landing.manifest import close_sequence, name_once, new_sequence, read_sequence
 from pipelines.engine.live import landing as live_landing
+from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.live.landing import LATE, LiveLanding, StreamEndedError
 from pipelines.engine.sources.catalog import open_recorded, open_sources
 from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.engine.sources.opening import Opening
 from pipelines.flows.reading import read_flow
+from pipelines.operators.rows import TICKS_PER_SECOND
+from tests.laws.trials import CORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +118,70 @@ def test_files_that_came_while_nobody_looked_land_before_their_silence_is_judged
         came.append(landed.sources["readings"])
     assert sum(each.rows for each in came) == 1
     assert joined(span for each in came for span in each.blind_spans) == ((200, lander.last),)
+
+
+def test_a_landing_rests_where_nothing_comes_and_is_blind_for_no_part_of_it(
+    tmp_path: Path, flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = wall_now()
+    lander = begun(tmp_path, flow, start, start, monkeypatch)
+    lander._may_rest = lambda _: True
+    half = TICKS_PER_SECOND // 2
+    closed = [lander.land(0, start + half * number) for number in range(1, 42)]
+    ends = [(each.end - start) // half for each in closed if each is not None]
+    assert ends == [20, 40], "one sequence in ten seconds"
+    assert all(not each.sources["readings"].blind_spans for each in closed if each is not None)
+    # A file is looked at twice before it lands, and nobody rests meanwhile.
+    (tmp_path / "inbox" / "now.csv").write_text("pump,at\np,2024-01-01T00:00:00\n")
+    first, second = (lander.land(0, start + half * number) for number in (42, 43))
+    assert first is not None
+    assert second is not None
+    assert (first.start - start) // half == 40
+    assert [each.sources["readings"].rows for each in (first, second)] == [0, 1]
+    # What is due is landed in time.
+    lander._may_rest = lambda reading: reading < start + half * 46
+    assert [lander.land(0, start + half * number) is None for number in (44, 45, 46)] == [True, True, False]
+    # Whoever sleeps while it rests is blind from the last sequence on; whoever only rests is not.
+    lander._may_rest = lambda _: True
+    assert lander.land(0, start + half * 48) is None
+    slept = start + half * 48 + LATE + 1
+    assert blind(lander, slept) == ((start + half * 46, slept),)
+
+
+def test_a_stream_that_rests_has_the_rows_of_one_that_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, half = wall_now(), TICKS_PER_SECOND // 2
+    found: dict[str, tuple[list[dict[str, Any]], int]] = {}
+    for name in ("rests", "looks"):
+        base = tmp_path / name
+        (base / "inbox").mkdir(parents=True)
+        (base / "flow.yaml").write_text(FLOW.replace("interval: 10s", "interval: 25s, slack: 3s"))
+        flow = read_flow(base / "flow.yaml", {})
+        root = base / "run"
+        with open_driver(root, flow=flow.name) as driver:
+            landing = Landing(landed_path(root))
+            runner = EpochRunner(driver, flow, landed_path(root), lambda _: CORE)
+            monkeypatch.setattr(live_landing, "wall_now", lambda: start)
+            lander = LiveLanding(
+                landing,
+                flow,
+                open_sources(flow, Opening(base=base, root=root)),
+                start,
+                late=LATE,
+                may_rest=lambda reading, landing=landing, runner=runner, rests=name == "rests": (  # type: ignore[misc]
+                    rests and runner.is_quiet(landing.last_id, reading)
+                ),
+            )
+            for number in range(1, 240):
+                if number in {10, 70, 72}:
+                    (base / "inbox" / f"{number}.csv").write_text(f"pump,at\np,{instant_text(start + half * number)}\n")
+                if lander.land(0, start + half * number) is not None:
+                    runner.advance(landing.last_id - 1, landing.last_id)
+        rows = read_stream(root, "beating").drop_columns(["commit"]).to_pylist()
+        found[name] = rows, landing.last_id
+    assert found["rests"][0] == found["looks"][0]
+    assert sum(row["kind"] == "timer" for row in found["looks"][0]) >= 3
+    assert found["rests"][1] < 40
+    assert found["looks"][1] == 239
 
 
 def test_nothing_lands_twice_and_nothing_after_the_end(
