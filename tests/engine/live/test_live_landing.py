@@ -129,7 +129,7 @@ def test_a_landing_rests_where_nothing_comes_and_is_blind_for_no_part_of_it(
     half = TICKS_PER_SECOND // 2
     closed = [lander.land(0, start + half * number) for number in range(1, 42)]
     ends = [(each.end - start) // half for each in closed if each is not None]
-    assert ends == [20, 40], "one sequence in ten seconds"
+    assert ends == [10, 20, 30, 40], "one sequence in five seconds"
     assert all(not each.sources["readings"].blind_spans for each in closed if each is not None)
     # A file is looked at twice before it lands, and nobody rests meanwhile.
     (tmp_path / "inbox" / "now.csv").write_text("pump,at\np,2024-01-01T00:00:00\n")
