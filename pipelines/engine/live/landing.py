@@ -58,8 +58,8 @@ LIMIT_ROWS = 1_000_000
 BACK = 2
 """How many readings are blind once the landing looks again: a file that came meanwhile lands at its second look."""
 REST = 5 * TICKS_PER_SECOND
-"""For how long no sequence is closed where nothing comes and nothing is due: half of the least after which `status` says
-that the landing has stopped. After a crash it is blind from the last sequence on."""
+"""For how long no sequence is closed where nothing comes and nothing is due: half of the least after which `status`
+says that the landing has stopped. After a crash it is blind from the last sequence on."""
 LATE = 2 * TICKS_PER_SECOND
 """How long after the one before a reading comes of a landing that slept, unless it is read in longer steps."""
 
