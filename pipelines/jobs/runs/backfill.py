@@ -34,6 +34,7 @@ from pipelines.errors import Exit
 from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
+from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
 from pipelines.jobs.runs.known import require_own_landing
@@ -188,6 +189,8 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
     now = land_interval(wanted.landing, wanted.flow, *span, feeds, ends, standing)
     if (written.sequences, written.fingerprint) == ((now.id,), fingerprint_of(wanted.flow)):
         return written
+    if not wanted.accept_loss:
+        require_arrivals(counted(written, "landed"), now, Moments(wanted.flow.timezone).span(*span))
     driver.abandon(written.commit, why="its interval was run again, and is another now")
     return None
 

@@ -19,6 +19,8 @@ from pipelines.jobs.runs.counts import counted
 from pipelines.operators.plain_words import counted as number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.engine.commits.history import Entry, LogState, Span
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
@@ -42,8 +44,8 @@ def landed_before(state: LogState, span: Span) -> dict[str, int]:
     return found
 
 
-def require_arrivals(before: dict[str, int], sequence: LandedSequence, interval: str) -> None:
-    """Refuse to replace published rows of a source by none at all.
+def require_arrivals(before: Mapping[str, int], sequence: LandedSequence, interval: str) -> None:
+    """Refuse to replace rows of a source, published or held, by none at all.
 
     Args:
         before: rows that landed for what would be replaced, by source.
@@ -61,9 +63,9 @@ def require_arrivals(before: dict[str, int], sequence: LandedSequence, interval:
     ]
     if gone:
         raise WrongUse(
-            f"{interval} is published with {' and '.join(gone)}, and nothing of that arrives any more: put back the "
-            "files that were moved or removed, or add --accept-loss to replace the interval without them; what is "
-            "published stays as it is"
+            f"{interval} landed with {' and '.join(gone)}, and nothing of that arrives any more: put back the files "
+            "that were moved or removed, or add --accept-loss to replace the interval without them; what is there "
+            "stays as it is"
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli import app
+from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, read_stream
 
@@ -51,7 +52,7 @@ def ran(start: str, end: str, *more: str, flow: str = "flow.yaml") -> tuple[int,
 def rows_of(folder: Path) -> int:
     root = folder / "home" / "readings" / "main"
     assert stream_path(root, "big").is_dir()
-    return read_stream(root, "big").num_rows
+    return int(read_stream(root, "big").num_rows)
 
 
 def test_a_day_whose_file_is_gone_is_not_replaced_by_nothing(folder: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_day_whose_file_is_gone_is_not_replaced_by_nothing(folder: Path) -> No
     file.unlink()
     code, said = ran(*DAYS[1])
     assert code == 2
-    assert "2024-01-02 is published with 20 rows of `readings`, and nothing of that arrives any more" in said
+    assert "2024-01-02 landed with 20 rows of `readings`, and nothing of that arrives any more" in said
     assert "--accept-loss" in said
     assert rows_of(folder) == 48
     # What was refused began nothing: the same command goes on once the file is back.
@@ -73,6 +74,18 @@ def test_a_day_whose_file_is_gone_is_not_replaced_by_nothing(folder: Path) -> No
     code, said = ran(*DAYS[1], "--accept-loss")
     assert (code, rows_of(folder)) == (0, 32)
     assert "landed 0 (20 before)" in said
+
+
+def test_a_held_day_whose_file_is_gone_stays_held(folder: Path) -> None:
+    words = ["run", "flow.yaml", "--start", DAYS[0][0], "--end", DAYS[0][1], "--engine", "core", "--hold"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    (folder / "data" / "2024-01-01.csv").unlink()
+    code, said = ran(*DAYS[0])
+    assert (code, "2024-01-01 landed with 20 rows" in said) == (2, True)
+    pending = log_state(folder / "home" / "readings" / "main").pending
+    assert pending is not None
+    assert pending.state is State.WRITTEN
+    assert ran(*DAYS[0], "--accept-loss")[0] == 0
 
 
 def test_a_day_of_which_no_row_can_be_read_is_told_in_the_ledger(folder: Path) -> None:
