@@ -85,8 +85,8 @@ test: java setup ## run every test but the drills, fast tiers first, Airflow's b
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
 	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
 	  $(filter-out $(APART),$(TESTS)) | tee "$$said/rest" || code=$$?; \
-	last=rest; wait $$beside || { code=$$?; last=beside; }; \
-	cat "$$said/beside"; for each in beside rest $$last; do tail -n 1 "$$said/$$each"; done; exit $$code
+	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
+	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
 	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
