@@ -127,6 +127,7 @@ OTHERWISE = {
     "relanding._put_in_place": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding.land_again": "a draft: its files are synced as those of any sequence",
     "remaking.remake": "the call of `driver._secured`, for files that `doctor --repair` makes again: not left out yet",
+    "replaced.require_own_file": "which file made a run: left torn, none is known to have made it: test_replaced",
     "upgrade.upgrade": "carry that older code wrote, never synced: on disk unless it was just written",
     "report._write": "a page is rendered again from the tables by the next run or check",
 }

@@ -11,6 +11,7 @@ from pipelines.cli import app
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.jobs.runs.replaced import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,3 +138,12 @@ def test_a_flow_whose_folder_was_moved_is_the_same(folder: Path) -> None:
     (folder / "v2").mkdir()
     (folder / "v2" / "flow.yaml").write_text(FLOW.replace("> 3", "> 5").replace("data/", "../data/"))
     assert ran(*DAYS[0], flow="v2/flow.yaml")[0] == 0
+
+
+@pytest.mark.parametrize("torn", [b"", b"5", b'"fl', b"\xff\x00"])
+def test_a_note_of_the_file_that_was_left_torn_claims_nothing(folder: Path, torn: bytes) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    (folder / "home" / "readings" / "main" / FILE).write_bytes(torn)
+    (folder / "second.yaml").write_text(FLOW.replace("> 3", "> 5"))
+    assert ran(*DAYS[0], flow="second.yaml")[0] == 0
+    assert ran(*DAYS[0])[0] == 2, "from then on the second is known"
