@@ -1,46 +1,30 @@
-"""The account of rows, counted by Spark in the tables; what commits say is not asked.
+"""The account of rows, counted in the tables; what commits say is not asked.
 
 Rules of docs/semantics.md: S17
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from expectations.laws import account_laws
+from expectations.on_duckdb import answer, as_pandas
 from expectations.report.facts import Account
+from expectations.views import DROPPED, LANDED, ROWS, STREAM
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Sequence
 
-    from expectations.views import Views
+    import pandas as pd
+
+    from expectations.laws import Law
+    from expectations.views import Counts, Views
     from pipelines.flows.model import Flow, Stream
 
-Counts = Counter[tuple[str, str, str]]
-"""Rows by stream or source, by where they are (`landed`, `stream`, `dropped`), and by kind."""
-LANDED, STREAM, DROPPED = "landed", "stream", "dropped"
-COLUMNS = "stream STRING, rows_in LONG, main LONG, side LONG, dropped LONG, held LONG, missing LONG"
-
-
-def count_rows(views: Views) -> Counts:
-    """Count the rows of all tables in one Spark job."""
-    from pyspark.sql import functions as sql
-
-    def told(rows: DataFrame, who: str, where: str) -> DataFrame:
-        return rows.select(sql.lit(who).alias("who"), sql.lit(where).alias("place"), "kind")
-
-    dropped = views.ledger.where("action = 'dropped'")
-    parts = [
-        *(told(view.rows, name, STREAM) for name, view in views.tables.items()),
-        *(told(rows, name, LANDED) for name, rows in views.landed.items()),
-        dropped.select(sql.col("stream").alias("who"), sql.lit(DROPPED).alias("place"), "kind"),
-    ]
-    rows = reduce(lambda one, other: one.unionAll(other), parts)
-    rows = rows.coalesce(1) if all(view.small for view in views.tables.values()) else rows
-    counted = rows.groupBy("who", "place", "kind").count()
-    return Counter({(row[0], row[1], row[2]): row[3] for row in counted.collect()})
+FIGURES = ("stream", "rows_in", "main", "side", "dropped", "held", "missing")
 
 
 def accounts(flow: Flow, views: Views, counts: Counts) -> tuple[Account, ...]:
@@ -74,7 +58,17 @@ def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Accoun
     )
 
 
-def account_frame(spark: SparkSession, drawn: tuple[Account, ...]) -> DataFrame:
-    """Lay accounts out as a frame, a row an operator."""
-    lines = [(each.stream, each.rows_in, each.main, each.side, each.dropped, each.held, each.missing) for each in drawn]
-    return spark.createDataFrame(lines, COLUMNS)
+def account_marks(flow: Flow, drawn: Sequence[Account]) -> pd.DataFrame:
+    """Give a frame for Great Expectations: one row, a boolean column a law of an account, true where it is kept."""
+    rows = pa.Table.from_pylist([{name: getattr(each, name) for name in FIGURES} for each in drawn])
+    laws = [law for each in drawn for law in account_laws(flow, each.stream)]
+    return as_pandas(pa.table({column_of(law): answer(_kept(law), rows)["kept"] for law in laws}))
+
+
+def column_of(law: Law) -> str:
+    """Name the column of a law of an account."""
+    return f"{law.name} of {law.table}"
+
+
+def _kept(law: Law) -> str:
+    return f"SELECT NOT {law.is_broken()} AS `kept` FROM {ROWS} WHERE `stream` = '{law.table}'"  # noqa: S608 - a stream's name is a word

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
 import great_expectations as gx
+import pandas as pd
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.base import (
     DataContextConfig,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
+    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
     from pyspark.sql import DataFrame
 
 SITE = "docs"
@@ -50,16 +53,18 @@ class Checkpoints:
         """Make a context that holds nothing yet."""
         self._name, self._docs = name, docs
         self._context: EphemeralDataContext = gx.get_context(mode="ephemeral", project_config=_project(docs))
-        self._source = self._context.data_sources.add_spark("spark", persist=False)
+        self._pandas = self._context.data_sources.add_pandas("rows")
+        self._spark: SparkDatasource | None = None
         self._results: dict[str, dict[str, Any]] = {}
 
-    def run(self, suite: gx.ExpectationSuite, rows: DataFrame) -> Mapping[tuple[str, str], int]:
+    def run(self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame) -> Mapping[tuple[str, str], int]:
         """Run a suite over a frame, as a checkpoint.
 
         Returns:
             By law and table, how many rows break it.
         """
-        batch = self._source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("span")
+        asset = self._source_of(rows).add_dataframe_asset(suite.name)
+        batch = asset.add_batch_definition_whole_dataframe("span")
         held = self._context.suites.add(suite)
         definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=held)
         checkpoint = gx.Checkpoint(
@@ -73,6 +78,13 @@ class Checkpoints:
         (result,) = ran.run_results.values()
         self._results[suite.name] = result.to_json_dict()  # type: ignore[no-untyped-call]
         return dict(_found(each) for each in _whole(result))
+
+    def _source_of(self, rows: pd.DataFrame | DataFrame) -> PandasDatasource | SparkDatasource:
+        if isinstance(rows, pd.DataFrame):
+            return self._pandas
+        if self._spark is None:
+            self._spark = self._context.data_sources.add_spark("spark", persist=False)
+        return self._spark
 
     def publish(self) -> Path | None:
         """Write results and Data Docs.
@@ -126,8 +138,8 @@ def _found(result: Any) -> tuple[tuple[str, str], int]:  # noqa: ANN401 - GX's r
 
 @dataclass(eq=False)
 class CheckFailedError(PulselineError, RuntimeError):
-    """An expectation could not be asked; says which, and what Spark said."""
+    """An expectation could not be asked; says which, and why."""
 
     sentence: str
     reason: str
-    says = "it must be possible to ask whether `{sentence}`; Spark says: {reason}; see the Spark log"
+    says = "it must be possible to ask whether `{sentence}`: {reason}; see the log"

@@ -1,7 +1,8 @@
 """What must hold of a stream's rows, as sentences, parameters and SQL; no engine, no Great Expectations.
 
-A law marks each row with the row that governs it: the newest timer or promise before it, in stream order. It partitions
-and orders by columns, so it gives the same answer however Spark has distributed the rows.
+A law marks each row with the time of what governs it: the newest timer or promise before it, in stream order. It
+partitions and orders by columns, so it gives the same answer however the rows are distributed. The SQL is Spark's;
+`expectations.plain` has it translated for DuckDB.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 BLOCKING, WARNING = "blocking", "warning"
 JUDGED = "__judged"
 """True on rows that are judged, false on timers and promises taken along from before them."""
+BOUND = "__bound"
+"""Event time of the governor; null where there is none yet."""
 GOVERNED = "__governed"
+"""The governor itself, of a row that is shown."""
 ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
 OF_ACCOUNTS = frozenset({ACCOUNT_HOLDS, FEW_HELD})
 """Laws of the account of an operator; all others are of the rows of a table."""
@@ -27,7 +31,11 @@ HELD_PERCENT = 20
 """How many of a hundred rows that came into a merge may stay held in it, on balance, before that is worth a warning."""
 HELD_LEAST = 100
 """Fewer held rows than these are no sign of anything: an interval of few rows ends while some wait."""
-GOVERNING = "STRUCT(`event_time`, `arrival`, `place`, `commit`)"
+EVENT_TIME = "`event_time`"
+GOVERNOR = "STRUCT(`event_time`, `arrival`, `place`, `commit`)"
+ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
+"""Columns that a law may ask for, beside its scope."""
+MAX, LAST = "MAX", "LAST_VALUE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,34 +53,49 @@ class Law:
     """Kind of the rows that bind: `timer` or `cti`."""
     governed: tuple[str, ...] = ()
     """Kinds of the rows that are bound."""
-    newest: str = "MAX"
-    """Which of the governors before a row binds it: `MAX`, the largest, or `LAST`, the one before."""
+    newest: str = MAX
+    """Which of the governors before a row binds it: `MAX`, the largest, or `LAST_VALUE`, the one before."""
     broken: str = ""
-    """SQL: what is true of a row that breaks the law, given `__governed`."""
+    """SQL: what is true of a row that breaks the law, given `__bound`."""
 
-    def marked(self, rows: str, *, slim: bool = True) -> str:
-        """Spell the query that gives each row what governs it.
+    def newest_of(self, what: str) -> str:
+        """Spell the expression that finds, for a row, the governor before it.
 
         Args:
-            rows: a view with the columns of a stream and `__judged`, or what stands for it.
-            slim: leave out rows that neither bind nor are bound.
+            what: of the governor is wanted, `EVENT_TIME` or `GOVERNOR`; one without an event time binds nothing.
         """
-        ignore = ", TRUE" if self.newest == "LAST" else ""
+        ignore = " IGNORE NULLS" if self.newest == LAST else ""
         over = f"{_partition(self.scope)}ORDER BY `arrival`, `place` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-        newest = f"{self.newest}(CASE WHEN `kind` = '{self.governor}' THEN {GOVERNING} END{ignore})"
-        kinds = ", ".join(f"'{kind}'" for kind in dict.fromkeys((*self.governed, self.governor)))
-        where = f" WHERE `kind` IN ({kinds})" if slim else ""
-        return f"SELECT *, {newest} OVER ({over}) AS {GOVERNED} FROM {rows}{where}"  # noqa: S608 - names are quoted
+        binds = f"`kind` = '{self.governor}' AND {EVENT_TIME} IS NOT NULL"
+        return f"{self.newest}(CASE WHEN {binds} THEN {what} END){ignore} OVER ({over})"
 
-    def query(self, rows: str = "{batch}") -> str:
-        """Spell the query that gives the rows which break the law; braces in names are doubled, as GX wants them."""
-        marked = self.marked("\0").replace("{", "{{").replace("}", "}}").replace("\0", rows)
-        return f"SELECT * FROM ({marked}) WHERE {self.bad}"  # noqa: S608 - names are quoted
+    def is_broken(self, bound: str = BOUND) -> str:
+        """Spell what is true of a row that breaks the law, and false of all others; `bound` names the column."""
+        return f"COALESCE({self.broken.replace(BOUND, bound)}, FALSE)"
 
-    @property
-    def bad(self) -> str:
-        """Spell what is true of a judged row that breaks the law."""
-        return f"`{JUDGED}` AND ({self.broken})"
+
+def marks(laws: Sequence[Law], rows: str) -> str:
+    """Spell the query that says of each judged row which laws it keeps: a boolean column a law, by its name.
+
+    Args:
+        laws: of one table.
+        rows: a view with the columns of a stream and `__judged`. Rows that neither bind nor are bound are left out.
+    """
+    bounds = [f"{law.newest_of(EVENT_TIME)} AS `{BOUND}_{law.name}`" for law in laws]
+    kept = [f"NOT {law.is_broken(f'{BOUND}_{law.name}')} AS `{law.name}`" for law in laws]
+    kinds = ", ".join(f"'{kind}'" for kind in kinds_of(laws))
+    bound = f"SELECT *, {', '.join(bounds)} FROM {rows} WHERE `kind` IN ({kinds})"  # noqa: S608 - names are quoted
+    return f"SELECT {', '.join(kept)} FROM ({bound}) WHERE `{JUDGED}`"  # noqa: S608 - as above
+
+
+def kinds_of(laws: Sequence[Law]) -> tuple[str, ...]:
+    """Name the kinds of rows that bind or are bound."""
+    return tuple(dict.fromkeys(kind for law in laws for kind in (*law.governed, law.governor)))
+
+
+def columns_of(laws: Sequence[Law]) -> tuple[str, ...]:
+    """Name the columns that laws ask for."""
+    return tuple(dict.fromkeys((*ORDER, *(name for law in laws for name in law.scope))))
 
 
 def quoted(name: str) -> str:
@@ -109,8 +132,8 @@ def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False)
         scope=scope,
         governor="timer",
         governed=("timer",),
-        newest="LAST",
-        broken=f"`kind` = 'timer' AND (`event_time` IS NULL OR `event_time` <= {GOVERNED}.`event_time`)",
+        newest=LAST,
+        broken=f"`kind` = 'timer' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
     )
 
 
@@ -119,8 +142,7 @@ def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
 
     Rules of docs/semantics.md: A8
     """
-    bound = f"{GOVERNED}.`event_time`"
-    starts = f"`kind` IN ('data', 'start') AND `event_time` < {bound}"
+    starts = f"`kind` IN ('data', 'start') AND `event_time` < `{BOUND}`"
     return Law(
         name="no_event_behind_cti",
         table=table,
@@ -130,7 +152,7 @@ def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
         scope=scope,
         governor="cti",
         governed=("data", "start", "end"),
-        broken=f"({starts}) OR (`kind` = 'end' AND `event_end` < {bound})",
+        broken=f"({starts}) OR (`kind` = 'end' AND `event_end` < `{BOUND}`)",
     )
 
 
@@ -148,7 +170,7 @@ def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
         scope=scope,
         governor="cti",
         governed=("cti",),
-        broken=f"`kind` = 'cti' AND (`event_time` IS NULL OR `event_time` <= {GOVERNED}.`event_time`)",
+        broken=f"`kind` = 'cti' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
     )
 
 

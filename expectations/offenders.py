@@ -3,81 +3,74 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from expectations.laws import GOVERNED, JUDGED, quoted
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from expectations.laws import BOUND, EVENT_TIME, GOVERNED, GOVERNOR, JUDGED, columns_of, quoted
+from expectations.views import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from expectations.laws import Law
+    from expectations.views import View
 
 MOST = 20
 BEFORE, AFTER = 3, 1
 BAD, NEAR, POSITION = "__bad", "__near", "__position"
-TIMES = ("event_time", "arrival")
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-VIEW = "pulseline_offenders"
 
 
-def offenders(spark: SparkSession, law: Law, rows: DataFrame, key: Sequence[str]) -> tuple[dict[str, Any], ...]:
+def offenders(law: Law, view: View, key: Sequence[str]) -> tuple[dict[str, Any], ...]:
     """Find the first rows that break a law, in stream order.
 
     Args:
-        spark: the session of `rows`.
         law: one that has a governor.
-        rows: all columns of the stream, `__judged`, and what went before.
+        view: the rows, and what went before.
         key: columns by which the stream is numbered; () is stream-wide.
 
     Returns:
         At most 20, plain values by column, times as ISO 8601 in UTC; under `governed_by` the timer or promise that the
         row is held against, under `around` up to three rows `before` and one `after`.
     """
-    rows.createOrReplaceTempView(VIEW)
-    try:
-        found = spark.sql(_query(law, rows, key)).collect()
-    finally:
-        spark.catalog.dropTempView(VIEW)
-    instants = frozenset(name for name, kind in rows.dtypes if kind == "timestamp")
-    plain = [_plain(row.asDict(recursive=True), instants) for row in found]
-    places = {_place(row, key): row for row in plain}
-    return tuple(_with_context(row, places, key) for row in [row for row in plain if row[BAD]][:MOST])
+    columns = tuple(dict.fromkeys((*columns_of([law]), *key)))
+    found = view.ask(_query(law, columns, key), columns)
+    whole = _whole(view, found, key)
+    rows = [{**whole[_identity(row, key)], **row} for row in plain_rows(found)]
+    places = {_place(row, key): row for row in rows}
+    return tuple(_with_context(law, row, places, key) for row in [row for row in rows if row[BAD]][:MOST])
 
 
-def _query(law: Law, rows: DataFrame, key: Sequence[str]) -> str:
+def _query(law: Law, columns: Sequence[str], key: Sequence[str]) -> str:
     """Number the rows in stream order, and keep those that break the law and the ones around them."""
-    order = f"{_by(key)}ORDER BY `arrival`, `place`"
-    bad = f"SELECT *, ({law.bad}) AS {BAD} FROM ({law.marked(VIEW, slim=False)})"  # noqa: S608 - names are quoted
-    near = f"MAX({BAD}) OVER ({order} ROWS BETWEEN {AFTER} PRECEDING AND {BEFORE} FOLLOWING) AS {NEAR}"
-    numbered = f"SELECT *, ROW_NUMBER() OVER ({order}) AS {POSITION}, {near} FROM ({bad})"  # noqa: S608 - as above
-    shown = [*(_shown(name, kind) for name, kind in rows.dtypes if name != JUDGED), _governor(law), BAD, POSITION]
-    whole = ", ".join(["`arrival`", *(quoted(name) for name in key), POSITION])
+    by = f"PARTITION BY {', '.join(quoted(name) for name in key)} " if key else ""
+    order = f"{by}ORDER BY `arrival`, `place`"
+    bound = f"{law.newest_of(EVENT_TIME)} AS `{BOUND}`, {law.newest_of(GOVERNOR)} AS `{GOVERNED}`"
+    bad = f"SELECT *, `{JUDGED}` AND {law.is_broken()} AS `{BAD}` FROM (SELECT *, {bound} FROM {ROWS})"  # noqa: S608 - names are quoted
+    near = f"MAX(`{BAD}`) OVER ({order} ROWS BETWEEN {AFTER} PRECEDING AND {BEFORE} FOLLOWING) AS `{NEAR}`"
+    numbered = f"SELECT *, ROW_NUMBER() OVER ({order}) AS `{POSITION}`, {near} FROM ({bad})"  # noqa: S608 - as above
+    shown = ", ".join(quoted(name) for name in (*columns, GOVERNED, BAD, POSITION))
+    ranks = ", ".join(["`arrival`", *(quoted(name) for name in key), f"`{POSITION}`"])
     most = MOST * (BEFORE + 1 + AFTER)
-    return f"SELECT {', '.join(shown)} FROM ({numbered}) WHERE {NEAR} ORDER BY {whole} LIMIT {most}"  # noqa: S608 - as above
+    return f"SELECT {shown} FROM ({numbered}) WHERE `{NEAR}` ORDER BY {ranks} LIMIT {most}"  # noqa: S608 - as above
 
 
-def _by(key: Sequence[str]) -> str:
-    return f"PARTITION BY {', '.join(quoted(name) for name in key)} " if key else ""
+def _whole(view: View, found: pa.Table, key: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Look up all columns of rows, by what tells them apart."""
+    ticks = found["arrival"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    rows = view.whole(ticks.unique().to_pylist())
+    blank = dict.fromkeys(rows.column_names)
+    before = [] if view.before is None else [{**blank, **row} for row in plain_rows(view.before)]
+    return {_identity(row, key): row for row in (*plain_rows(rows), *before)}
 
 
-def _shown(name: str, kind: str) -> str:
-    """Spell a column so that Python can hold its values: times as ticks, nested values as text."""
-    column = quoted(name)
-    if kind == "timestamp":
-        return f"UNIX_MICROS({column}) AS {column}"
-    nested = kind.startswith(("array", "map", "struct")) or kind in {"timestamp_ntz", "variant"}
-    return f"CAST({column} AS STRING) AS {column}" if nested else column
-
-
-def _governor(law: Law) -> str:
-    ticks = ", ".join(f"'{name}', UNIX_MICROS({GOVERNED}.`{name}`)" for name in TIMES)
-    rest = f"'place', {GOVERNED}.`place`, 'commit', {GOVERNED}.`commit`"
-    made = f"NAMED_STRUCT('kind', '{law.governor}', {ticks}, {rest})"
-    return f"CASE WHEN {GOVERNED} IS NOT NULL THEN {made} END AS {GOVERNED}"
+def _identity(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("commit", "arrival", "place", "kind", "event_time", *key))
 
 
 def _place(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
@@ -85,7 +78,7 @@ def _place(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _with_context(
-    row: Mapping[str, Any], places: Mapping[tuple[Any, ...], Mapping[str, Any]], key: Sequence[str]
+    law: Law, row: Mapping[str, Any], places: Mapping[tuple[Any, ...], Mapping[str, Any]], key: Sequence[str]
 ) -> dict[str, Any]:
     *values, position = _place(row, key)
 
@@ -94,20 +87,40 @@ def _with_context(
         return [_told(each) for each in found if each is not None]
 
     around = {"before": at(range(-BEFORE, 0)), "after": at(range(1, AFTER + 1))}
-    return _told(row) | {"governed_by": row[GOVERNED], "around": around}
+    governor = None if row[GOVERNED] is None else {"kind": law.governor, **row[GOVERNED]}
+    return _told(row) | {"governed_by": governor, "around": around}
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in {GOVERNED, BAD, POSITION}}
+    return {name: value for name, value in row.items() if name not in {GOVERNED, BAD, POSITION, JUDGED}}
 
 
-def _plain(row: Mapping[str, Any], instants: frozenset[str]) -> dict[str, Any]:
-    """Turn collected values into what JSON holds; `instants` were collected as ticks."""
-    made = {name: instant(value) if name in instants else _value(value) for name, value in row.items()}
-    if row[GOVERNED] is not None:
-        governor = row[GOVERNED]
-        made[GOVERNED] = {**governor, **{name: instant(governor[name]) for name in TIMES}}
-    return made
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Turn rows into what JSON holds: instants and days as text, nested values as JSON in a text; a governor stays."""
+    columns = {name: _plain(rows[name]) for name in rows.column_names if name != GOVERNED}
+    if GOVERNED in rows.column_names:
+        columns[GOVERNED] = _governors(rows[GOVERNED].combine_chunks())
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _governors(found: pa.StructArray) -> list[dict[str, Any] | None]:
+    kind = found.type
+    fields = {field.name: _plain(pc.struct_field(found, field.name)) for field in kind}
+    rows = [dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True)]
+    return [row if is_there else None for row, is_there in zip(rows, found.is_valid().to_pylist(), strict=True)]
+
+
+def _plain(values: pa.ChunkedArray | pa.Array) -> list[Any]:
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz:
+        ticks = values.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
+        return [instant(tick) for tick in ticks.to_pylist()]
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
+        # As text: Python has no years beyond 9999.
+        return values.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+    if pa.types.is_nested(kind):
+        return [None if value is None else json.dumps(value, default=str) for value in values.to_pylist()]
+    return [_value(value) for value in values.to_pylist()]
 
 
 def instant(tick: int | None) -> str | None:
@@ -125,8 +138,8 @@ def instant(tick: int | None) -> str | None:
 def _value(value: Any) -> Any:  # noqa: ANN401 - whatever a column holds
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).hex()
-    if isinstance(value, dt.date | dt.time | dt.timedelta | Decimal):
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dt.timedelta | Decimal):
         return str(value)
     return value

@@ -637,6 +637,18 @@ def bench_store(
     return measure(as_json, commits, tell)
 
 
+@bench_app.command("interval", epilog="Example: `pulseline bench interval --days 20`")
+@guarded
+def bench_interval(
+    days: Annotated[int, typer.Option(min=3, help="Days of the flights to run, each in three ways.")] = 14,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure what a small day costs with and without its checks, in this process and on Spark (1 minute)."""
+    from pipelines.jobs.bench.interval import bench_interval as measure
+
+    return measure(as_json, days, tell)
+
+
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
 @guarded
 def bench_heartbeat(

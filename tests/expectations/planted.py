@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow.dataset import dataset
 
-from expectations.views import View, Views
+from expectations.on_duckdb import PlainView, count_plain
+from expectations.on_spark import SparkView, count_on_spark
+from expectations.views import Views
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.flows.reading import read_flow
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    import pyarrow.compute as pc
     from pyspark.sql import DataFrame, SparkSession
 
     from expectations.judge import Judgement
@@ -109,19 +114,44 @@ class Planted:
     before: dict[str, list[Row]] = field(default_factory=dict)
     landed: int = 0
 
-    def views(self, spark: SparkSession) -> Views:
-        """Lay all streams out, shuffled."""
-        empty = spark.createDataFrame(table([]))
-        tables = {
-            name: View(
-                rows=shuffled(spark, self.streams[name]) if self.streams.get(name) else empty,
-                before=spark.createDataFrame(table(self.before[name])) if name in self.before else None,
+    def views(self, spark: SparkSession | None) -> Views:
+        """Lay all streams out, shuffled; without Spark for the judge in this process."""
+        before = {name: table(rows) for name, rows in self.before.items()}
+        landed = table([row("data", 0, 0, "p")] * self.landed)
+        ledger = LEDGER_SCHEMA.empty_table()
+        if spark is None:
+            plain = {name: Mixed(self.streams.get(name, ())) for name in self.flow.tables()}
+            return Views(
+                tables={name: PlainView(rows=rows, before=before.get(name)) for name, rows in plain.items()},
+                count=partial(count_plain, plain, {"rows": [landed]}, Laid(ledger)),
             )
-            for name in self.flow.tables()
-        }
-        landed = spark.createDataFrame(table([row("data", 0, 0, "p")] * self.landed))
-        ledger = spark.createDataFrame(LEDGER_SCHEMA.empty_table())
-        return Views(tables=tables, ledger=ledger, landed={"rows": landed})
+        empty = spark.createDataFrame(table([]))
+        some = self.streams
+        frames = {name: shuffled(spark, some[name]) if some.get(name) else empty for name in self.flow.tables()}
+        others = {"rows": spark.createDataFrame(landed)}, spark.createDataFrame(ledger)
+        return Views(
+            tables={name: SparkView(rows=rows, before=before.get(name)) for name, rows in frames.items()},
+            count=partial(count_on_spark, frames, *others),
+        )
+
+
+class Laid:
+    """A table as files of it would be read."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """Read some columns of some rows."""
+        return dataset(self._rows).to_table(columns=None if columns is None else [*columns], filter=where)
+
+
+class Mixed(Laid):
+    """Rows in no order."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        drawn = random.Random(5).sample(range(len(rows)), len(rows))  # noqa: S311 - a shuffle
+        super().__init__(table([rows[place] for place in drawn]))
 
 
 def beats(gates: Sequence[str] = GATES, first: int = 1_000, last: int = 1_200) -> list[Row]:

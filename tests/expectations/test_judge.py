@@ -1,4 +1,4 @@
-"""The judge finds what is planted, and nothing else, however Spark has distributed the rows."""
+"""The judge finds what is planted, and nothing else, in this process and however Spark has distributed the rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.judge import Judgement, batch_of, judge
-from expectations.laws import JUDGED, laws_of, timers_increase
+from expectations.judge import Judgement, judge
+from expectations.laws import JUDGED, laws_of
+from expectations.on_spark import SparkView
 from tests.expectations.planted import (
     EDGES,
     GATES,
@@ -24,7 +25,6 @@ from tests.expectations.planted import (
     placed,
     row,
     seconds,
-    shuffled,
 )
 
 if TYPE_CHECKING:
@@ -34,13 +34,17 @@ if TYPE_CHECKING:
 
     from pipelines.flows.model import Flow
     from tests.conftest import LentSpark
-
 SPAN = (1_000_000_000, 1_200_000_000)
+OURS = ("beating", "timers_increase")
 
 
-@pytest.fixture(scope="module")
-def session(spark: LentSpark) -> SparkSession:
-    return spark.session()
+@pytest.fixture(scope="module", params=["duckdb", "spark"])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Give Spark to the judge, or nothing: what is found is the same."""
+    if request.param == "duckdb":
+        return None
+    lent: LentSpark = request.getfixturevalue("spark")
+    return lent.session()
 
 
 @pytest.fixture
@@ -48,8 +52,10 @@ def flow(tmp_path: Path) -> Flow:
     return flow_of(tmp_path, POINTS)
 
 
-def test_nothing_planted_nothing_found_and_pages_are_made(session: SparkSession, flow: Flow, tmp_path: Path) -> None:
-    found = judge(session, flow, good(flow).views(session), SPAN, tmp_path / "docs 100%", "commit 2")
+def test_nothing_planted_nothing_found_and_pages_are_made(
+    session: SparkSession | None, flow: Flow, tmp_path: Path
+) -> None:
+    found = judge(flow, good(flow).views(session), SPAN, tmp_path / "docs 100%", "commit 2")
     assert [(each.table, each.expectation) for each in found if not each.held] == []
     assert {(each.expectation, each.table): each.looked_at for each in found} == {
         ("account_holds", "beating"): 606,
@@ -83,13 +89,13 @@ class Spoilt:
 
 
 @pytest.fixture(scope="module")
-def spoilt(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+def spoilt(session: SparkSession | None, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
     """Plant violations at partition, key and interval boundaries of every stream, and judge once."""
     made = Spoilt(good(flow_of(tmp_path_factory.mktemp("spoilt"), POINTS)), {}, {})
     spoil_timers(made, "beating")
     spoil_port(made, "ordered")
     spoil_promises(made, "punctual")
-    made.found = judge(session, made.streams.flow, made.streams.views(session), SPAN)
+    made.found = judge(made.streams.flow, made.streams.views(session), SPAN)
     return made
 
 
@@ -180,7 +186,7 @@ def test_an_outcome_is_plain(spoilt: Spoilt) -> None:
         assert all(JUDGED not in row for row in each.rows)
 
 
-def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSession, flow: Flow) -> None:
+def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSession | None, flow: Flow) -> None:
     streams = good(flow)
     ordered, punctual = streams.streams["ordered"], streams.streams["punctual"]
     ordered.append({**ordered[-1], "place": ordered[-1]["place"] + 1})
@@ -188,7 +194,7 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSes
     late = [each for each in punctual if each["kind"] == "data" and each["arrival"] > 1_100]
     for each in late:
         each["event_time"] = 5
-    found = judge(session, flow, streams.views(session), SPAN)
+    found = judge(flow, streams.views(session), SPAN)
     behind = outcome(found, "no_event_behind_cti", "punctual")
     assert behind.unexpected == len(late)
     assert [identity(each) for each in behind.rows] == [identity(each) for each in late[:20]]
@@ -207,14 +213,14 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSes
 
 @pytest.mark.parametrize(("held", "warns"), [(133, False), (134, True)])
 def test_a_merge_that_keeps_more_than_a_fifth_of_what_came_in_warns(
-    session: SparkSession, flow: Flow, held: int, *, warns: bool
+    session: SparkSession | None, flow: Flow, held: int, *, warns: bool
 ) -> None:
     streams = good(flow)
     data = [each for each in streams.streams["ordered"] if each["kind"] == "data"]
     gone = [identity(each) for each in data[-held:]]
     streams.streams["ordered"] = [each for each in streams.streams["ordered"] if identity(each) not in gone]
     views = replace(streams.views(session), held={"ordered": {"data": held}})
-    found = {each.expectation: each for each in judge(session, flow, views, SPAN) if each.table == "ordered"}
+    found = {each.expectation: each for each in judge(flow, views, SPAN) if each.table == "ordered"}
     assert found["account_holds"].held
     assert (found["few_held"].held, found["few_held"].severity) == (not warns, "warning")
     if warns:
@@ -222,13 +228,15 @@ def test_a_merge_that_keeps_more_than_a_fifth_of_what_came_in_warns(
         assert (figures["rows_in"], figures["held"], found["few_held"].unexpected) == (666, held, held)
 
 
-def test_few_rows_that_are_held_say_nothing(session: SparkSession, flow: Flow) -> None:
+def test_few_rows_that_are_held_say_nothing(session: SparkSession | None, flow: Flow) -> None:
     views = replace(Planted(flow=flow, streams={}, landed=0).views(session), held={"ordered": {"data": 99}})
-    (found,) = [each for each in judge(session, flow, views, SPAN) if each.expectation == "few_held"]
+    (found,) = [each for each in judge(flow, views, SPAN) if each.expectation == "few_held"]
     assert found.held
 
 
-def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(session: SparkSession, tmp_path: Path) -> None:
+def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(
+    session: SparkSession | None, tmp_path: Path
+) -> None:
     """Gate p lies a thousand seconds behind the promises of gate q, and q behind those of r; none of it is late."""
     own = Planted(flow=flow_of(tmp_path, EDGES), streams={"own": lifetimes()}, landed=540)
     rows = own.streams["own"]
@@ -236,7 +244,7 @@ def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(session: Spa
     ctis = [each for each in rows if each["kind"] == "cti" and each["gate"] == "r"]
     ends[40]["event_end"] -= 20
     ctis[-1]["event_time"] = ctis[-2]["event_time"]
-    found = judge(session, own.flow, own.views(session), SPAN)
+    found = judge(own.flow, own.views(session), SPAN)
     broken = {each.expectation: [identity(row) for row in each.rows] for each in found if not each.held}
     assert broken == {"no_event_behind_cti": [identity(ends[40])], "ctis_increase": [identity(ctis[-1])]}
     around = [row for each in found for bad in each.rows for row in bad["around"]["before"]]
@@ -255,38 +263,35 @@ def lifetimes() -> list[Row]:
 
 
 def test_the_first_rows_of_a_span_are_held_against_nothing_where_nothing_went_before(
-    session: SparkSession, flow: Flow
+    session: SparkSession | None, flow: Flow
 ) -> None:
     streams = good(flow)
     streams.streams["punctual"][1]["event_time"] = 979
     streams.before.clear()
-    assert all(each.held for each in judge(session, flow, streams.views(session), SPAN))
+    assert all(each.held for each in judge(flow, streams.views(session), SPAN))
 
 
-def test_the_built_in_increasing_has_no_order_and_fails(session: SparkSession, flow: Flow) -> None:
+def test_the_built_in_increasing_has_no_order_and_fails(spark: LentSpark, flow: Flow) -> None:
     """Rows of one key, all timers, in order and in 16 shuffled partitions: ours holds, the built-in does not."""
     import great_expectations as gx
     from great_expectations.expectations.core.expect_column_values_to_be_increasing import (
         ExpectColumnValuesToBeIncreasing,
     )
 
-    from expectations.suites import suite_of
-
     timers = placed([row("timer", at, at, "p") for at in range(1_000, 2_000)], ("gate",))
-    rows = (
-        batch_of(Planted(flow, {}).views(session).tables["beating"])
-        .limit(0)
-        .unionByName(shuffled(session, timers).selectExpr("*", f"true AS {JUDGED}"))
-    )
-    ours = suite_of("ours", (timers_increase("beating", ("gate",)),))
+    streams = Planted(flow=flow, streams={"beating": timers})
+    views = streams.views(spark.session())
+    (ours,) = [each for each in judge(flow, views, SPAN) if (each.table, each.expectation) == OURS]
+    assert (ours.held, ours.looked_at) == (True, 1_000)
+    view = views.tables["beating"]
+    assert isinstance(view, SparkView)
     context = gx.get_context(mode="ephemeral")
     batch = (
         context.data_sources.add_spark("spark", persist=False)
         .add_dataframe_asset("rows")
         .add_batch_definition_whole_dataframe("whole")
-        .get_batch(batch_parameters={"dataframe": rows})
+        .get_batch(batch_parameters={"dataframe": view.rows})
     )
-    assert batch.validate(ours).success
     built_in = batch.validate(ExpectColumnValuesToBeIncreasing(column="event_time", strictly=True))
     assert not built_in.success
     assert built_in.result["unexpected_count"] > 100, "though every timer comes after the one before it"

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations.laws import Law, laws_of, quoted
+from expectations.laws import Law, laws_of, marks, quoted
+from expectations.on_duckdb import translated
 from expectations.scopes import has_timers, promise_scope, timer_scope
+from expectations.views import ROWS
 from tests.expectations.planted import flow_of
 
 if TYPE_CHECKING:
@@ -92,9 +94,8 @@ def test_the_laws_of_a_stream(flow: Flow) -> None:
     assert "in the whole stream" in laws_of(flow, "plain")[0].sentence
 
 
-def test_names_of_columns_are_quoted_for_sql_and_for_great_expectations() -> None:
-    law = Law(name="x", table="t", sentence="", remedy="", scope=("a`{b}",), governor="cti", broken="true")
-    assert quoted("a`{b}") in law.marked("rows")
-    spelled = law.query().format(batch="rows")
-    assert quoted("a`{b}") in spelled
-    assert "FROM rows" in spelled
+def test_names_of_columns_are_quoted_for_both_kinds_of_sql() -> None:
+    law = Law(name="x", table="t", sentence="", remedy="", scope=('a`{b}"',), governor="cti", broken="true")
+    query = marks([law], ROWS)
+    assert quoted('a`{b}"') in query
+    assert '"a`{b}"""' in translated(query)

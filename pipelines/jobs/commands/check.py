@@ -18,17 +18,16 @@ from pipelines.engine.files.durable import of_this_machine
 from pipelines.errors import Exit
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
+from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
-from pipelines.jobs.facts.views import JudgedCommits, views_of
+from pipelines.jobs.facts.views import JudgedCommits, Session, views_of
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
@@ -43,42 +42,47 @@ DOCS = "quality_docs"
 
 
 def check_commit(
-    spark: SparkSession, flow: Flow, root: Path, number: int, state: LogState | None = None
+    flow: Flow, root: Path, number: int, state: LogState | None = None, session: Session | None = None
 ) -> tuple[Judgement, ...]:
     """Judge a commit as if it stood in place of what it would supersede, and keep what was found.
 
     Args:
-        spark: a session on this machine.
         flow: the model that the commit was made by.
         root: the run's folder.
         number: of a commit that is written, published or rejected.
         state: the log, where the caller has read it.
+        session: asked where there are very many rows; without one they are judged in this process.
 
     Raises:
         WrongUse: there is no such commit, it has no rows yet, or none any more.
     """
     state = state or log_state(root)
-    return _check(spark, flow, root, _one(state, number), state, number)
+    return _check(flow, root, _one(state, number), state, number, session)
 
 
 def check_span(  # noqa: PLR0913 - which rows, of which run
-    spark: SparkSession, flow: Flow, root: Path, start: int | None, end: int | None, state: LogState | None = None
+    flow: Flow,
+    root: Path,
+    start: int | None,
+    end: int | None,
+    state: LogState | None = None,
+    session: Session | None = None,
 ) -> tuple[Judgement, ...]:
     """Judge the published commits that lie in a span, together, and keep what was found.
 
     Args:
-        spark: a session on this machine.
         flow: the model that the commits were made by.
         root: the run's folder.
         start: only commits that end after this instant, in ticks.
         end: only commits that start before this instant, in ticks.
         state: the log, where the caller has read it.
+        session: as `check_commit` has it.
 
     Raises:
         WrongUse: nothing is published there.
     """
     state = state or log_state(root)
-    return _check(spark, flow, root, _published(state, start, end), state, 0)
+    return _check(flow, root, _published(state, start, end), state, 0, session)
 
 
 def _one(state: LogState, number: int) -> JudgedCommits:
@@ -125,13 +129,12 @@ def _published(state: LogState, start: int | None, end: int | None) -> JudgedCom
 
 
 def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
-    spark: SparkSession, flow: Flow, root: Path, judged: JudgedCommits, state: LogState, commit: int
+    flow: Flow, root: Path, judged: JudgedCommits, state: LogState, commit: int, session: Session | None
 ) -> tuple[Judgement, ...]:
     start, end = judged.span
     found = judge(
-        spark,
         flow,
-        views_of(spark, flow, root, judged, state),
+        views_of(flow, root, judged, state, session),
         (start, end),
         docs_folder(root, start, end, commit),
         judged_name(start, end, commit),
@@ -148,13 +151,16 @@ def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
 
 
 @contextmanager
-def opened_session(settings: Settings) -> Iterator[SparkSession]:
-    """Have Spark run while the block runs."""
+def spark_if_asked(settings: Settings) -> Iterator[Session | None]:
+    """Offer Spark while the block runs, which starts when its session is asked for; None where all runs without."""
     from pipelines.engine.tasks.spark import SparkEngine
 
+    if settings.engine == CORE:
+        yield None
+        return
     engine = SparkEngine(settings.master, settings.spark_log, settings.spark)
     try:
-        yield engine.session()
+        yield engine.session
     finally:
         engine.close()
 
@@ -190,8 +196,8 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     known, settings = open_run(name, run), read_settings()
     flow = _flow_of(known, commit)
     judged = _wanted(known, flow, start, end, commit)
-    with opened_session(settings) as spark:
-        found = _check(spark, flow, known.root, judged, known.state, commit or 0)
+    with spark_if_asked(settings) as session:
+        found = _check(flow, known.root, judged, known.state, commit or 0, session)
     verdict = SpokenVerdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
     for line in json_lines(verdict) if as_json else text_lines(verdict):
         echo(line)

@@ -56,7 +56,7 @@ def run_demo(echo: Callable[[str], None]) -> int:
     try:
         progress = RunProgress(flow, len(spans), echo)
         wanted = Backfill(
-            flow=flow, root=root, base=settings.feeds_base(flow), engine=spark, gate=checking(spark, root, flow)
+            flow=flow, root=root, base=settings.feeds_base(flow), engine=spark, gate=checking(root, flow, spark.session)
         )
         progress.summary(run_backfill(wanted, spans, done=progress.done))
         echo(f"\n2 of 4  the same days live on Structured Streaming, a day in about {MINUTE / len(spans):.0f} s")

@@ -16,7 +16,6 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import intervals
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.environment.exits import java_problem
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.facts.views import Session
     from pipelines.jobs.runs.backfill import Interval
     from pipelines.jobs.runs.gate import GateFinding
 
@@ -73,7 +73,7 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
     root = settings.root(flow.name, wanted.run)
-    _allowed(wanted, wanted.engine or settings.engine, root, spans)
+    _allowed(wanted, root, spans)
     state = log_state(root)
     flow = as_run(flow, state)
     require_own_file(root, flow)
@@ -81,31 +81,27 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         require_in_use(state, state.tip.commit, flow, wanted.run, echo)
     of_spark = (settings.master, settings.spark_log, settings.spark)
     runner = engine_named(wanted.engine or settings.engine, *of_spark)
-    judge = runner if isinstance(runner, SparkEngine) else SparkEngine(*of_spark)
-    gate = checking(judge, root, flow) if wanted.check else publish_at_once
+    session = runner.session if isinstance(runner, SparkEngine) else None
+    gate = checking(root, flow, session) if wanted.check else publish_at_once
     progress = RunProgress(flow, len(spans), echo)
-    on_spark = [*(["tasks"] if runner is judge else []), *(["checks"] if wanted.check else [])]
-    if on_spark:
-        echo(f"{counted(len(spans), 'interval')} to run; Spark starts for {' and '.join(on_spark)}, some seconds")
+    if session is not None:
+        echo(f"{counted(len(spans), 'interval')} to run; Spark starts, some seconds")
     try:
         ran = run_backfill(_backfill(wanted, settings, flow, runner, gate), spans, done=progress.done)
     finally:
         runner.close()
-        judge.close()
     progress.summary(ran)
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
 
 
-def _allowed(wanted: RunRequest, engine: str, root: Path, spans: Sequence[Interval]) -> None:
-    """Refuse what would be found out too late: a check without Java, a commit that would slip past its check.
+def _allowed(wanted: RunRequest, root: Path, spans: Sequence[Interval]) -> None:
+    """Refuse what would be found out too late: a commit that would slip past its check.
 
     Raises:
         WrongUse: says what to do.
     """
-    if wanted.check and engine == "core" and (problem := java_problem()):
-        raise WrongUse(f"each interval is checked on Spark before it is published: {problem}; or add --no-check")
     pending = log_state(root).pending
     if wanted.check or pending is None or pending.state is not State.WRITTEN:
         return
@@ -130,13 +126,13 @@ def _backfill(wanted: RunRequest, settings: Settings, flow: Flow, engine: Engine
     )
 
 
-def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
+def checking(root: Path, flow: Flow, session: Session | None) -> Gate:
     """Give the gate that checks each interval with Great Expectations before it is published.
 
     Args:
-        spark: runs the expectations; started when the first interval comes.
         root: the run's folder.
         flow: what runs; a commit that an older flow began is judged by its own.
+        session: as `check_commit` has it.
     """
 
     def judge(number: int, state: LogState) -> Sequence[GateFinding]:
@@ -144,7 +140,7 @@ def checking(spark: SparkEngine, root: Path, flow: Flow) -> Gate:
 
         plan = state.commits[number].plan
         own = flow_from_json(json.loads(plan)["flow"]) if plan else flow
-        return check_commit(spark.session(), own, root, number, state)
+        return check_commit(own, root, number, state, session)
 
     return Checked(judge)
 

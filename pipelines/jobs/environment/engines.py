@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine
 
 
+CORE, BATCH = "core", "batch"
+
+
 def engine_named(
     name: str, master: str = "local[2]", log: Path | None = None, spark: Mapping[str, str] = MappingProxyType({})
 ) -> Engine:
@@ -30,8 +33,8 @@ def engine_named(
     Raises:
         WrongUse: there is no such engine.
     """
-    if name == "core":
+    if name == CORE:
         return CoreEngine()
-    if name == "batch":
+    if name == BATCH:
         return SparkEngine(master, log, spark)
     raise WrongUse(f"engine must be core or batch; it is {name!r}")

@@ -214,19 +214,16 @@ def _java_command() -> str:
 
 
 def _java_problem() -> str | None:
-    problem = java_problem()
-    return None if problem is None else f"{problem}, or run without Spark: --engine core --no-check"
-
-
-def java_problem() -> str | None:
     """Say what is wrong with the Java that Spark would start, and what to do; None where nothing is."""
     java = shutil.which(_java_command())
+    version = java_version(java) if java else None
+    if java and (version is None or version >= NEEDED_JAVA):
+        return None
     if java is None:
-        return f"Spark needs Java {NEEDED_JAVA}, and there is no {_java_command()}: {JAVA_ADVICE}"
-    version = java_version(java)
-    if version is not None and version < NEEDED_JAVA:
-        return f"Spark needs Java {NEEDED_JAVA}, and {java} is Java {version}: {JAVA_ADVICE}"
-    return None
+        problem = f"Spark needs Java {NEEDED_JAVA}, and there is no {_java_command()}"
+    else:
+        problem = f"Spark needs Java {NEEDED_JAVA}, and {java} is Java {version}"
+    return f"{problem}: {JAVA_ADVICE}, or run without Spark: --engine core"
 
 
 def java_version(java: str) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from expectations.laws import LAST
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import ROW, rows_of
 
@@ -50,7 +51,7 @@ def before(  # noqa: PLR0913 - which rows, of which table, and where they may li
     step, place = 1, 0
     while wanted.num_rows and place < len(earlier):
         some = rows_of(root, path, earlier[place : place + step], otherwise, state)
-        rows = some.scan([*TOLD, *law.scope], pc.field("kind") == law.governor)
+        rows = some.scan([*TOLD, *law.scope], (pc.field("kind") == law.governor) & pc.field("event_time").is_valid())
         newest = _newest(rows, law)
         found.append(newest)
         wanted = _without(wanted, newest, law.scope)
@@ -68,7 +69,7 @@ def _keys(rows: pa.Table, scope: Sequence[str]) -> pa.Table:
 
 def _newest(rows: pa.Table, law: Law) -> pa.Table:
     """Keep of each scope the row that binds: the last one, or the one with the largest time."""
-    order = STREAM_ORDER if law.newest == "LAST" else BY_TIME
+    order = STREAM_ORDER if law.newest == LAST else BY_TIME
     ordered = rows.sort_by([(name, "ascending") for name in order])
     numbered = ordered.append_column(ROW, pa.array(range(ordered.num_rows), pa.int64()))
     last = numbered.group_by(list(law.scope)).aggregate([(ROW, "max")])[f"{ROW}_max"]

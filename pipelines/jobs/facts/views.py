@@ -1,21 +1,24 @@
-"""The rows that a judge looks at, as Spark frames: exactly the Parquet files that the Delta log names for some commits.
+"""The rows that a judge looks at: exactly the Parquet files that the Delta log names for some commits.
 
-Spark reads those files itself. The Delta connector would read the same ones, after a download of its jar on first use,
-and knows nothing of commits that are written and not published, which is what the gate asks about.
+They are read in this process, unless they are very many and there is a Spark to ask. Spark reads the files itself: the
+Delta connector would read the same ones, after a download of its jar on first use, and knows nothing of commits that
+are written and not published, which is what the gate asks about.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from expectations.laws import laws_of
-from expectations.views import View, Views
+from expectations.on_duckdb import PlainView, count_plain
+from expectations.views import Views
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
@@ -42,8 +45,8 @@ if TYPE_CHECKING:
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """Characters that mean something in a pattern of paths."""
-SMALL = 8_000_000
-"""Bytes of Parquet of one table up to which one task reads it all: some 200,000 rows."""
+LARGE = 2_000_000_000
+"""Bytes of Parquet of one table from which on Spark judges, where there is one: some 50,000,000 rows."""
 LANDED = pa.schema([pa.field("kind", pa.string()), pa.field("arrival", TIME)])
 
 
@@ -67,23 +70,58 @@ class JudgedCommits:
         return self.entries[0].span.start, max(entry.span.end for entry in self.entries)
 
 
-def views_of(spark: SparkSession, flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> Views:
+Session = Callable[[], "SparkSession"]
+"""Gives Spark's session, and starts Spark where nobody has."""
+
+
+def views_of(flow: Flow, root: Path, judged: JudgedCommits, state: LogState, session: Session | None = None) -> Views:
     """Open the tables of a run for a judge.
 
     Args:
-        spark: the session.
         flow: the model that made the commits.
         root: the run's folder.
         judged: the commits.
         state: the log.
+        session: asked where a table is `LARGE`; without one all is read in this process.
     """
+    found = {name: _rows(flow, root, name, judged, state) for name in flow.tables()}
     ledger = rows_of(root, ledger_path(root), judged.commits, LEDGER_SCHEMA, state)
+    before = {name: _before(flow, root, name, judged, state) for name in flow.tables()}
+    landed = {name: _landed(root, name, judged) for name in flow.sources}
+    held = {name: _held(root, flow, name, judged, state) for name in flow.streams}
+    if session is not None and any(sum(size_of(file) for file in rows.files) >= LARGE for rows in found.values()):
+        from expectations.on_spark import SparkView, count_on_spark
+
+        spark = session()
+        frames = {name: frame(spark, rows) for name, rows in found.items()}
+        of_landed = {name: _landed_frame(spark, *pieces) for name, pieces in landed.items()}
+        return Views(
+            tables={name: SparkView(rows=rows, before=before[name]) for name, rows in frames.items()},
+            count=partial(count_on_spark, frames, of_landed, frame(spark, ledger)),
+            held=held,
+        )
     return Views(
-        tables={name: _view(spark, flow, root, name, judged, state) for name in flow.tables()},
-        ledger=frame(spark, ledger),
-        landed={name: _landed(spark, root, name, judged) for name in flow.sources},
-        held={name: _held(root, flow, name, judged, state) for name in flow.streams},
+        tables={name: PlainView(rows=rows, before=before[name]) for name, rows in found.items()},
+        count=partial(count_plain, found, {name: _landed_rows(*pieces) for name, pieces in landed.items()}, ledger),
+        held=held,
     )
+
+
+def _rows(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> Published:
+    return rows_of(root, stream_path(root, name), judged.commits, _otherwise(flow, name), state)
+
+
+def _otherwise(flow: Flow, name: str) -> pa.Schema:
+    """Give the columns where there is no table: those that may be asked for."""
+    scopes = dict.fromkeys(column for law in laws_of(flow, name) for column in (*law.scope, *flow.key_of(name)))
+    return pa.schema([*ORDER_FIELDS, *(pa.field(column, pa.string()) for column in scopes)])
+
+
+def _before(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> pa.Table | None:
+    bound = {law.governor: law for law in laws_of(flow, name)}
+    found = [before(root, law, judged.commits, judged.earlier, _otherwise(flow, name), state) for law in bound.values()]
+    tables = [table for table in found if table is not None]
+    return pa.concat_tables(tables, promote_options="default") if tables else None
 
 
 def frame(spark: SparkSession, found: Published) -> DataFrame:
@@ -113,33 +151,26 @@ def _read_in_worker(schema: pa.Schema, named: Iterable[pa.RecordBatch]) -> Itera
             yield from dataset([file], schema).to_batches()
 
 
-def _view(  # noqa: PLR0913 - one table of one judgement
-    spark: SparkSession, flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState
-) -> View:
-    laws = laws_of(flow, name)
-    scopes = dict.fromkeys(column for law in laws for column in (*law.scope, *flow.key_of(name)))
-    otherwise = pa.schema([*ORDER_FIELDS, *(pa.field(column, pa.string()) for column in scopes)])
-    found = rows_of(root, stream_path(root, name), judged.commits, otherwise, state)
-    bound = {law.governor: before(root, law, judged.commits, judged.earlier, otherwise, state) for law in laws}
-    tables = [table for table in bound.values() if table is not None]
-    rows = pa.concat_tables(tables, promote_options="default") if tables else None
-    size = sum(size_of(file) for file in found.files)
-    bound_rows = None if rows is None else spark.createDataFrame(rows)
-    return View(rows=frame(spark, found), before=bound_rows, small=size <= SMALL)
-
-
-def _landed(spark: SparkSession, root: Path, source: str, judged: JudgedCommits) -> DataFrame:
+def _landed(root: Path, source: str, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:
+    """Find what landed: files that hold it alone, and rows of those that hold rows of other commits too."""
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
-    sequences = [read_sequence(landed_path(root), number) for number in numbers]
-    pieces = pieces_of(sequences, source)
-    rows = _read(spark, [str(path) for path, groups in pieces.items() if groups is None], LANDED)
+    pieces = pieces_of([read_sequence(landed_path(root), number) for number in numbers], source)
+    files = [str(path) for path, groups in pieces.items() if groups is None]
+    rows = []
     for path, groups in pieces.items():
         if groups is not None:
             with opened(path) as file:
-                # Of a segment that holds rows of other commits too.
-                some = file.read_row_groups(groups, columns=LANDED.names)
-            rows = rows.unionByName(spark.createDataFrame(some))
-    return rows
+                rows.append(file.read_row_groups(groups, columns=LANDED.names))
+    return files, rows
+
+
+def _landed_rows(files: Sequence[str], rows: Sequence[pa.Table]) -> list[pa.Table]:
+    return [*([dataset(files, LANDED).to_table()] if files else []), *rows]
+
+
+def _landed_frame(spark: SparkSession, files: Sequence[str], rows: Sequence[pa.Table]) -> DataFrame:
+    frames = (spark.createDataFrame(some) for some in rows)
+    return reduce(lambda one, other: one.unionByName(other), frames, _read(spark, files, LANDED))
 
 
 def _held(root: Path, flow: Flow, stream: str, judged: JudgedCommits, state: LogState) -> Counter[str]:

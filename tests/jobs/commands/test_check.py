@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +20,9 @@ from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.engine.files import packed
 from pipelines.engine.landing.compaction import compact
 from pipelines.errors import Exit
-from pipelines.jobs.commands import check
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts import views
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import blocking, hold
@@ -31,12 +30,11 @@ from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from expectations.judge import Judgement
+    from pipelines.jobs.facts.views import Session
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House
 
@@ -54,17 +52,22 @@ EXPECTED = [
 
 
 @pytest.fixture(scope="module")
-def session(spark: LentSpark) -> SparkSession:
-    return spark.session()
-
-
-@pytest.fixture(scope="module")
 def parcels_run(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """Give a run whose folder would be a pattern, with three hours: two published, the third at written."""
     made = trial(tmp_path_factory.mktemp("judged") / "a 100% {x}[1]*", PARCELS, {"parcels": parcels()})
     made.ran("main", SPANS[:2])
     run_backfill(replace(made.wanted("main"), gate=hold), SPANS[2:])
     return made
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session | None:
+    """Give Spark to the judge, which takes all rows for very many; or nothing: what is found is the same."""
+    if request.param == "duckdb":
+        return None
+    monkeypatch.setattr(views, "LARGE", 0)
+    lent: LentSpark = request.getfixturevalue("spark")
+    return lent.session
 
 
 @pytest.fixture
@@ -102,10 +105,10 @@ def first(rows: pa.Table, where: pc.Expression) -> int | None:
     return numbered["__at"][0].as_py() if numbered.num_rows else None
 
 
-def test_what_a_flow_made_holds_and_its_verdict_is_kept_once(session: SparkSession, here: Trial) -> None:
+def test_what_a_flow_made_holds_and_its_verdict_is_kept_once(here: Trial) -> None:
     root = here.root("main")
     assert log_state(root).commits[3].state is State.WRITTEN
-    found = check_commit(session, here.flow, root, 3)
+    found = check_commit(here.flow, root, 3)
     assert [(each.table, each.expectation) for each in found] == EXPECTED
     assert broken(found) == {}
     assert all(each.looked_at for each in found)
@@ -113,19 +116,19 @@ def test_what_a_flow_made_holds_and_its_verdict_is_kept_once(session: SparkSessi
     assert [(row.table, row.expectation, row.commit, row.start, row.end) for row in kept] == [
         (*each, 3, *SPANS[2]) for each in EXPECTED
     ]
-    check_commit(session, here.flow, root, 3)
+    check_commit(here.flow, root, 3)
     assert [replace(row, at=0) for row in read_quality(root)] == [replace(row, at=0) for row in kept]
     assert (root / "quality_docs" / "commit-3" / "index.html").exists()
 
 
-def test_a_folder_that_looks_like_a_pattern(session: SparkSession, parcels_run: Trial) -> None:
-    found = check_span(session, parcels_run.flow, parcels_run.root("main"), *SPANS[1])
+def test_a_folder_that_looks_like_a_pattern(session: Session | None, parcels_run: Trial) -> None:
+    found = check_span(parcels_run.flow, parcels_run.root("main"), *SPANS[1], session=session)
     assert broken(found) == {}
     assert found[0].looked_at == log_state(parcels_run.root("main")).commits[2].counts["landed"]["parcels"]  # type: ignore[index]
     assert {(row.commit, row.start) for row in read_quality(parcels_run.root("main"), commit=0)} == {(0, SPANS[1][0])}
 
 
-def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: SparkSession, here: Trial) -> None:
+def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: Session | None, here: Trial) -> None:
     """One check of a commit in which three things are wrong, two against what earlier commits sent."""
     root = here.root("main")
     depots: list[str] = []
@@ -148,7 +151,7 @@ def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: Sp
     spoil(here, "beating", 3, first_timer)
     spoil(here, "ordered", 3, lost)
     spoil(here, "punctual", 3, behind)
-    found = broken(check_commit(session, here.flow, root, 3))
+    found = broken(check_commit(here.flow, root, 3, session=session))
     assert set(found) == {
         ("beating", "timers_increase"),
         ("ordered", "account_holds"),
@@ -165,34 +168,34 @@ def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: Sp
     assert {row.held for row in read_quality(root, commit=3)} == {True, False}
 
 
-def test_a_live_run_is_judged_just_the_same(session: SparkSession, parcels_run: Trial) -> None:
+def test_a_live_run_is_judged_just_the_same(parcels_run: Trial) -> None:
     readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
     streamed(parcels_run, "live", BEGIN, readings)
     root = parcels_run.root("live")
-    assert broken(check_span(session, parcels_run.flow, root, BEGIN + 60 * MINUTE, None)) == {}
+    assert broken(check_span(parcels_run.flow, root, BEGIN + 60 * MINUTE, None)) == {}
 
 
 def test_rows_of_some_commits_are_found_in_a_segment(
-    session: SparkSession, parcels_run: Trial, monkeypatch: pytest.MonkeyPatch
+    session: Session | None, here: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
-    streamed(parcels_run, "packed", BEGIN, readings)
+    streamed(here, "packed", BEGIN, readings)
     monkeypatch.setattr(packed, "TOGETHER", 4)
-    landed = landed_path(parcels_run.root("packed"))
+    landed = landed_path(here.root("packed"))
     assert compact(landed, 1)
     for number in range(1, 5):
         shutil.rmtree(landed / f"{number:08}")
-    found = check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN + 60 * MINUTE, None)
+    found = check_span(here.flow, here.root("packed"), BEGIN + 60 * MINUTE, None, session=session)
     assert broken(found) == {}
-    assert broken(check_span(session, parcels_run.flow, parcels_run.root("packed"), BEGIN, None)) == {}
+    assert broken(check_span(here.flow, here.root("packed"), BEGIN, None, session=session)) == {}
 
 
-def test_a_commit_that_takes_anothers_place(session: SparkSession, here: Trial) -> None:
+def test_a_commit_that_takes_anothers_place(here: Trial) -> None:
     here.ran("main", [SPANS[1]])
     assert log_state(here.root("main")).successors == {2: 4}
-    assert broken(check_commit(session, here.flow, here.root("main"), 4)) == {}
+    assert broken(check_commit(here.flow, here.root("main"), 4)) == {}
     with pytest.raises(WrongUse, match="superseded by 4"):
-        check_commit(session, here.flow, here.root("main"), 2)
+        check_commit(here.flow, here.root("main"), 2)
 
 
 def test_what_binds_is_looked_for_as_far_back_as_it_takes(here: Trial) -> None:
@@ -218,21 +221,11 @@ def test_what_binds_is_looked_for_as_far_back_as_it_takes(here: Trial) -> None:
     ("commit", "said"),
     [(9, "9 is none, the newest is 3"), (0, "0 is none")],
 )
-def test_a_commit_that_is_none(session: SparkSession, parcels_run: Trial, commit: int, said: str) -> None:
+def test_a_commit_that_is_none(parcels_run: Trial, commit: int, said: str) -> None:
     with pytest.raises(WrongUse, match=said):
-        check_commit(session, parcels_run.flow, parcels_run.root("main"), commit)
+        check_commit(parcels_run.flow, parcels_run.root("main"), commit)
 
 
-@pytest.fixture
-def lent_session(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def lent(_: Any) -> Iterator[SparkSession]:  # noqa: ANN401 - settings that nobody asks
-        yield session
-
-    monkeypatch.setattr(check, "opened_session", lent)
-
-
-@pytest.mark.usefixtures("lent_session")
 def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-03")
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
@@ -292,7 +285,7 @@ streams:
 
 @pytest.mark.parametrize(("bound", "warns"), [("off", True), ("1d", False)])
 def test_a_merge_that_one_row_of_another_century_blocks_warns_and_is_published(
-    session: SparkSession, tmp_path: Path, bound: str, *, warns: bool
+    tmp_path: Path, bound: str, *, warns: bool
 ) -> None:
     seen = [BEGIN + number * MINUTE // 8 for number in range(480)]
     sent = [at + (86 * 365 * 24 * 60 * MINUTE if number == 8 else 0) for number, at in enumerate(seen)]
@@ -300,7 +293,7 @@ def test_a_merge_that_one_row_of_another_century_blocks_warns_and_is_published(
     rows = pa.table({"gate": ["pq"[number % 2] for number in range(480)], **stamps})
     here = trial(tmp_path, BLOCKED % bound, {"rows": rows})
     here.ran("main", SPANS[:1])
-    found = check_commit(session, here.flow, here.root("main"), 1)
+    found = check_commit(here.flow, here.root("main"), 1)
     assert set(broken(found)) == ({("ordered", "few_held")} if warns else set())
     if warns:
         told = broken(found)["ordered", "few_held"]
@@ -323,15 +316,13 @@ streams:
 """
 
 
-def test_a_projection_of_a_stream_without_key_has_no_law_of_timers_that_it_cannot_be_held_to(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_a_projection_of_a_stream_without_key_has_no_law_of_timers_that_it_cannot_be_held_to(tmp_path: Path) -> None:
     seen = [BEGIN + number * MINUTE // 8 for number in range(480)]
     times = pa.array(seen, pa.int64()).cast(TIME)
     rows = pa.table({"gate": ["pq"[number % 2] for number in range(480)], "sent": times, "seen": times})
     here = trial(tmp_path, PROJECTED, {"rows": rows})
     here.ran("main", SPANS[:1])
-    found = check_commit(session, here.flow, here.root("main"), 1)
+    found = check_commit(here.flow, here.root("main"), 1)
 
     assert broken(found) == {}
     judged = {(each.table, each.expectation) for each in found}

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.conftest import LentSpark
     from tests.jobs.conftest import House
 
 READINGS = hours(3, 6, 9, 12.5, 15, 20, 26)
@@ -178,10 +177,10 @@ def test_the_page_of_a_replay_says_whether_both_runs_are_the_same(live: House) -
     )
 
 
-def test_a_part_that_is_replayed_keeps_what_its_flow_promises(live: House, spark: LentSpark) -> None:
+def test_a_part_that_is_replayed_keeps_what_its_flow_promises(live: House) -> None:
     replay(live, start="3")
     flow, root = load_flow(read_settings(), "tiny"), live.home / "tiny" / "replay"
-    found = check_span(spark.session(), flow, root, None, None)
+    found = check_span(flow, root, None, None)
 
     assert [each.expectation for each in found if not each.held] == []
     assert any(each.expectation == ACCOUNT_HOLDS for each in found)

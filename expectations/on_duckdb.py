@@ -1,0 +1,123 @@
+"""The judge without a JVM: the laws' SQL, translated from Spark's, on DuckDB in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from expectations.laws import JUDGED, columns_of, kinds_of, marks
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from expectations.laws import Law
+
+LONELY: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""DuckDB fetches extensions from elsewhere unless told not to."""
+
+
+class Readable(Protocol):
+    """Rows that lie in files."""
+
+    def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """Read some columns, all unless given, of the rows of which a condition is true."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainView:
+    """One table, read when something is asked."""
+
+    rows: Readable
+    before: pa.Table | None = None
+
+    def marks(self, laws: Sequence[Law]) -> pd.DataFrame:
+        """As `View` has it, with Arrow's types: of others pandas takes a missing value for a number."""
+        rows = self._batch(columns_of(laws), pc.field("kind").isin(list(kinds_of(laws))))
+        return as_pandas(answer(marks(laws, ROWS), rows))
+
+    def ask(self, query: str, columns: Sequence[str]) -> pa.Table:
+        """As `View` has it."""
+        return answer(query, self._batch(columns))
+
+    def whole(self, arrivals: Sequence[int]) -> pa.Table:
+        """As `View` has it."""
+        kind = self.rows.scan(["arrival"], pc.scalar(False)).schema.field("arrival").type  # noqa: FBT003 - no row
+        return self.rows.scan(where=pc.field("arrival").isin(pa.array(arrivals, pa.int64()).cast(kind)))
+
+    def _batch(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        rows = self.rows.scan(columns, where)
+        judged = rows.append_column(JUDGED, pa.repeat(True, rows.num_rows))  # noqa: FBT003 - the value of the column
+        if self.before is None:
+            return judged
+        known = [name for name in columns if name in self.before.column_names]
+        before = self.before.select(known).append_column(JUDGED, pa.repeat(False, self.before.num_rows))  # noqa: FBT003
+        return pa.concat_tables([judged, before], promote_options="permissive")
+
+
+def as_pandas(rows: pa.Table) -> pd.DataFrame:
+    """Hand rows to pandas with their types as they are."""
+    import pandas as pd
+
+    return rows.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def answer(query: str, rows: pa.Table) -> pa.Table:
+    """Answer a query, in Spark's SQL, over rows that it calls `ROWS`."""
+    with _database().cursor() as connection:
+        connection.register(ROWS, rows)
+        return connection.sql(translated(query)).to_arrow_table()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Open an empty database in memory, once a process: that takes longer than most answers."""
+    return duckdb.connect(config=LONELY)
+
+
+@cache
+def translated(query: str) -> str:
+    """Translate a query from Spark's SQL to DuckDB's.
+
+    >>> translated("SELECT `a` FROM `b`")
+    'SELECT "a" FROM "b"'
+    """
+    import sqlglot
+
+    (text,) = sqlglot.transpile(query, read="spark", write="duckdb")
+    return text
+
+
+def count_plain(tables: Mapping[str, Readable], landed: Mapping[str, Sequence[pa.Table]], ledger: Readable) -> Counts:
+    """Count the rows of all tables.
+
+    Args:
+        tables: by stream and side stream.
+        landed: by source, tables with a column `kind`.
+        ledger: of the same commits.
+    """
+    counts: Counts = Counts()
+    for name, rows in tables.items():
+        _add(counts, rows.scan(["kind"]), name, STREAM)
+    for name, some in landed.items():
+        for rows in some:
+            _add(counts, rows, name, LANDED)
+    dropped = ledger.scan(["stream", "kind"], pc.field("action") == DROPPED)
+    for row in dropped.group_by(["stream", "kind"]).aggregate([([], "count_all")]).to_pylist():
+        counts[row["stream"], DROPPED, row["kind"]] += row["count_all"]
+    return counts
+
+
+def _add(counts: Counts, rows: pa.Table, name: str, where: str) -> None:
+    for row in rows.group_by("kind").aggregate([([], "count_all")]).to_pylist():
+        counts[name, where, row["kind"]] += row["count_all"]

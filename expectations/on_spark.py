@@ -1,0 +1,78 @@
+"""The judge on Spark, for intervals too large for one machine: one query a table, whatever it has of laws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from expectations.laws import JUDGED, columns_of, marks, quoted
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from expectations.laws import Law
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkView:
+    """One table as a frame."""
+
+    rows: DataFrame
+    """All columns of the stream, in any order and partitioning."""
+    before: pa.Table | None = None
+
+    def marks(self, laws: Sequence[Law]) -> DataFrame:
+        """As `View` has it."""
+        return self._answer(marks(laws, ROWS), columns_of(laws))
+
+    def ask(self, query: str, columns: Sequence[str]) -> pa.Table:
+        """As `View` has it."""
+        return self._answer(query, columns).toArrow()
+
+    def whole(self, arrivals: Sequence[int]) -> pa.Table:
+        """As `View` has it."""
+        wanted = ", ".join(str(int(tick)) for tick in arrivals)
+        return self.rows.where(f"UNIX_MICROS(`arrival`) IN ({wanted})").toArrow()
+
+    def _answer(self, query: str, columns: Sequence[str]) -> DataFrame:
+        session = self.rows.sparkSession
+        self._batch(columns).createOrReplaceTempView(ROWS)
+        try:
+            return session.sql(query)
+        finally:
+            session.catalog.dropTempView(ROWS)
+
+    def _batch(self, columns: Sequence[str]) -> DataFrame:
+        """Put rows and what binds from before them into one frame, told apart by `__judged`."""
+        from pyspark.sql import functions as sql
+
+        rows = self.rows.select(*(sql.col(quoted(name)) for name in columns))
+        judged = rows.withColumn(JUDGED, sql.lit(True))  # noqa: FBT003 - the value of the column
+        if self.before is None:
+            return judged
+        known = [name for name in columns if name in self.before.column_names]
+        before = rows.sparkSession.createDataFrame(self.before.select(known))
+        return judged.unionByName(before.withColumn(JUDGED, sql.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+
+
+def count_on_spark(tables: Mapping[str, DataFrame], landed: Mapping[str, DataFrame], ledger: DataFrame) -> Counts:
+    """Count the rows of all tables in one Spark job; arguments as frames, as those of `count_plain`."""
+    from pyspark.sql import functions as sql
+
+    def told(rows: DataFrame, who: str, where: str) -> DataFrame:
+        return rows.select(sql.lit(who).alias("who"), sql.lit(where).alias("place"), "kind")
+
+    dropped = ledger.where(f"action = '{DROPPED}'")
+    parts = [
+        *(told(rows, name, STREAM) for name, rows in tables.items()),
+        *(told(rows, name, LANDED) for name, rows in landed.items()),
+        dropped.select(sql.col("stream").alias("who"), sql.lit(DROPPED).alias("place"), "kind"),
+    ]
+    rows = reduce(lambda one, other: one.unionAll(other), parts)
+    counted = rows.groupBy("who", "place", "kind").count()
+    return Counts({(row[0], row[1], row[2]): row[3] for row in counted.collect()})
