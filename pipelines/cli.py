@@ -649,6 +649,24 @@ def bench_interval(
     return measure(as_json, days, tell)
 
 
+@bench_app.command("scale", epilog="Example: `pulseline bench scale --rows 10000000 --tasks 1000 --every 60`")
+@guarded
+def bench_scale(
+    rows: Annotated[int, typer.Option(min=1_000_000, help="Rows of the largest backfill.")] = 100_000_000,
+    tasks: Annotated[int, typer.Option(min=10, help="Tasks of the largest job.")] = 10_000,
+    nodes: Annotated[int, typer.Option(min=1, help="Foretold: nodes of the cluster.")] = 10,
+    cores: Annotated[int, typer.Option(min=1, help="Foretold: cores of a node.")] = 16,
+    day: Annotated[float, typer.Option(min=1, help="Foretold: rows of a day.")] = 1e10,
+    every: Annotated[float, typer.Option(min=1, help="Foretold: seconds of an interval.")] = 900.0,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure what rows, tasks and files cost, fit a model, and say what it foretells of a cluster (10 minutes)."""
+    from pipelines.jobs.bench.scale import Ahead
+    from pipelines.jobs.bench.scale import bench_scale as measure
+
+    return measure(as_json, rows, tasks, Ahead(nodes=nodes, cores=cores, rows=day, every=every), tell)
+
+
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
 @guarded
 def bench_heartbeat(
