@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FORBIDDEN = frozenset({"sparkContext", "rdd", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_gateway"})
 NAMED = {
-    "pipelines/engine/tasks/spark.py": "hands tasks out (a DataFrame takes 1.4 times as long), and asks whether Spark runs",
+    "pipelines/engine/tasks/spark.py": "hands tasks out, for a DataFrame takes 1.4 times as long; asks if Spark runs",
     "pipelines/jobs/bench/punctuate.py": "measures one task without the engine",
     "pipelines/jobs/bench/scale.py": "measures tasks that sleep",
 }
