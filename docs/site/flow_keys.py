@@ -15,9 +15,10 @@ from pipelines.flows.feeds.placing import Placing
 from pipelines.flows.feeds.reads import SPOOL_BYTES
 from pipelines.flows.feeds.spec import FeedSpec, Start
 from pipelines.flows.model import Flow, Origin, Source
-from pipelines.flows.reading import MOST_BUCKETS, SHORTEST, SHORTEST_KEPT
+from pipelines.flows.reading import AUTO, MOST_BUCKETS, SHORTEST, SHORTEST_KEPT
 from pipelines.flows.region import SHORTEST as SHORTEST_DRAIN
 from pipelines.flows.sources import BUFFERS
+from pipelines.jobs.runs.bucketing import BYTES, PER_CORE
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -69,9 +70,12 @@ FLOW = {
     "starts": Key("a day or instant of the grid", "not known", "From where on the recorded sources hold rows."),
     "ends": Key("a day or instant of the grid", "not known", "Up to where, exclusive. Both change no result."),
     "buckets": Key(
-        f"1 to {MOST_BUCKETS:,}",
+        f"1 to {MOST_BUCKETS:,}, or `{AUTO}`",
         _code(_default(Flow, "buckets")),
-        "Into how many parts, by hash of the key, landed rows are cut: as many tasks at once. It changes no result.",
+        "Into how many parts, by hash of the key, landed rows are cut: as many tasks at once. It changes no result. "
+        f"With `{AUTO}` a run chooses when it begins, and keeps it: one for each {BYTES >> 20} MB of the recorded "
+        f"inputs as they lie, at most {PER_CORE} for each core; {_default(Flow, 'buckets')} where rows come live, 1 "
+        "where files are landed by reference.",
     ),
     "region": Key(
         f"`{{drain: <duration>}}`, {_code(spell(SHORTEST_DRAIN))} or more, `{{drain: punctuation}}` or "

@@ -38,6 +38,8 @@ DIVERTED = ".diverted"
 """What the name of a stream that an operator sets aside ends in."""
 
 
+AUTO_BUCKETS = 0
+"""`buckets: auto`: a run chooses the number when it begins, and keeps it."""
 ALL_HISTORY = 2 * 9_999 * 366 * 86_400_000_000
 """`from: beginning`: longer than all readable time."""
 
@@ -189,6 +191,7 @@ class Flow:
     """Length of a backfilled interval in ticks, on the calendar of `timezone`."""
     timezone: str = "UTC"
     buckets: int = 4
+    """Into how many parts landed rows are cut; AUTO_BUCKETS where a run has to say it."""
     about: str = ""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What is allowed and looks like a mistake, one line each."""

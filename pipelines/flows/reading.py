@@ -18,7 +18,7 @@ from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.loops import in_order
-from pipelines.flows.model import DIVERTED, WEEK, Flow
+from pipelines.flows.model import AUTO_BUCKETS, DIVERTED, WEEK, Flow
 from pipelines.flows.modules import paste
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
@@ -50,6 +50,7 @@ SHORTEST = 60_000_000
 SHORTEST_KEPT = DAY // 24
 """The shortest time for which versions of tables stay: what somebody has open is to be there a while."""
 MOST_BUCKETS = 1_024
+AUTO = "auto"
 
 
 def read_flow(path: Path | str, parameters: Mapping[str, str] = MappingProxyType({})) -> Flow:
@@ -101,7 +102,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
         given=MappingProxyType(dict(parameters)),
     )
     _check_clock(top, flow)
-    _check_landing(top, flow)
+    flow = _check_landing(top, flow)
     check_region(top, flow)
     starts, ends = read_holding(top, flow)
     return top, replace(flow, starts=starts, ends=ends)
@@ -117,15 +118,19 @@ def _check_clock(top: Section, flow: Flow) -> None:
             raise top.inner("sources", "`sources`").wrong(name, came, expected)
 
 
-def _check_landing(top: Section, flow: Flow) -> None:
+def _check_landing(top: Section, flow: Flow) -> Flow:
     """See that what lands by reference lands in one bucket: files of a feed are laid out for no key."""
-    for name, source in flow.sources.items():
-        if source.feed.by_reference and flow.buckets != 1:
+    referring = [name for name, source in flow.sources.items() if source.feed.by_reference]
+    if flow.buckets == AUTO_BUCKETS and referring:
+        return replace(flow, buckets=1)
+    for name in referring:
+        if flow.buckets != 1:
             inside = top.inner("sources", "`sources`").inner(name, f"source `{name}`")
             feed = inside.inner("feed", f"the feed of source `{name}`")
             came = f"`landing: reference` beside {flow.buckets} buckets"
             expected = "`buckets: 1` at the top, or `landing: copy`, which cuts rows by their key"
             raise feed.wrong("landing", came, expected)
+    return flow
 
 
 def _parameters(top: Section, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -163,9 +168,14 @@ def _keep_versions(top: Section) -> int:
 
 
 def _buckets(top: Section) -> int:
-    buckets = top.count("buckets") if top.has("buckets") else 4
+    if not top.has("buckets"):
+        return 4
+    if top.says("buckets", AUTO):
+        return AUTO_BUCKETS
+    expected = f"1 to {MOST_BUCKETS:,}, or `{AUTO}`"
+    buckets = top.count("buckets", expected)
     if not 1 <= buckets <= MOST_BUCKETS:
-        raise top.wrong("buckets", f"`buckets: {buckets}`", f"1 to {MOST_BUCKETS:,}")
+        raise top.wrong("buckets", f"`buckets: {buckets}`", expected)
     return buckets
 
 

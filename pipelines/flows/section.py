@@ -121,12 +121,16 @@ class Section:
             return default
         return None if self._replaced(key) == OFF else self.ticks(key)
 
-    def count(self, key: str) -> int:
+    def says(self, key: str, word: str) -> bool:
+        """Say whether this very word stands under a key that is there."""
+        return isinstance(self.tree.entries[key], Scalar) and self._replaced(key) == word
+
+    def count(self, key: str, expected: str = "a whole number") -> int:
         """Give a whole number."""
-        tree = self._value(key, f"`{key}:` with a whole number")
+        tree = self._value(key, f"`{key}:` with {expected}")
         text = self._replaced(key).replace("_", "")
         if not (text.isascii() and text.lstrip("+-").isdigit()) or len(text) > DIGITS:
-            self._refuse(key, tree, "a whole number")
+            self._refuse(key, tree, expected)
         return int(text)
 
     def ratio(self, key: str) -> tuple[int, int]:

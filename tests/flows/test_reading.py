@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.durations import parse
 from pipelines.flows.errors import FlowError
+from pipelines.flows.model import AUTO_BUCKETS
 from pipelines.flows.reading import read_flow, read_frame
+from pipelines.jobs.text.drawing import drawn
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late
 from pipelines.operators.rows import Shape
 
@@ -99,6 +103,13 @@ def test_a_source_that_nobody_reads_is_warned_of(read: Read) -> None:
     ]
 
 
+def test_a_flow_may_leave_the_number_of_buckets_to_its_runs(read: Read) -> None:
+    flow, one = read(top="buckets: auto\n"), read(top="buckets: 1\n")
+    assert flow.buckets == AUTO_BUCKETS
+    assert fingerprint_of(replace(flow, buckets=1)) == fingerprint_of(one), "a number is a number, whoever chose it"
+    assert "buckets: auto, which a run chooses when it begins" in "\n".join(drawn(flow))
+
+
 @pytest.mark.parametrize(
     ("top", "line", "told", "near"),
     [
@@ -117,7 +128,7 @@ def test_a_source_that_nobody_reads_is_warned_of(read: Read) -> None:
         ("buckets: 0\n", 8, "`buckets: 0`", None),
         ("buckets: 2000\n", 8, "`buckets: 2000`", None),
         ("buckets: 1.5\n", 8, "`1.5` under `buckets`", None),
-        ("buckets: many\n", 8, "`many` under `buckets`", None),
+        ("buckets: many\n", 8, "`many` under `buckets` in the flow, expected 1 to 1,024, or `auto`", None),
         ("flow: g\n", 8, "`flow` a second time (the first is in line 1)", None),
         ("about: ${x}\n", 8, "`about: ${x}`", None),
     ],

@@ -361,6 +361,9 @@ def test_a_parquet_feed_may_be_landed_by_reference_which_changes_no_meaning(read
     assert read(sources=REFERRED.replace(", landing: reference", ""), streams=BEAT, top="buckets: 1\n") == copied
     assert flow_from_json(flow_to_json(flow)) == flow
     assert fingerprint_of(flow) == fingerprint_of(copied)
+    assert read(sources=REFERRED, streams=BEAT, top="buckets: auto\n") == flow, (
+        "files of a feed are laid out for no key"
+    )
 
 
 def test_a_definition_from_before_there_were_references_is_one_of_copies(read: Read) -> None:

@@ -111,6 +111,10 @@ class DyingEngine:
         self._left -= 1
         return self._engine.run(tasks)
 
+    def cores(self) -> int:
+        """Say how many tasks run at once."""
+        return self._engine.cores()
+
     def close(self) -> None:
         """Give back what running took."""
         self._engine.close()

@@ -54,6 +54,9 @@ class SourceFeed(Protocol):
             most: how many rows are read.
         """
 
+    def size(self) -> int | None:
+        """Give the bytes of all rows as they lie in the feed; None where rows come once."""
+
     def listen(self, known: SourceProgress) -> None:
         """Begin to hear what comes in between readings; a source that waits to be asked does nothing."""
 

@@ -35,6 +35,10 @@ class BuiltInFeed(Feed):
         """Give digits that change with the package's data."""
         return flights.data_fingerprint()
 
+    def size(self) -> int:
+        """Give the bytes of the rows in memory."""
+        return int(self._table.nbytes)
+
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, in the package's order."""
         table = self._table if where is None else self._table.filter(where)

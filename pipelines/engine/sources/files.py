@@ -6,13 +6,14 @@ import glob
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.landing.errors import FeedMissingError, FeedUnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 ALSO = {"json": (".jsonl", ".ndjson")}
 """Further endings of files of a kind."""
@@ -87,6 +88,15 @@ def files_fingerprint(files: Sequence[Path], declared: object) -> str:
     """Give hex digits that change with the names, sizes and times of change of files, and with how they are read."""
     seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(json.dumps([seen, declared], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def bytes_of(files: Iterable[Path]) -> int:
+    """Count the bytes of files; one that is gone has none, and is told of when it is read."""
+    total = 0
+    for file in files:
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def called(file: Path, base: Path) -> str:

@@ -38,6 +38,10 @@ class ComesOnce:
         """Give nothing: nothing can be read again."""
         return ""
 
+    def size(self) -> int | None:
+        """Give nothing: what will come is not known."""
+        return None
+
     def told(self, most: int) -> list[tuple[str, Line]]:  # noqa: ARG002 - part of the protocol
         """Give nothing: what will come is not known."""
         return []

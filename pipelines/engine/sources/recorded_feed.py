@@ -47,6 +47,10 @@ class RecordedFeed:
         """Give the first and the last arrival; see `Recording.arrivals`."""
         return self._recording.arrivals(most)
 
+    def size(self) -> int | None:
+        """Give the bytes of the feed as it lies there."""
+        return self._recording.size()
+
     def listen(self, known: SourceProgress) -> None:
         """Do nothing: rows are there already."""
 

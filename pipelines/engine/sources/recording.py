@@ -81,6 +81,10 @@ class Recording:
         """Give digits that change when the feed's rows may have."""
         return self._feed.fingerprint()
 
+    def size(self) -> int:
+        """Give the bytes of the feed as it lies there."""
+        return self._feed.size()
+
     def between(self, start: int, end: int) -> pa.Table:
         """Give, in the feed's order, the rows that arrived in [start, end) and those without arrival that belong there.
 

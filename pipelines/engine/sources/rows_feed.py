@@ -31,6 +31,10 @@ class Feed(ABC):
         """Give digits that change when the rows may have; cheap, nothing is read."""
 
     @abstractmethod
+    def size(self) -> int:
+        """Give the bytes of the rows as they lie there; cheap, nothing is read."""
+
+    @abstractmethod
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows in the feed's order; those that `where` refuses may be left out, or not.
 

@@ -21,5 +21,9 @@ class CoreEngine:
         """Run tasks one after the other."""
         return [run_task(task) for task in tasks]
 
+    def cores(self) -> int:
+        """Run one at a time."""
+        return 1
+
     def close(self) -> None:
         """Hold nothing, release nothing."""

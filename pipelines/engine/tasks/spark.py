@@ -269,6 +269,19 @@ class SparkEngine:
             # Not through a DataFrame: for small tasks `mapInArrow` costs well over a tenth more.
             return context.parallelize(list(tasks), len(tasks)).map(run_in_worker).collect()
 
+    def cores(self) -> int:
+        """Say how many tasks Spark runs at once, once a cluster has begun one.
+
+        Raises:
+            NoWorkersError: a cluster began none within 60 s.
+            SparkEndedError: Spark's process ended meanwhile.
+        """
+        context = self.session().sparkContext
+        if not is_local(str(context.master)):
+            with self._watched(context), self._alive():
+                context.parallelize([0], 1).map(int).collect()
+        return int(context.defaultParallelism)
+
     @contextmanager
     def _alive(self) -> Iterator[None]:
         """Say in words that Spark's process has ended, where whatever speaks to it would say that nobody answers."""

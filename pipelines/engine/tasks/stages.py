@@ -49,6 +49,9 @@ class Engine(Protocol):
     def run(self, tasks: Sequence[Task]) -> list[Done]:
         """Run tasks, in any order and anywhere that sees the root, and give what each wrote."""
 
+    def cores(self) -> int:
+        """Say how many tasks run at once; an engine that has to start for that does."""
+
     def close(self) -> None:
         """Give back what running took."""
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.clock import DEFAULT_MAX_JUMP, WallClock, wall_now
@@ -34,7 +34,8 @@ from pipelines.engine.live.queries import (
     landing_query,
 )
 from pipelines.engine.live.upkeep import Upkeep
-from pipelines.engine.sources.opening import Loss
+from pipelines.engine.sources.catalog import open_sources
+from pipelines.engine.sources.opening import Loss, Opening
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.durations import parse
 from pipelines.flows.feeds.spec import Clock
@@ -46,6 +47,7 @@ from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.bucketing import with_buckets
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.in_use import as_run, require_in_use
@@ -57,11 +59,12 @@ from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from pipelines.engine.buffers.buffers import Buffers
     from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.tasks.spark import SparkEngine
     from pipelines.flows.model import Flow
 
@@ -167,7 +170,8 @@ class Session:
         self, live: Live, driver: Driver, tell: Callable[[str], None], asked: threading.Event | None = None
     ) -> None:
         """Find where the tables stand, and finish what an earlier driver left."""
-        self.live, self.driver, self.tell = live, driver, tell
+        self.driver, self.tell = driver, tell
+        self.live = live = self._with_buckets(live)
         self.figures = Figures(live.flow)
         self.asked, self.stopping = asked or threading.Event(), threading.Event()
         self.buffers = self._settled()
@@ -212,6 +216,13 @@ class Session:
         )
         # An epoch that is finished for an earlier driver, above, is late by no clock of this one.
         self.runner.now = self._now
+
+    def _with_buckets(self, live: Live) -> Live:
+        def feeds() -> Iterable[SourceFeed]:
+            return open_sources(live.flow, Opening(base=live.base, root=live.root)).values()
+
+        landed = landed_path(live.root)
+        return replace(live, flow=with_buckets(live.flow, self.driver.state(), landed, feeds, live.spark.cores))
 
     def _settled(self) -> Buffers | None:
         """Give the buffers of a flow that has any, whole and alike.

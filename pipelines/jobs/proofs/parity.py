@@ -24,6 +24,7 @@ from pipelines.errors import Exit
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
+from pipelines.flows.model import Flow
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.tasks.stages import Engine
-    from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.runs.backfill import Interval
 
@@ -52,11 +52,11 @@ def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[ParityWa
     """List the ways of a certificate.
 
     Args:
-        flow: its own number of buckets is one of those tried.
+        flow: its own number of buckets is one of those tried; the default where it leaves it to its runs.
         main_run: a run that has been backfilled by Spark, interval by interval, already.
         live_run: a run that played the span live.
     """
-    own = flow.buckets
+    own = flow.buckets or Flow.buckets
     live = [ParityWay(name="Spark, live", engine="stream", cut="epoch by epoch", buckets=own, run=live_run)]
     return [
         ParityWay(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),

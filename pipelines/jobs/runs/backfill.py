@@ -34,6 +34,7 @@ from pipelines.errors import Exit
 from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
+from pipelines.jobs.runs.bucketing import with_buckets
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
@@ -130,6 +131,10 @@ def run_backfill(
     fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
+        wanted = replace(
+            wanted,
+            flow=with_buckets(wanted.flow, driver.state(), wanted.landing, feeds.values, wanted.engine.cores),
+        )
         pending = driver.pending()
         if pending is not None and pending.kind is CommitKind.ADOPT:
             driver.abandon(pending.commit, why="the carry was not wholly taken over")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
@@ -46,13 +46,18 @@ def _is_own(change: Change) -> bool:
 def as_run(flow: Flow, state: LogState) -> Flow:
     """Give a flow as a run goes on with it: a file that has not changed means what it meant when the run began.
 
+    Where it leaves the number of buckets to its runs, this one's stands.
+
     Args:
         flow: as its file has it now.
         state: the log of the run.
     """
     pending = state.pending
     row = pending if pending is not None and pending.plan else planned(state, state.tip.commit) if state.tip else None
-    return flow if row is None else as_it_was(flow_from_json(definition_of(row)), flow)
+    if row is None:
+        return flow
+    made = flow_from_json(definition_of(row))
+    return as_it_was(made, replace(flow, buckets=flow.buckets or made.buckets))
 
 
 def edited(state: LogState, commit: int, flow: Flow) -> Edited:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.durations import spell
+from pipelines.flows.model import AUTO_BUCKETS
 from pipelines.flows.plan import plan
 from pipelines.jobs.text.tables import width
 from pipelines.operators.plain_words import counted
@@ -28,10 +29,7 @@ def drawn(flow: Flow) -> Iterator[str]:
     """Draw a flow, a line at a time: sources, then stage by stage the streams that it runs."""
     wide = max(NARROWEST, min(WIDEST, width()))
     yield f"{flow.name}" + (f": {flow.about}" if flow.about else "")
-    yield (
-        f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {counted(flow.buckets, 'bucket')} · "
-        f"fingerprint {fingerprint_of(flow)[:HASH]}"
-    )
+    yield f"{flow.file} · an interval each {spell(flow.every)} ({flow.timezone}) · {_bucket_words(flow)}"
     yield from _module_words(flow)
     yield ""
     above: list[str] = []
@@ -46,6 +44,13 @@ def drawn(flow: Flow) -> Iterator[str]:
             yield from _box(name, stream_words(stream), wide, stream.sides)
             above = [name, *stream.sides]
     yield ""
+
+
+def _bucket_words(flow: Flow) -> str:
+    """Count the buckets; a flow that leaves them to its runs has another fingerprint in each."""
+    if flow.buckets == AUTO_BUCKETS:
+        return "buckets: auto, which a run chooses when it begins"
+    return f"{counted(flow.buckets, 'bucket')} · fingerprint {fingerprint_of(flow)[:HASH]}"
 
 
 def _module_words(flow: Flow) -> Iterator[str]:
@@ -104,7 +109,10 @@ def _stage_words(flow: Flow, stage: Stage) -> str:
     if not stage.reads:
         return f"stage {stage.index}: one task that reads the clock alone"
     if stage.key:
-        return f"stage {stage.index}: by {', '.join(stage.key)}, {counted(flow.buckets, 'task')}, one a bucket"
+        tasks = (
+            "one task a bucket" if flow.buckets == AUTO_BUCKETS else f"{counted(flow.buckets, 'task')}, one a bucket"
+        )
+        return f"stage {stage.index}: by {', '.join(stage.key)}, {tasks}"
     return f"stage {stage.index}: one task that sees every row in one order"
 
 

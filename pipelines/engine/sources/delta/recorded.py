@@ -21,6 +21,7 @@ from pipelines.engine.sources.delta.errors import (
 from pipelines.engine.sources.delta.log import Log
 from pipelines.engine.sources.delta.removed import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
+from pipelines.engine.sources.files import bytes_of
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.rows_feed import Feed
 from pipelines.flows.feeds.delta import Changes, DeltaSpec
@@ -87,6 +88,10 @@ class DeltaFeed(Feed):
         """Give digits that change with the table, its version, and with how it is read."""
         read = [self._shape.id, self._version, self._spec.versions, self._spec.committed, int(self._spec.changes)]
         return hashlib.sha256(json.dumps([*read, dict(self._source.feed.types)]).encode()).hexdigest()
+
+    def size(self) -> int:
+        """Give the bytes of the files of the version, or of the span."""
+        return bytes_of(part.file.path for part in self._parts if part.file is not None)
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, file by file.

@@ -17,7 +17,7 @@ from pipelines.engine.landing.file_rows import with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import called, files_fingerprint, find_files
+from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
 from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
@@ -71,6 +71,10 @@ class CsvFeed(Feed):
         spec = self._spec
         said = [dict(spec.types), spec.delimiter, list(spec.nulls), spec.timezone, spec.missing, spec.retyped]
         return files_fingerprint(self._files, said)
+
+    def size(self) -> int:
+        """Give the bytes of the files."""
+        return bytes_of(self._files)
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, file by file, line by line, with what is told of them beside.

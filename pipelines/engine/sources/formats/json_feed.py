@@ -18,7 +18,7 @@ from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name,
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.landing.undeclared import JSON, NOTHING, texts_of
 from pipelines.engine.sources.columns import spoilt
-from pipelines.engine.sources.files import called, files_fingerprint, find_files
+from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
 from pipelines.engine.sources.formats.json_rows import read_json
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
@@ -48,6 +48,10 @@ class JsonFeed(Feed):
         """Give digits that change with the files or with how they are read."""
         spec = self._spec
         return files_fingerprint(self._files, [list(spec.types.items()), spec.timezone, spec.missing, spec.retyped])
+
+    def size(self) -> int:
+        """Give the bytes of the files."""
+        return bytes_of(self._files)
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, file by file, line by line, with what is told of them beside.

@@ -17,7 +17,7 @@ from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import landed_column, landed_type, spelled_type, told_unreadable, unreadable
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import called, files_fingerprint, find_files
+from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
 from pipelines.engine.sources.footers import footer_of
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
@@ -81,6 +81,10 @@ class ParquetFeed(Feed):
     def fingerprint(self) -> str:
         """Give digits that change with the files or with how they are read."""
         return files_fingerprint(self._paths, ["parquet", self._spec.missing, self._spec.retyped])
+
+    def size(self) -> int:
+        """Give the bytes of the files."""
+        return bytes_of(self._paths)
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, file by file, as they stand in them, with what is told of them beside."""
