@@ -111,7 +111,7 @@ parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and back
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/commands/test_stream.py -k drawn --timeout 0
 
 bench: java setup ## what streams and operators cost, each figure beside what it is compared with (40 minutes, a quiet machine)
-	@code=0; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \
+	@code=0; $(BIN)/pulseline bench interval || code=$$?; $(BIN)/pulseline bench stream || code=$$?; $(BIN)/pulseline bench heartbeat || code=$$?; \
 	$(BIN)/pulseline bench punctuate || code=$$?; $(BIN)/pulseline bench cti || code=$$?; exit $$code
 
 diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages
