@@ -129,10 +129,8 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         tell(f"source {source}: {_columns(flow, source, schema)}")
     payload = fitting_payloads(flow, schemas)
     told = [line for name, feed in opened.items() for line in _told(name, feed)]
-    for stream in flow.tables():
-        key = flow.key_of(stream)
-        numbered = f"by {', '.join(key)}" if key else "stream-wide"
-        tell(f"stream {stream}: {numbered}, {_plural(len(payload[stream]), 'payload column')}")
+    for streams, is_what in _streams(flow, payload).items():
+        tell(f"stream {streams}: {is_what}")
     for note in flow.notes:
         tell(note)
     arrivals = {name: span for name, feed in opened.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
@@ -141,6 +139,24 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
     tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, arrivals.values())}")
+
+
+def _streams(flow: Flow, payload: Mapping[str, Collection[object]]) -> dict[str, str]:
+    """Say of each table how it is numbered and how wide it is; those of several instances stand as one, `a.0…3.out`."""
+    several = {each.name: each.instances for outer in flow.modules for each in outer.all if each.instances > 1}
+    # Of modules within modules the first instance's are known; those of the others are named alike. Inner ones first.
+    inside = {
+        re.escape(name).replace(r"\.0\.", r"\.\d+\."): several[name] for name in sorted(several, key=len, reverse=True)
+    }
+    found: dict[str, str] = {}
+    for stream in flow.tables():
+        name = stream
+        for reference, instances in inside.items():
+            name = re.sub(rf"^({reference})\.\d+\.", rf"\1.0…{instances - 1}.", name)
+        key = flow.key_of(stream)
+        numbered = f"by {', '.join(key)}" if key else "stream-wide"
+        found[name] = f"{numbered}, {_plural(len(payload[stream]), 'payload column')}"
+    return found
 
 
 def _instances(flow: Flow) -> Iterator[str]:

@@ -258,3 +258,32 @@ def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house
         to_come = "warning: source rows: its last row arrives 2913-01-01 07:00:00, which is still to come"
         assert any(line.startswith(to_come) for line in house.printed) == last.startswith("2913")
         assert house.printed[-1].endswith(f"next: pulseline run {tmp_path}/own.yaml --start 2013-03-09 --end {end}")
+
+
+INSTANCES = """\
+flow: dealt
+sources:
+  rows: {feed: {csv: rows.csv, types: {id: int64, at: timestamp}, timezone: UTC}, key: id, time: at, arrival: at}
+modules:
+  inner: {inputs: [r], streams: {ok: {filter: r, where: "id > 0"}}, outputs: {ok: ok}}
+  work:
+    inputs: [came]
+    streams:
+      again: {module: inner, inputs: {r: came}, instances: 2, dispatch: {r: in_turn}}
+    outputs: {ok: again.ok}
+streams:
+  several: {module: work, inputs: {came: rows}, instances: 12, dispatch: {came: {numeric: id}}}
+"""
+
+
+def test_streams_of_all_instances_stand_in_one_line_also_of_instances_within_them(house: House, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,at\n1,2013-03-09T12:00:00Z\n")
+    (tmp_path / "dealt.yaml").write_text(INSTANCES)
+    validate_flow(str(tmp_path / "dealt.yaml"), house.tell)
+    assert [line.partition(":")[0] for line in house.printed if line.startswith("stream ")] == [
+        "stream several.0…11.came",
+        "stream several.0…11.again.0…1.r",
+        "stream several.0…11.again.0…1.ok",
+        "stream several.0…11.again.ok",
+        "stream several.ok",
+    ]
