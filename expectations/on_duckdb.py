@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import tempfile
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import duckdb
@@ -81,8 +85,14 @@ def answer(query: str, rows: pa.Table) -> pa.Table:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """Open an empty database in memory, once a process: that takes longer than most answers."""
-    return duckdb.connect(config=LONELY)
+    """Open an empty database in memory, once a process: that takes longer than most answers.
+
+    What does not fit into memory goes where temporary files go; DuckDB would take the folder that the command runs in.
+    """
+    spilled = Path(tempfile.gettempdir()) / f"pulseline-checks-{os.getpid()}"
+    database = duckdb.connect(config={**LONELY, "temp_directory": str(spilled)})
+    atexit.register(database.close)
+    return database
 
 
 @cache
