@@ -8,7 +8,7 @@ Each day is landed, run, checked, published, and gets a page.
 * **Many days, in order**: *Trigger* → *Backfill*, or by command, where both days are run and a date without an offset
   means UTC:
 
-      airflow backfill create --dag-id backfill_flights \
+      pulseline airflow backfill create --dag-id backfill_flights \
         --from-date 2013-01-01T00:00-05:00 --to-date 2013-01-05T00:00-05:00
 
   Days go one after the other, for each takes up the carry of the day before, however many runs Airflow starts at once.

@@ -600,6 +600,19 @@ def drill_input(
     return drill(seed or range(1, seeds + 1), keep, at_once, long, as_json, tell)
 
 
+@app.command(
+    "airflow",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    epilog="Example: `pulseline airflow backfill create --dag-id backfill_flights --from-date 2013-01-01T00:00-05:00 "
+    "--to-date 2013-01-05T00:00-05:00`",
+)
+def airflow(context: typer.Context) -> None:
+    """Run Airflow's own command line for the Airflow that `make up` started; all words after it are Airflow's."""
+    import os
+
+    os.execv(sys.executable, [sys.executable, "-m", "dags.local", "airflow", *context.args])  # noqa: S606 - our own
+
+
 @bench_app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
 @guarded
 def bench_stream(

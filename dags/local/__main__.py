@@ -1,4 +1,4 @@
-"""`python -m dags.local up` and `down`: what `make up` and `make down` call."""
+"""`python -m dags.local up`, `down` and `airflow`: what `make up`, `make down` and `pulseline airflow` call."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from typing import TYPE_CHECKING, NoReturn
 
 import psutil
 
@@ -24,6 +25,9 @@ from dags.local.settings import ADMIN
 from pipelines.engine.files.durable import of_this_machine
 from pipelines.jobs.environment.access import kept
 from pipelines.jobs.environment.settings import read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FIRST_PORT = 8080
 LAST_PORT = 65_535
@@ -75,6 +79,21 @@ def down(place: Place) -> None:
         clear(place, running)
         place.forget()
         print("Airflow is down; no process is left.")
+
+
+def airflow(place: Place, words: Sequence[str]) -> NoReturn:
+    """Become Airflow's own command, in the environment of the one that runs here.
+
+    Raises:
+        NotUpError: none runs.
+    """
+    running = place.kept()
+    if running is None or not running.alive:
+        raise NotUpError("Airflow must be up for its own commands, and is not: make up starts it")
+    where = place.environment
+    where["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), where.get("PYTHONPATH", "")])
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "airflow", *words], where)  # noqa: S606 - Airflow's own command
 
 
 def clear(place: Place, keeper: KeeperRecord | None) -> None:
@@ -154,6 +173,7 @@ def _next_step(place: Place, keeper: KeeperRecord) -> str:
     return (
         f"address:  {keeper.address}\n"
         f"sign in:  {ADMIN} / {place.password(ADMIN)}\n"
+        f"commands: pulseline airflow dags list, and whatever else Airflow's own command line has\n"
         f"next:     open {keeper.address}/dags/backfill_flights, press Trigger, choose days; make down ends it all"
     )
 
@@ -161,10 +181,13 @@ def _next_step(place: Place, keeper: KeeperRecord) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command and give its exit code."""
     parser = argparse.ArgumentParser(prog="python -m dags.local", description=__doc__)
-    parser.add_argument("command", choices=("up", "down"))
+    parser.add_argument("command", choices=("up", "down", "airflow"))
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="of `airflow`: what its command line is to do")
     chosen = parser.parse_args(argv)
     place = Place(of_this_machine(read_settings().home) / "airflow")
     try:
+        if chosen.command == "airflow":
+            airflow(place, chosen.words)
         with kept():
             {"up": up, "down": down}[chosen.command](place)
     except (NotUpError, DatabaseError) as error:

@@ -105,11 +105,12 @@ class Ground:
         """Count the published commits of a run of the trips."""
         return len(log_state(self.home / "trips" / run).published)
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Call a module of this checkout."""
+    def call(self, *words: str, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Call a module of this checkout, in the environment that a user has, `without` some of what tests add."""
         command = [sys.executable, "-m", *words]
+        where = {name: value for name, value in self.environment.items() if name not in without}
         return subprocess.run(
-            command, cwd=CHECKOUT, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+            command, cwd=CHECKOUT, env=where, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
 
 

@@ -111,6 +111,11 @@ def test_down_without_up_says_so(place: Place, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.startswith("Airflow is not up")
 
 
+def test_airflows_own_commands_are_for_one_that_runs(place: Place) -> None:
+    with pytest.raises(local.NotUpError, match="make up starts it"):
+        local.airflow(place, ["dags", "list"])
+
+
 def test_up_beside_a_running_one_only_says_where_it_is(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     write_settings(place, 8181, "postgresql://")
     place.keep(this_process(8181))
