@@ -60,7 +60,10 @@ def up(place: Place) -> None:
         if lodging.account is not None:
             print(f"You are root, and PostgreSQL refuses to be: it runs as {ACCOUNT}, with its data in {lodging.own}.")
         print("Airflow starts with a database of its own, which takes about half a minute.", flush=True)
-        keeper = _spawn(place, _free_port())
+        port = _free_port()
+        if port != FIRST_PORT and "PULSELINE_PORT" not in os.environ:
+            print(f"Port {FIRST_PORT} is taken by another program: the pages are at {port}.")
+        keeper = _spawn(place, port)
         _await_ready(place, keeper)
         print(f"Airflow is up after {time.monotonic() - begun:.0f} s.")
         print(_next_step(place, keeper))
@@ -110,7 +113,8 @@ def clear(place: Place, keeper: KeeperRecord | None) -> None:
 def _spawn(place: Place, port: int) -> KeeperRecord:
     command = [sys.executable, "-m", "dags.local.keeper", str(place.folder), str(port)]
     place.folder.mkdir(parents=True, exist_ok=True)
-    with place.log.open("w") as log:
+    place.log.write_text("")
+    with place.log.open("a") as log:
         process = subprocess.Popen(  # noqa: S603 - this package's own module
             command,
             cwd=os.getcwd(),  # noqa: PTH109 - paths of settings are relative to where the command was called

@@ -7,6 +7,7 @@ what is left of them can be found and ended even when this process was killed.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -41,6 +42,8 @@ LAST = ("api-server",)
 GRACE = 30.0
 """Seconds in which tasks may stop by themselves; the stream needs about two."""
 SHORT_GRACE = 3.0
+LARGEST_LOG = 32 << 20
+"""Bytes of `parts.log`, of which the one before is kept."""
 PAUSE = 2.0
 """Seconds before a part that ended is started again."""
 
@@ -91,6 +94,13 @@ def _reaped(part: Part) -> Part:
     return part
 
 
+def turn_over(log: Path) -> None:
+    """Begin a log anew that has grown large, and keep what it had as the one before; its writers append, and stay."""
+    if log.stat().st_size > LARGEST_LOG:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
+
+
 class Keeper:
     """Looks after the parts until it is asked to end.
 
@@ -118,6 +128,7 @@ class Keeper:
             while not self.asked.wait(0.5):
                 self._look()
                 self._see()
+                turn_over(self.place.log)
                 if not LATER.keys() <= self.parts.keys() and _answers(port):
                     for name in LATER:
                         self._start(name)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dags.local import __main__ as local
+from dags.local import keeper
 from dags.local.place import KeeperRecord, Place
 from dags.local.processes import KnownProcess, members
 from dags.local.settings import write_settings
@@ -104,6 +105,20 @@ def test_a_port_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv("PULSELINE_PORT", chosen)
         with pytest.raises(local.NotUpError, match=f"PULSELINE_PORT must be a port.*`{chosen}`"):
             local._free_port()
+
+
+def test_a_log_that_has_grown_large_begins_anew_under_those_who_write_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "LARGEST_LOG", 10)
+    place.folder.mkdir(parents=True)
+    with place.log.open("a") as writer:
+        for words in ("the first words\n", "few\n"):
+            writer.write(words)
+            writer.flush()
+            keeper.turn_over(place.log)
+    assert place.log.read_text() == "few\n"
+    assert place.log.with_name("parts.log.1").read_text() == "the first words\n"
 
 
 def test_down_without_up_says_so(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
