@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import Exit
-from pipelines.flows.durations import parse
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import interval_of, intervals
 from pipelines.flows.holding import outside
@@ -121,17 +120,14 @@ def stream(asked: RequestedRun) -> Request:
     Raises:
         WrongUse: the form makes no sense, or a recorded feed has no range to play.
         GridError: the range lies off the flow's grid.
-        DurationError: `for` is no duration.
     """
     form = Form(asked.conf, STREAM_KEYS)
-    run, speed, lasts = form.text("run") or LIVE_RUN, form.positive("speed"), form.text("for")
+    run, speed, lasts = form.text("run") or LIVE_RUN, form.positive("speed"), form.lasting("for")
     until = form.choice("until", (STOPPED, CAUGHT_UP)) or STOPPED
     span = _range(asked, form, run)
     words = ["stream", asked.called, "--run", run, *(asked.words(span) if span else ())]
     words += ["--speed", f"{speed:g}"] if speed is not None and asked.flow.clock is Clock.RECORDED else []
-    if lasts is not None:
-        parse(lasts)
-        words += ["--for", lasts]
+    words += ["--for", lasts] if lasts is not None else []
     words += ["--until-caught-up"] if until == CAUGHT_UP else []
     words += ["--after-backfill"] if form.flag("after_backfill") else []
     page = ["report", asked.called, "--run", run, "--json"]

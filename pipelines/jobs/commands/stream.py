@@ -487,12 +487,29 @@ class StreamRequest:
     params: Sequence[str] = ()
 
 
+def _seconds(lasts: str | None) -> float | None:
+    """Read how long a stream is to run.
+
+    Raises:
+        WrongUse: no time at all.
+    """
+    if lasts is None:
+        return None
+    ticks = parse(lasts)
+    if ticks <= 0:
+        raise WrongUse(
+            f"--for must be above zero, such as 10m; it is `{lasts}`; without it a stream runs until stopped"
+        )
+    return ticks / TICKS_PER_SECOND
+
+
 def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     """Run a flow live from the command line."""
     settings = read_settings()
     flow = load_flow(settings, asked.flow, parameters_of(asked.params))
     for warning in flow.warnings:
         echo(f"warning: {warning}")
+    lasts = _seconds(asked.lasts)
     root = settings.root(flow.name, asked.run)
     flow = as_run(flow, log_state(root))
     require_own_landing(root, "stream")
@@ -508,7 +525,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
         end=last,
         speed=asked.speed,
         trigger=parse(asked.trigger),
-        lasts=None if asked.lasts is None else parse(asked.lasts) / TICKS_PER_SECOND,
+        lasts=lasts,
         until_caught_up=asked.until_caught_up,
         available_now=asked.available_now,
         after_backfill=asked.after_backfill,

@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.durations import parse
+from pipelines.flows.errors import DurationError, nearest, one_of
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ class Form:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
             raise self.wrong(key, "a number above zero")
         return float(value)
+
+    def lasting(self, key: str) -> str | None:
+        """Give a duration above zero, as it was written, or None where it was left out."""
+        text = self.text(key)
+        try:
+            lasts = None if text is None else parse(text)
+        except DurationError:
+            lasts = 0
+        if lasts is not None and lasts <= 0:
+            raise self.wrong(key, "a duration above zero, such as `90s`, `10m` or `1h30m`")
+        return text
 
     def wrong(self, key: str, expected: str) -> WrongUse:
         """Make the error that a value deserves."""

@@ -215,6 +215,13 @@ def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pyte
     assert "interval is under 10 ms: 9,600,000 timers a day for each key" in house.text
 
 
+@pytest.mark.parametrize("lasts", ["-1", "0s"])
+def test_a_stream_for_no_time_is_refused_before_anything_starts(house: House, lasts: str) -> None:
+    asked = stream.StreamRequest(flow="tiny", start="2013-01-01", end="2013-01-02", lasts=lasts)
+    with pytest.raises(WrongUse, match=f"--for must be above zero, such as 10m; it is `{lasts}`"):
+        stream.stream_flow(asked, house.tell)
+
+
 def test_times_that_cannot_be_read_are_said_first(house: House) -> None:
     (house.config / "flows" / "trips.csv").write_text(
         "door,opened,seen\nfront,25.10.2013 03:30,2013-10-25 03:31\nback,2013-10-25 03:32,soon\n"
