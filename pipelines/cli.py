@@ -143,6 +143,19 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
     return run
 
 
+def quick(command: Callable[P, int | None]) -> Callable[P, None]:
+    """As `guarded`, for a command that looks at tables or writes a row and needs no pandas: loading it takes longer."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> int | None:
+        from pipelines.jobs.environment.no_pandas import spare_pandas
+
+        spare_pandas()
+        return command(*args, **kwargs)
+
+    return guarded(run)
+
+
 @app.command(epilog="Example: `pulseline demo`")
 @guarded
 def demo() -> int:
@@ -153,7 +166,7 @@ def demo() -> int:
 
 
 @flows_app.command("list")
-@guarded
+@quick
 def flows_list() -> None:
     """List the flows, a line each."""
     from pipelines.jobs.commands.flows import list_flows
@@ -162,7 +175,7 @@ def flows_list() -> None:
 
 
 @flows_app.command("show", epilog="Example: `pulseline flows show flights`")
-@guarded
+@quick
 def flows_show(flow: FlowName, param: Param = None) -> None:
     """Show a flow: its sources, its streams and the stages that run them."""
     from pipelines.jobs.commands.flows import show_flow
@@ -171,7 +184,7 @@ def flows_show(flow: FlowName, param: Param = None) -> None:
 
 
 @flows_app.command("validate", epilog="Example: `pulseline flows validate my_flow.yaml`")
-@guarded
+@quick
 def flows_validate(flow: FlowName, param: Param = None) -> None:
     """Read a flow, open its feeds, and say what is wrong with either."""
     from pipelines.jobs.commands.flows import validate_flow
@@ -242,7 +255,7 @@ def check(
 
 
 @app.command(epilog="Example: `pulseline publish flights --commit 8`")
-@guarded
+@quick
 def publish(
     flow: FlowName,
     commit: Annotated[int, typer.Option(help="A commit that was written and checked.")],
@@ -256,7 +269,7 @@ def publish(
 
 
 @app.command(epilog="Examples: `pulseline doctor flights`, `pulseline doctor flights --repair`")
-@guarded
+@quick
 def doctor(
     flow: FlowName,
     run: Run = "main",
@@ -270,7 +283,7 @@ def doctor(
 
 
 @app.command(epilog="Examples: `pulseline upgrade flights --dry-run`, `pulseline upgrade flights`")
-@guarded
+@quick
 def upgrade(
     flow: FlowName,
     run: Annotated[str | None, typer.Option(help="Name of one run; all runs of the flow unless given.")] = None,
@@ -283,7 +296,7 @@ def upgrade(
 
 
 @app.command(epilog="Example: `pulseline abandon flights --commit 8`")
-@guarded
+@quick
 def abandon(
     flow: FlowName,
     commit: Annotated[int, typer.Option(help="A commit at intent, which `pulseline status` names.")],
@@ -300,7 +313,7 @@ def abandon(
     epilog="Examples: `pulseline reset flights --run live` (the newest state), `pulseline reset flights --run live "
     "--to 2013-01-05T12:00 --dry-run`, `pulseline reset flights --to sequence:40`, `pulseline reset flights --to 12`"
 )
-@guarded
+@quick
 def reset(
     flow: FlowName,
     to: Annotated[
@@ -375,7 +388,7 @@ def replay(
 @app.command(
     epilog="Examples: `pulseline apply flights --dry-run`, `pulseline apply flights --run live --param slack=5m`"
 )
-@guarded
+@quick
 def apply(
     flow: FlowName,
     run: Run = "main",
@@ -390,7 +403,7 @@ def apply(
 
 
 @app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
-@guarded
+@quick
 def report(
     flow: FlowName,
     interval: Annotated[str | None, typer.Option(help="A day or instant within the interval: 2013-01-05.")] = None,
@@ -447,7 +460,7 @@ def stream(
 
 
 @app.command("adopt-buffers", epilog="Example: `pulseline adopt-buffers flights --run live`")
-@guarded
+@quick
 def adopt_buffers(flow: FlowName, run: Run = "main") -> None:
     """Take buffers over that are marked as another run's: after a home was moved, copied or restored without its id."""
     from pipelines.jobs.commands.adopt_buffers import adopt_buffers as adopted
@@ -456,7 +469,7 @@ def adopt_buffers(flow: FlowName, run: Run = "main") -> None:
 
 
 @app.command(epilog="Examples: `pulseline metrics flights --run live`, `pulseline metrics flights --to f.prom`")
-@guarded
+@quick
 def metrics(
     flow: FlowName,
     run: Run = "main",
@@ -469,7 +482,7 @@ def metrics(
 
 
 @app.command(epilog="Example: `pulseline finish flights --run live`")
-@guarded
+@quick
 def finish(flow: FlowName, run: Run = "main", param: Param = None) -> None:
     """Say that a stream has ended: land the final punctuation and publish what happens at an end."""
     from pipelines.jobs.commands.finish import finish_flow
@@ -735,7 +748,7 @@ def parity(flow: FlowName, start: Start, end: End, as_json: AsJson = False, para
 
 
 @app.command(epilog="Example: `pulseline show flights punctual --key JFK --kind timer --limit 5`")
-@guarded
+@quick
 def show(
     flow: FlowName,
     stream: Annotated[str, typer.Argument(help="A stream of the flow, or `<stream>.diverted`.")],
@@ -757,7 +770,7 @@ def show(
     epilog="Examples: `pulseline ledger flights --reason late`, `pulseline ledger flights --stream punctual --key JFK "
     "--explain`, `pulseline ledger flights --start 2013-01-03 --end 2013-01-04 --format csv`"
 )
-@guarded
+@quick
 def ledger(
     flow: FlowName,
     reason: Annotated[str | None, typer.Option(help="Only lines with this reason: late, no_arrival, ...")] = None,
@@ -784,7 +797,7 @@ def ledger(
 
 
 @app.command(epilog="Example: `pulseline explain flights --trace departures@2013-01-02T02:40:00/1`")
-@guarded
+@quick
 def explain(
     flow: FlowName,
     trace: Annotated[str, typer.Option(help="The row: its source, when it landed, and its place there (or 1).")],
@@ -804,7 +817,7 @@ def explain(
     epilog="Examples: `pulseline advise flights`, `pulseline advise flights punctual --share 0.999 --svg delays.svg`, "
     "`pulseline advise flights --start 2013-01-03 --end 2013-01-05 --json`"
 )
-@guarded
+@quick
 def advise(
     flow: FlowName,
     stream: Annotated[
@@ -857,7 +870,7 @@ def tables(
 
 
 @app.command(epilog="Example: `pulseline status flights`")
-@guarded
+@quick
 def status(flow: FlowName, run: Run = "main", as_json: AsJson = False) -> None:  # noqa: FBT002
     """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream."""
     from pipelines.jobs.commands.status import show_status

@@ -9,13 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.paths import landed_path
-from pipelines.flows.definition import flow_from_json
-from pipelines.jobs.environment.no_pandas import spare_pandas
-
-spare_pandas()
-
-# ruff: noqa: E402 - pyarrow must not be asked for anything before
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -23,11 +16,13 @@ from pyarrow.fs import LocalFileSystem
 
 from pipelines.engine.columnar.columns import ORDER_FIELDS, instant_text, kinds, ticks
 from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
+from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import published
 from pipelines.engine.files.ordered import in_order
 from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.landing.segments import pieces_of, removed_among
 from pipelines.engine.tasks.by_time import met_by_time, numbering
+from pipelines.flows.definition import flow_from_json
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import DefinitionError
 from pipelines.flows.grid import cut_at

@@ -7,11 +7,6 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.jobs.environment.no_pandas import spare_pandas
-
-spare_pandas()
-
-# ruff: noqa: E402 - pyarrow must not be asked for anything before
 import pyarrow as pa
 import pyarrow.compute as pc
 

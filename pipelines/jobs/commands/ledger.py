@@ -6,11 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.jobs.environment.no_pandas import spare_pandas
-
-spare_pandas()
-
-# ruff: noqa: E402 - pyarrow must not be asked for anything before
 import pyarrow as pa
 import pyarrow.compute as pc
 

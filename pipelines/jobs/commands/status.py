@@ -6,11 +6,6 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pipelines.jobs.environment.no_pandas import spare_pandas
-
-spare_pandas()
-
-# ruff: noqa: E402 - pyarrow must not be asked for anything before
 from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
 from pipelines.engine.commits.machine import Life
