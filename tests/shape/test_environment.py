@@ -63,7 +63,7 @@ def test_the_services_name_only_what_exists() -> None:
     services = compose["services"]
     waited_for = {other for service in services.values() for other in service.get("depends_on", {})}
     mounted = {str(volume).split(":")[0] for service in services.values() for volume in service.get("volumes", [])}
-    dockerfile = services["airflow"]["build"]["dockerfile_inline"]
+    dockerfile = services["scheduler"]["build"]["dockerfile_inline"]
     copied = {name for line in re.findall(r"^COPY (.*) \S+$", dockerfile, flags=re.MULTILINE) for name in line.split()}
 
     assert waited_for <= set(services)
@@ -71,9 +71,39 @@ def test_the_services_name_only_what_exists() -> None:
     assert {name for name in copied if not (ROOT / name).exists()} == set()
 
 
+def test_services_wait_for_health_or_the_end() -> None:
+    services = yaml_file("docker-compose.yml")["services"]
+    waits = [(other, how) for service in services.values() for other, how in service.get("depends_on", {}).items()]
+    ends = {"secrets", "airflow-database"}
+
+    assert {name for name, service in services.items() if "healthcheck" not in service} == ends
+    for other, how in waits:
+        assert how == {"condition": "service_completed_successfully" if other in ends else "service_healthy"}
+
+
+def test_no_service_is_root_has_a_password_in_the_file_or_is_open_to_other_machines() -> None:
+    text, services = (ROOT / "docker-compose.yml").read_text(), yaml_file("docker-compose.yml")["services"]
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+
+    assert {service["user"] for service in services.values()} == {"pulseline", "postgres", "appuser"}
+    assert "privileged" not in text
+    assert not [name for service in services.values() for name in service.get("environment", {}) if _tells(name)]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def _tells(name: str) -> bool:
+    """Say whether a variable would hold a secret itself, and not where it lies."""
+    asked = ("PASSWORD", "SECRET_KEY", "JWT_SECRET", "FERNET_KEY", "SQL_ALCHEMY_CONN")
+    return name.endswith(asked)
+
+
 def test_the_cluster_settings_meet_the_services() -> None:
-    cluster, airflow = yaml_file("config/cluster.yaml"), yaml_file("docker-compose.yml")["services"]["airflow"]
+    cluster, services = yaml_file("config/cluster.yaml"), yaml_file("docker-compose.yml")["services"]
 
     assert set(cluster) == set(yaml_file("config/local.yaml"))
-    assert airflow["environment"]["PULSELINE_HOME"] == cluster["home"]
-    assert yaml_file("docker-compose.yml")["services"]["spark-worker"]["command"][-1] == cluster["master"]
+    for name in ("scheduler", "spark-worker"):
+        assert services[name]["environment"]["PULSELINE_HOME"] == cluster["home"]
+        assert services[name]["environment"]["PULSELINE_ENVIRONMENT"] == "cluster"
+        assert f"tables:{cluster['home']}" in services[name]["volumes"]
+    assert services["spark-worker"]["command"][-1] == cluster["master"]
