@@ -21,7 +21,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
-from pipelines.engine.files.parquet import dataset, size_of
+from pipelines.engine.files.parquet import rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of
@@ -30,7 +30,7 @@ from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -100,17 +100,11 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
         return spark.createDataFrame([], columns)
     if is_stored(files[0]):
         named = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
-        return named.mapInArrow(partial(_read_in_worker, schema), columns)
+        # Spark itself would need the store's own Java for it.
+        return named.mapInArrow(partial(rows_of_named, schema), columns)
     # Spark takes a path for a pattern; told not to, it reads files in a folder such as `[1]` several times (4.2.0).
     literal = [PATTERN.sub(r"\\\g<0>", file) for file in files]
     return spark.read.schema(columns).option("datetimeRebaseMode", "CORRECTED").parquet(*literal)
-
-
-def _read_in_worker(schema: pa.Schema, named: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read files of a store where the worker is: Spark itself would need the store's own Java for it."""
-    for batch in named:
-        for file in batch["file"].to_pylist():
-            yield from dataset([file], schema).to_batches()
 
 
 def _view(  # noqa: PLR0913 - one table of one judgement
