@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -55,3 +55,15 @@ def size_of(file: str | Path) -> int:
         FileNotFoundError: it is not there.
     """
     return path_of(file).stat().st_size
+
+
+def rows_of_named(schema: pa.Schema, named: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the files that a column `file` names, in a worker of Spark's: it has no package but those of tasks.
+
+    Args:
+        schema: of their rows.
+        named: paths, all of this machine or all of a store.
+    """
+    for batch in named:
+        for file in batch["file"].to_pylist():
+            yield from dataset([file], schema).to_batches()

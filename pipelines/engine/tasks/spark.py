@@ -79,9 +79,9 @@ class NoWorkersError(PulselineError):
     executors: int
     says = (
         "{master} must begin a task within 60 s; none was begun, and {executors} executors have called the driver at "
-        "{host}: see that the cluster has workers with free cores and memory, that they reach this host by that name "
-        "(else set `spark.driver.host` under `spark:` in the environment's settings, and open spark.driver.port and "
-        "spark.blockManager.port), and what the executors' own logs say; nothing was committed"
+        "{host}: see that the cluster has workers with free cores, memory and room on their disks, that they reach "
+        "this host by that name (else set `spark.driver.host` under `spark:` in the environment's settings, and open "
+        "spark.driver.port and spark.blockManager.port), and what the executors' own logs say; nothing was committed"
     )
 
 

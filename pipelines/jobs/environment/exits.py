@@ -132,15 +132,26 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _disk(error: BaseException) -> str | None:
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     if full or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
+        variable = "PULSELINE_HOME" if _home() == _said_home() else "XDG_CACHE_HOME"
         return (
             f"no space left on the disk of {_home()}: make room, or move that folder to a larger disk and set "
-            "PULSELINE_HOME to it; then the same command goes on from here"
+            f"{variable} to it; then the same command goes on from here"
         )
     return None
 
 
-def _home() -> str:
+def _said_home() -> str:
     return str(Path(os.environ.get("PULSELINE_HOME", ".pulseline")).absolute())
+
+
+def _home() -> str:
+    """Give the folder of this machine that is written into: the home, or what it keeps here where it is in a store."""
+    if "://" not in os.environ.get("PULSELINE_HOME", ""):
+        return _said_home()
+    from pipelines.engine.files.durable import of_this_machine
+    from pipelines.engine.files.stored import path_of
+
+    return str(of_this_machine(path_of(os.environ["PULSELINE_HOME"])))
 
 
 def _memory(error: BaseException) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
-from pipelines.engine.files.parquet import dataset, size_of
+from pipelines.engine.files.parquet import dataset, rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of
@@ -33,11 +33,12 @@ from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from expectations.laws import Law
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.readers import Published
@@ -118,8 +119,12 @@ def _otherwise(flow: Flow, name: str) -> pa.Schema:
 
 
 def _before(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> pa.Table | None:
-    bound = {law.governor: law for law in laws_of(flow, name)}
-    found = [before(root, law, judged.commits, judged.earlier, _otherwise(flow, name), state) for law in bound.values()]
+    laws: dict[str, Law] = {}
+    for law in laws_of(flow, name):
+        # A promise binds all that any law says it does: a span may have events and no promise of its own.
+        known = laws.get(law.governor, law)
+        laws[law.governor] = replace(law, governed=tuple(dict.fromkeys((*known.governed, *law.governed))))
+    found = [before(root, law, judged.commits, judged.earlier, _otherwise(flow, name), state) for law in laws.values()]
     tables = [table for table in found if table is not None]
     return pa.concat_tables(tables, promote_options="default") if tables else None
 
@@ -138,17 +143,11 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
         return spark.createDataFrame([], columns)
     if is_stored(files[0]):
         named = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
-        return named.mapInArrow(partial(_read_in_worker, schema), columns)
+        # Spark itself would need the store's own Java for it.
+        return named.mapInArrow(partial(rows_of_named, schema), columns)
     # Spark takes a path for a pattern; told not to, it reads files in a folder such as `[1]` several times (4.2.0).
     literal = [PATTERN.sub(r"\\\g<0>", file) for file in files]
     return spark.read.schema(columns).option("datetimeRebaseMode", "CORRECTED").parquet(*literal)
-
-
-def _read_in_worker(schema: pa.Schema, named: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read files of a store where the worker is: Spark itself would need the store's own Java for it."""
-    for batch in named:
-        for file in batch["file"].to_pylist():
-            yield from dataset([file], schema).to_batches()
 
 
 def _landed(root: Path, source: str, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:

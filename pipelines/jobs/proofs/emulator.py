@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 HERE = "127.0.0.1"
 BUCKET = "home"
 STARTS_IN = 60
 """Seconds."""
 ENDS_IN = 10
-ALONE = {"BIND_HOST": HERE, "SERVICES": "s3", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "ERROR", "S3_PERSIST": "0"}
-"""Nothing of it but S3, and nothing that another machine could reach."""
+ALONE = {"SERVICES": "s3", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "ERROR", "S3_PERSIST": "0"}
+"""Nothing of it but S3."""
 
 
-def access_to(port: int) -> dict[str, str]:
-    """Give the standard variables of a store that listens here."""
+def access_to(port: int, host: str = HERE) -> dict[str, str]:
+    """Give the standard variables of a store that listens here, or at an address of its own."""
     return {
-        "AWS_ENDPOINT_URL": f"http://{HERE}:{port}",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "emulated",
         "AWS_SECRET_ACCESS_KEY": "emulated",
         "AWS_ALLOW_HTTP": "true",
@@ -59,20 +59,24 @@ def free_port() -> int:
 
 
 @contextmanager
-def emulator() -> Iterator[int]:
+def emulator(host: str = HERE, within: Sequence[str] = ()) -> Iterator[int]:
     """Run an emulator with one empty bucket, `home`; give its port.
+
+    Args:
+        host: the one address that it listens to; no other machine can reach it unless one is given.
+        within: what its command begins with, as where it runs in a network namespace.
 
     Raises:
         WrongUse: it is not installed, or does not begin to answer.
     """
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, **ALONE, "GATEWAY_PORT": str(port), "TMPDIR": folder}
-        command = [sys.executable, "-m", "ministack"]
+        environment = {**os.environ, **ALONE, "BIND_HOST": host, "GATEWAY_PORT": str(port), "TMPDIR": folder}
+        command = [*within, sys.executable, "-m", "ministack"]
         with open(os.path.join(folder, "said"), "wb") as said:  # noqa: PTH118, PTH123 - a text that a process writes
             process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)  # noqa: S603 - fixed
         try:
-            _await(process, port)
+            _await(process, host, port)
             yield port
         finally:
             process.terminate()
@@ -82,11 +86,11 @@ def emulator() -> Iterator[int]:
             process.wait()
 
 
-def _await(process: subprocess.Popen[bytes], port: int) -> None:
+def _await(process: subprocess.Popen[bytes], host: str, port: int) -> None:
     end = time.monotonic() + STARTS_IN
     while time.monotonic() < end and process.poll() is None:
         with suppress(OSError, http.client.HTTPException):
-            asked = http.client.HTTPConnection(HERE, port, timeout=5)
+            asked = http.client.HTTPConnection(host, port, timeout=5)
             asked.request("PUT", f"/{BUCKET}")
             if asked.getresponse().status == http.HTTPStatus.OK:
                 return

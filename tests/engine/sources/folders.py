@@ -62,6 +62,7 @@ class Stand:
         sequence, self.waiting = self.landing.land(
             self.flow, self.reading - 10, self.reading, {"rows": self.inbox}, limit_rows=limit_rows
         )
+        assert sequence is not None, "nothing rests here"
         return sequence
 
     def land(self) -> LandedSequence:

@@ -137,4 +137,5 @@ class Listening:
         sequence, self.waiting = self.landing.land(
             self.flow, self.reading - 10, self.reading, feeds, limit_rows=limit_rows
         )
+        assert sequence is not None, "nothing rests here"
         return sequence

@@ -84,6 +84,7 @@ class Following:
         sequence, self.waiting = self.landing.land(
             self.flow, before, self.reading, {"rows": self.feed}, limit_rows=limit_rows
         )
+        assert sequence is not None, "nothing rests here"
         return sequence
 
     def landed(self, limit_rows: int | None = None) -> list[int]:

@@ -168,6 +168,19 @@ def test_violations_planted_in_a_written_commit_and_at_its_beginning(session: Se
     assert {row.held for row in read_quality(root, commit=3)} == {True, False}
 
 
+def test_a_span_without_a_promise_of_its_own_is_held_to_the_newest_one_before(
+    session: Session | None, here: Trial
+) -> None:
+    def behind(rows: pa.Table) -> pa.Table | None:
+        events = rows.filter(pc.field("kind") != "cti")
+        return with_time(events, first(events, pc.field("kind") == "data") or 0, BEGIN)
+
+    spoil(here, "punctual", 3, behind)
+    found = broken(check_commit(here.flow, here.root("main"), 3, session=session))
+    assert set(found) == {("punctual", "no_event_behind_cti")}
+    assert found["punctual", "no_event_behind_cti"].rows[0]["governed_by"]["commit"] == 2
+
+
 def test_a_live_run_is_judged_just_the_same(parcels_run: Trial) -> None:
     readings = [BEGIN + minutes * MINUTE for minutes in (20, 59, 60, 61, 140, 180)]
     streamed(parcels_run, "live", BEGIN, readings)

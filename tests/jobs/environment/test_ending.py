@@ -108,6 +108,15 @@ def test_a_full_disk_is_recognised_wherever_it_shows(monkeypatch: pytest.MonkeyP
         assert "PULSELINE_HOME" in line
 
 
+def test_a_full_disk_beside_a_home_in_a_store_is_that_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", "s3://bucket/prefix")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/kept")
+    code, line = exit_code_of(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert code == 3
+    assert line.startswith("no space left on the disk of /kept/pulseline/homes/s3/bucket/prefix: make room")
+    assert "set XDG_CACHE_HOME to it" in line
+
+
 def test_a_cause_that_was_put_away_is_not_looked_at() -> None:
     error = FlowError("f.yaml", 1, "no readable file", "a flow")
     error.__context__ = PermissionError(errno.EACCES, "denied", "f.yaml")
