@@ -26,6 +26,21 @@ except psycopg2.OperationalError as error:
     sys.exit(str(error))
 """
 
+SAY = """
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+at = {"bootstrap.servers": "kafka:9092"}
+admin = AdminClient(at)
+admin.create_topics([NewTopic("said", num_partitions=1)])["said"].result(60)
+producer = Producer(at)
+producer.produce("said", b"heard")
+assert producer.flush(60) == 0
+consumer = Consumer({**at, "group.id": "hears", "auto.offset.reset": "earliest"})
+consumer.subscribe(["said"])
+print(consumer.poll(60).value().decode(), end="")
+consumer.close()
+"""
+
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
@@ -38,9 +53,10 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
 
 
 def shown() -> dict[str, str]:
-    """Give the ten hashes of the demo, as its page shows them."""
+    """Give rows and hash of the demo's ten tables, as its page shows them."""
     page = (CHECKOUT / "docs" / "tutorial" / "demo.md").read_text()
-    return dict(re.findall(r"^(\S+) +[\d,]+  ([0-9a-f]{32})  \d+ of \d+ equal$", page, re.MULTILINE))
+    found = re.findall(r"^(\S+) +([\d,]+)  ([0-9a-f]{32})  \d+ of \d+ equal$", page, re.MULTILINE)
+    return {name: f"{rows.replace(',', '')}:{content}" for name, rows, content in found}
 
 
 @pytest.mark.exhaustive
@@ -50,6 +66,12 @@ def test_the_database_wants_the_password_that_was_made(services: Composed) -> No
     for guess in ("airflow", "postgres", ""):
         assert services.enter("triggerer", *knock, guess).returncode != 0
     assert services.enter("triggerer", *knock, made).returncode == 0
+
+
+@pytest.mark.exhaustive
+def test_what_drivers_send_to_kafka_by_its_name_comes_back(services: Composed) -> None:
+    done = services.enter("scheduler", ".venv/bin/python", "-c", SAY)
+    assert done.stdout == "heard", done.stderr
 
 
 @pytest.mark.exhaustive
