@@ -68,6 +68,8 @@ STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
 MOST_PATIENCE = 60.0
 """Seconds within which a cluster must have begun a task."""
 LOOK_EVERY = 0.5
+SAY_EVERY = 10.0
+"""Seconds between two lines that say how far a cluster is with its tasks."""
 
 
 @dataclass(eq=False)
@@ -294,23 +296,14 @@ class SparkEngine:
 
     @contextmanager
     def _watched(self, context: SparkContext) -> Iterator[None]:
-        """Have a job given up that no worker of a cluster takes, and tell of tasks that ran again elsewhere."""
+        """Have a job given up that no worker of a cluster takes; tell how far it is, and of tasks that ran again."""
         if is_local(str(context.master)):
             yield
             return
         group, over, given_up = f"pulseline-{uuid.uuid4().hex}", Event(), Event()
         context.setJobGroup(group, "pulseline", interruptOnCancel=False)
 
-        def watch() -> None:
-            end = time.monotonic() + MOST_PATIENCE
-            while not over.wait(LOOK_EVERY) and not _tasks(context, group).begun:
-                if time.monotonic() > end:
-                    given_up.set()
-                    context.cancelJobGroup(group)
-                    return
-
-        # Once a job of ours has ended here, a cluster that begins nothing is only busy.
-        watcher = Thread(target=watch if not self._has_worked else over.wait, daemon=True)
+        watcher = Thread(target=self._watch, args=(context, group, over, given_up), daemon=True)
         watcher.start()
         try:
             yield
@@ -326,6 +319,26 @@ class SparkEngine:
         failed = _tasks(context, group).failed
         if failed:
             say(f"{failed} tasks failed on a worker and were run again elsewhere; executors' logs say why")
+
+    def _watch(self, context: SparkContext, group: str, over: Event, given_up: Event) -> None:
+        # Once a job of ours has ended here, a cluster that begins nothing is only busy.
+        begun, start = self._has_worked, time.monotonic()
+        say_at = start + SAY_EVERY
+        while not over.wait(LOOK_EVERY):
+            now = time.monotonic()
+            if begun and now < say_at:
+                continue
+            if not self.is_running:
+                return
+            tasks = _tasks(context, group)
+            begun = begun or tasks.begun > 0
+            if begun and now >= say_at:
+                say(f"{tasks.done} of {tasks.all} tasks done, {tasks.running} running")
+                say_at = now + SAY_EVERY
+            if not begun and now > start + MOST_PATIENCE:
+                given_up.set()
+                context.cancelJobGroup(group)
+                return
 
     def session(self) -> SparkSession:
         """Give the session, started on first use."""
@@ -363,17 +376,23 @@ class SparkEngine:
 
 
 class _Tasks(NamedTuple):
-    begun: int
+    all: int
+    done: int
+    running: int
     failed: int
+
+    @property
+    def begun(self) -> int:
+        return self.done + self.running + self.failed
 
 
 def _tasks(context: SparkContext, group: str) -> _Tasks:
-    """Count the tasks of a group of jobs that were begun, and those that failed."""
+    """Count the tasks of a group of jobs; one that failed and runs again counts for both."""
     tracker = context.statusTracker()
     jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
     stages = list(filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)))
-    failed = sum(stage.numFailedTasks for stage in stages)
-    return _Tasks(failed + sum(stage.numActiveTasks + stage.numCompletedTasks for stage in stages), failed)
+    counts = ((each.numTasks, each.numCompletedTasks, each.numActiveTasks, each.numFailedTasks) for each in stages)
+    return _Tasks(*map(sum, zip(*counts, strict=True))) if stages else _Tasks(0, 0, 0, 0)
 
 
 def _executors(context: SparkContext) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.tasks import spark as engine
 from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, SparkEngine, settings_of
 
 if TYPE_CHECKING:
@@ -24,6 +27,20 @@ if TYPE_CHECKING:
 )
 def test_the_driver_gives_the_address_from_which_it_reaches_the_master(master: str, host: dict[str, str]) -> None:
     assert settings_of(master) == host
+
+
+def test_a_cluster_that_takes_long_says_how_far_it_is(
+    spark: LentSpark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine, "is_local", lambda _: False)
+    monkeypatch.setattr(engine, "run_in_worker", time.sleep)
+    monkeypatch.setattr(engine, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(engine, "SAY_EVERY", 0.1)
+    SparkEngine.run(spark, [0.7] * 5)  # type: ignore[list-item]
+    said = capsys.readouterr().err.splitlines()
+    assert said
+    assert all(re.fullmatch(r"[0-5] of 5 tasks done, [0-5] running", line) for line in said), said
+    assert sorted(said, key=lambda line: line[0]) == said, "what is done stays done"
 
 
 def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> None:
