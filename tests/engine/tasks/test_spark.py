@@ -43,6 +43,14 @@ def test_a_cluster_that_takes_long_says_how_far_it_is(
     assert sorted(said, key=lambda line: line[0]) == said, "what is done stays done"
 
 
+def test_cores_are_those_that_spark_has_once_it_has_begun_a_task(
+    spark: LentSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark.cores() == 2
+    monkeypatch.setattr(engine, "is_local", lambda _: False)
+    assert spark.cores() == 2
+
+
 def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> None:
     theirs = spark.session()
     theirs.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
