@@ -687,10 +687,10 @@ def bench_scale(
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Measure what rows, tasks and files cost, fit a model, and say what it foretells of a cluster (10 minutes)."""
-    from pipelines.jobs.bench.scale import Ahead
+    from pipelines.jobs.bench.scale import LargerDay
     from pipelines.jobs.bench.scale import bench_scale as measure
 
-    return measure(as_json, rows, tasks, Ahead(nodes=nodes, cores=cores, rows=day, every=every), tell)
+    return measure(as_json, rows, tasks, LargerDay(nodes=nodes, cores=cores, rows=day, every=every), tell)
 
 
 @bench_app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.errors import one_of
 from pipelines.flows.model import DIVERTED, Source
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 Columns = frozenset[str] | None
 """By which columns rows go to instances; None: by nothing that a row says, as in turn."""
-ROW_WISE = frozenset({"filter", "project", "shift_time", "alter_duration", "interleave", "union", "loop"})
-"""What remembers nothing that depends on other rows of data; a union waits for CTIs, which go to every instance."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
     shares = _shares(flow, reference)
     ports = set(reference.inputs.values())
     for stream in _inside(flow, reference):
-        if stream.name in ports or stream.operator in ROW_WISE or stream.operator == "dispatch":
+        if stream.name in ports or not SPECS[stream.operator].remembers:
             continue
         parts = [_share(shares, read) for read in stream.feeding]
         dealt = [part for part in parts if not part.whole]
@@ -174,21 +173,12 @@ def _scope(stream: Stream) -> frozenset[str] | None:
     policy: Any = stream.policy
     if stream.operator == "deduplicate" and not policy.on:
         return None
-    beside = {"window": "group", "join": "on", "deduplicate": "on"}.get(stream.operator)
+    beside = SPECS[stream.operator].remembers_by
     return frozenset({*stream.by, *(getattr(policy, beside) if beside else ())})
 
 
 def _remembers(stream: Stream, scope: frozenset[str]) -> str:
-    told = {
-        "heartbeat": "tells the silence of",
-        "merge": "puts in order",
-        "advance_time": "promises for",
-        "window": "counts by",
-        "join": "pairs by",
-        "deduplicate": "knows again",
-    }
-    over = ", ".join(sorted(scope)) or "all rows together"
-    return f"{told.get(stream.operator, 'remembers')} {over}"
+    return f"{SPECS[stream.operator].remembers} {', '.join(sorted(scope)) or 'all rows together'}"
 
 
 def _apart(dealt: list[Share], scope: frozenset[str]) -> str:

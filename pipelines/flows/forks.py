@@ -32,12 +32,12 @@ class Branch:
     first: str
     inputs: tuple[int, ...]
     """Ports of the interleave that its rows come by."""
-    inner: Meeting | None
+    inner: MeetingOfTurns | None
     """How these stand among themselves, where they are several and have a fork of their own."""
 
 
 @dataclass(frozen=True)
-class Meeting:
+class MeetingOfTurns:
     """Inputs of an interleave that meet."""
 
     fork: str
@@ -56,7 +56,7 @@ class Meeting:
                 yield from branch.inner.forks()
 
 
-class _Graph:
+class _FlowGraph:
     """What comes from what, along rows."""
 
     def __init__(self, flow: Flow) -> None:
@@ -79,17 +79,17 @@ class _Graph:
         return not {stream, *self.flow.streams[stream].sides}.isdisjoint(self.behind(name))
 
 
-def meetings(flow: Flow) -> dict[str, Meeting]:
+def meetings(flow: Flow) -> dict[str, MeetingOfTurns]:
     """Say how the inputs of each interleave of a flow meet."""
-    graph = _Graph(flow)
+    graph = _FlowGraph(flow)
     return {name: _inputs(graph, made) for name, made in flow.streams.items() if made.operator == INTERLEAVE}
 
 
-def _inputs(graph: _Graph, stream: Stream) -> Meeting:
+def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
     """Say how the inputs of an interleave meet; its policy has the order of the file."""
     if stream.policy.rounds:  # type: ignore[attr-defined]
         rounds = (Branch(name, (port,), None) for port, name in enumerate(stream.inputs))
-        return Meeting(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
+        return MeetingOfTurns(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
     order = {name: place for place, name in enumerate((*graph.flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
     ports = tuple(range(len(stream.inputs)))
     groups = _related(graph, stream, ports)
@@ -99,10 +99,10 @@ def _inputs(graph: _Graph, stream: Stream) -> Meeting:
             return found
         groups = [(port,) for port in ports]
     parted = [Branch("", group, _meeting(graph, stream, group, order, "")) for group in groups]
-    return Meeting("", tuple(parted))
+    return MeetingOfTurns("", tuple(parted))
 
 
-def _related(graph: _Graph, stream: Stream, ports: Sequence[int]) -> list[tuple[int, ...]]:
+def _related(graph: _FlowGraph, stream: Stream, ports: Sequence[int]) -> list[tuple[int, ...]]:
     """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
     behind = [graph.behind(stream.inputs[port]) for port in ports]
     if frozenset.intersection(*behind):
@@ -119,8 +119,8 @@ def _related(graph: _Graph, stream: Stream, ports: Sequence[int]) -> list[tuple[
 
 
 def _meeting(
-    graph: _Graph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
-) -> Meeting | None:
+    graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
+) -> MeetingOfTurns | None:
     """Say how some inputs meet, of what comes out of the operator `through`; None where they share nothing there."""
     if len(ports) == 1:
         return None
@@ -143,10 +143,10 @@ def _meeting(
     if own:
         branches.append(Branch(stream.name, own, None))
     branches.sort(key=lambda branch: order.get(branch.first, -1))
-    return Meeting(fork, tuple(branches))
+    return MeetingOfTurns(fork, tuple(branches))
 
 
-def _passed_by(graph: _Graph, stream: Stream, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
+def _passed_by(graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
     """Say whether rows of what all inputs come from reach one of them by a way on which `name` does not lie."""
     above = (common & graph.behind(name)) - {name}
 
@@ -167,14 +167,14 @@ def declared_behind(flow: Flow, name: str, inputs: Sequence[str]) -> tuple[str, 
         name: of the interleave.
         inputs: what it reads.
     """
-    graph = _Graph(flow)
+    graph = _FlowGraph(flow)
     behind = frozenset().union(*(graph.behind(read) for read in inputs))
     owners = {each.removesuffix(DIVERTED) for each in behind} | {name}
     return tuple(each for each in flow.file_order if each in owners)
 
 
 @dataclass(frozen=True)
-class Turns:
+class CarriedTurns:
     """Which turns a stream of a flow hands on, and which it is ordered by."""
 
     carried: tuple[str, ...]
@@ -183,14 +183,14 @@ class Turns:
     """Forks that order it, of an interleave."""
 
 
-def turns(flow: Flow, meet: Mapping[str, Meeting]) -> dict[str, Turns]:
+def turns(flow: Flow, meet: Mapping[str, MeetingOfTurns]) -> dict[str, CarriedTurns]:
     """Give for each stream which turns it has to do with; a flow without an interleave has none.
 
     Args:
         flow: the model.
         meet: how the inputs of each interleave meet.
     """
-    graph = _Graph(flow)
+    graph = _FlowGraph(flow)
     carried: dict[str, list[str]] = {name: [] for name in flow.streams}
     needed: dict[str, tuple[str, ...]] = {}
     for met, how in meet.items():
@@ -205,12 +205,12 @@ def turns(flow: Flow, meet: Mapping[str, Meeting]) -> dict[str, Turns]:
                         carried[owner].append(fork)
     order = {name: place for place, name in enumerate((*flow.sources, *flow.tables()))}
     return {
-        name: Turns(tuple(sorted(forks, key=order.__getitem__)), needed.get(name, ()))
+        name: CarriedTurns(tuple(sorted(forks, key=order.__getitem__)), needed.get(name, ()))
         for name, forks in carried.items()
     }
 
 
-def is_wide(flow: Flow, fork: str, meet: Mapping[str, Meeting]) -> bool:
+def is_wide(flow: Flow, fork: str, meet: Mapping[str, MeetingOfTurns]) -> bool:
     """Say whether a turn of a fork needs time and key beside the place: numbered per key, it meets under a shorter one.
 
     Args:

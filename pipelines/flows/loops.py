@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.flows.errors import one_of
 from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.flows.model import DIVERTED, Flow, Source
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Stream
     from pipelines.flows.streams import Draft
 
-WITHIN = ("filter", "project", "shift_time", "alter_duration", "interleave", "loop")
+WITHIN = tuple(
+    name
+    for name, spec in SPECS.items()
+    if spec.written and spec.inputs != "none" and not spec.remembers and not spec.awaits_promises
+)
 """Operators that a row of another turn cannot meet in: they look at one row at a time."""
 
 
@@ -48,7 +53,7 @@ def loop_body(drafted: Draft, flow: Flow, build: Callable[[Draft, Flow], Stream]
         came = f"`{drafted.made['back']}`, which gives rows of another shape than `{read}`,"
         raise drafted.section.wrong("module", came, "a module that gives back what it can take in")
     shifted = [each for each in within.streams.values() if getattr(each.policy, "shift", 0) < 0]
-    if shifted and _promised(flow, read):
+    if shifted and flow.promises(read):
         each = drafts[shifted[0].name]
         came = f"a shift into the past within a loop, while CTIs of `{read}` pass by,"
         raise each.section.wrong("shift", came, "a shift of 0 or more, or a `shift_time` behind the loop")
@@ -66,12 +71,6 @@ def _stand_in(flow: Flow, read: str, entry: str) -> Source:
     made: Any = flow.owner(read)
     key, feed = flow.key_of(read), ParquetSpec()
     return Source(name=entry, feed=feed, key=key, time="", arrival="", shape=made.shape, event_id=made.event_id)
-
-
-def _promised(flow: Flow, name: str) -> bool:
-    from pipelines.flows.streams import promises
-
-    return promises(flow, name)
 
 
 def in_order(drafts: Mapping[str, Draft]) -> list[str]:

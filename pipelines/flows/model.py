@@ -247,6 +247,16 @@ class Flow:
             raise KeyError(name)
         return made
 
+    def promises(self, name: str) -> bool:
+        """Say whether a source or stream can have CTIs: made, imported, or enqueued with the rows of a source."""
+        made = self.owner(name)
+        if isinstance(made, Source):
+            return made.edge is not None
+        if name.endswith(DIVERTED):
+            return False
+        together = all if SPECS[made.operator].all_promise else any
+        return made.operator == "advance_time" or together(self.promises(read) for read in made.inputs)
+
     def key_of(self, name: str) -> tuple[str, ...]:
         """Name the key columns of a source, stream or side stream; () is stream-wide."""
         made = self.owner(name)

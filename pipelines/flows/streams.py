@@ -10,7 +10,7 @@ from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.forks import declared_behind
 from pipelines.flows.loops import loop_body
-from pipelines.flows.model import DIVERTED, RESERVED, Flow, Ports, Source, Stream
+from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
@@ -146,22 +146,11 @@ def _check_promises(drafted: Draft, flow: Flow) -> None:
     if drafted.spec.inputs == "ports" or drafted.spec.all_promise:
         return
     for name in wanting:
-        if not promises(flow, name):
+        if not flow.promises(name):
             key = "import" if drafted.operator == "advance_time" else drafted.operator
             raise drafted.section.wrong(
                 key, f"`{name}`, which has no CTIs,", "a stream behind an `advance_time:`, without which nothing leaves"
             )
-
-
-def promises(flow: Flow, name: str) -> bool:
-    """Say whether a source or stream can have CTIs: made, imported, or enqueued with the rows of a source."""
-    made = flow.owner(name)
-    if isinstance(made, Source):
-        return made.edge is not None
-    if name.endswith(DIVERTED):
-        return False
-    together = all if SPECS[made.operator].all_promise else any
-    return made.operator == "advance_time" or together(promises(flow, read) for read in made.inputs)
 
 
 def _operator(section: Section) -> str:
@@ -257,7 +246,7 @@ def _followed_key(drafted: Draft, flow: Flow, keys: list[tuple[str, ...]]) -> tu
     if drafted.operator == "dispatch":
         # In turn counts the rows of all keys, so it needs them in one order.
         return () if drafted.made["style"].name == "IN_TURN" else keys[0]
-    if drafted.spec.all_promise and not any(promises(flow, name) for name in drafted.inputs):
+    if drafted.spec.all_promise and not any(flow.promises(name) for name in drafted.inputs):
         return tuple(column for column in keys[0] if all(column in key for key in keys))
     return _common_key(drafted, keys)
 
@@ -371,7 +360,7 @@ def _advance_time(drafted: Draft, flow: Flow) -> dict[str, Any]:
     declared = made.advancing if isinstance(made, Source) and not own else None
     settings = advancing(section) if declared is None else dict(declared)
     generated = settings.pop("every", {})
-    if generated or len(drafted.inputs) > 1 or promises(flow, drafted.inputs[0]):
+    if generated or len(drafted.inputs) > 1 or flow.promises(drafted.inputs[0]):
         bounded = {"max_open": MAX_OPEN} if made.shape is Shape.EDGE else {}
         return {"shape": made.shape, **bounded, **generated, **settings}
     expected = (

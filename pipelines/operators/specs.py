@@ -121,6 +121,10 @@ class OperatorSpec:
     """Field of its state that says what was promised last."""
     sets_aside: str = ""
     """The setting whose `divert` has it set a stream aside."""
+    remembers: str = ""
+    """What it does along its scope, in words that columns follow; empty where no row depends on other rows of data."""
+    remembers_by: str = ""
+    """Setting that names columns which its scope has beside the key."""
     carry_besides: tuple[str, ...] = ()
     """Tables of its carry beside its parts and the rows that it holds."""
 
@@ -166,6 +170,7 @@ ALL = (
         forgets_promises=True,
         makes="timer",
         promised="sent",
+        remembers="tells the silence of",
     ),
     OperatorSpec(
         name="metronome",
@@ -193,6 +198,7 @@ ALL = (
         forgets_promises=True,
         sets_aside="ahead",
         awaits="ports",
+        remembers="puts in order",
     ),
     OperatorSpec(
         name="advance_time",
@@ -204,6 +210,7 @@ ALL = (
         promised="cti",
         sets_aside="late",
         awaits="promise",
+        remembers="promises for",
     ),
     OperatorSpec(
         name="filter",
@@ -276,6 +283,8 @@ ALL = (
         promised="cti",
         remakes_rows=True,
         awaits="sides",
+        remembers="pairs by",
+        remembers_by="on",
     ),
     OperatorSpec(
         name="window",
@@ -296,6 +305,8 @@ ALL = (
         carry_besides=("windows",),
         remakes_rows=True,
         awaits="windows",
+        remembers="counts by",
+        remembers_by="group",
     ),
     OperatorSpec(
         name="deduplicate",
@@ -307,6 +318,8 @@ ALL = (
             Setting("max_kept", Reads.COUNT, Unset.POLICY),
         ),
         keeps_promises=True,
+        remembers="knows again",
+        remembers_by="on",
         carry_besides=("standing",),
     ),
     OperatorSpec(

@@ -24,7 +24,7 @@ from pipelines.operators.rows import INFINITY, NULL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipelines.flows.forks import Meeting
+    from pipelines.flows.forks import MeetingOfTurns
     from pipelines.flows.model import Flow, Stream
     from pipelines.operators.rows import Longs
 
@@ -182,7 +182,7 @@ def released(table: pa.Table, columns: list[TurnColumns], at: Longs, end: int) -
     return found
 
 
-def in_turn(table: pa.Table, meeting: Meeting, of: TurnsOfFlow, side: Longs, key: Longs) -> Longs:
+def in_turn(table: pa.Table, meeting: MeetingOfTurns, of: TurnsOfFlow, side: Longs, key: Longs) -> Longs:
     """Give the order in which rows of several inputs meet in an interleave.
 
     Args:
@@ -216,7 +216,9 @@ def _highest(rows: pa.Table, key: Longs) -> Longs:
     return highest_times(keyed, ("key",), DAY)
 
 
-def _by_turns(table: pa.Table, rows: Longs, meeting: Meeting, of: TurnsOfFlow, by: tuple[Longs, Longs, Longs]) -> Longs:
+def _by_turns(
+    table: pa.Table, rows: Longs, meeting: MeetingOfTurns, of: TurnsOfFlow, by: tuple[Longs, Longs, Longs]
+) -> Longs:
     """Order some rows by the turns of a fork, branch by branch, then as each branch says."""
     arrival, side, key = by
     levels: list[Longs] = []
@@ -236,7 +238,7 @@ def _by_turns(table: pa.Table, rows: Longs, meeting: Meeting, of: TurnsOfFlow, b
 def _levels(  # noqa: PLR0913 - one step of a recursion
     table: pa.Table,
     rows: Longs,
-    meeting: Meeting,
+    meeting: MeetingOfTurns,
     of: TurnsOfFlow,
     levels: list[Longs],
     depth: int,

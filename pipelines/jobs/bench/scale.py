@@ -104,7 +104,7 @@ class Costs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ahead:
+class LargerDay:
     """A cluster and a day that the model is asked about."""
 
     nodes: int
@@ -116,7 +116,7 @@ class Ahead:
     """Seconds of an interval."""
 
 
-def bench_scale(as_json: bool, most_rows: int, most_tasks: int, ahead: Ahead, echo: Callable[[str], None]) -> int:  # noqa: FBT001
+def bench_scale(as_json: bool, most_rows: int, most_tasks: int, ahead: LargerDay, echo: Callable[[str], None]) -> int:  # noqa: FBT001
     """Measure, fit, and tell what is foretold.
 
     Args:
@@ -135,7 +135,7 @@ def bench_scale(as_json: bool, most_rows: int, most_tasks: int, ahead: Ahead, ec
         return tell_figures(_measured(Path(folder), sizes, counts, ahead), as_json=as_json, echo=echo)
 
 
-def _measured(base: Path, sizes: Sequence[int], counts: Sequence[int], ahead: Ahead) -> Iterator[BenchFigure]:
+def _measured(base: Path, sizes: Sequence[int], counts: Sequence[int], ahead: LargerDay) -> Iterator[BenchFigure]:
     engine = SparkEngine(f"local[{WORKERS}]", base / "spark.log")
     try:
         runs = [_ran(engine, base, rows) for rows in sizes]
@@ -217,7 +217,7 @@ def _told(costs: Costs) -> Iterator[BenchFigure]:
     yield _figure("disk, of a row that landed once and left once", costs.disk, "bytes")
 
 
-def foretold(costs: Costs, ahead: Ahead) -> Iterator[BenchFigure]:
+def foretold(costs: Costs, ahead: LargerDay) -> Iterator[BenchFigure]:
     """Say what an interval of a larger day would take, and what each part would fill of the time there is."""
     rows, cores = ahead.rows * ahead.every / DAY, ahead.nodes * ahead.cores
     parts = costs.foretell(rows, cores, cores)

@@ -87,12 +87,12 @@ def listening(pipe: Connection, here: Here, pace: Pace, at: CutAt | None, over: 
 
         runner.published = published
         lander.listen()
-        Loop(lander, landing, runner, noted(here), pace, over).run(asked)
+        LiveLoop(lander, landing, runner, noted(here), pace, over).run(asked)
         lander.close()
 
 
 @dataclass
-class Loop:
+class LiveLoop:
     """Notes a reading, waits, lands it, and publishes every few."""
 
     lander: LiveLanding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.jobs.bench.generated import record
-from pipelines.jobs.bench.scale import DAY, KEYS, PARTS, Ahead, Costs, Took, _error, _memory, fitted, foretold
+from pipelines.jobs.bench.scale import DAY, KEYS, PARTS, Costs, LargerDay, Took, _error, _memory, fitted, foretold
 
 TRUE = Costs(landing=2e-7, task=6e-7, merge=5e-7, dispatch=3e-3, file=5e-4, commit=0.1, memory=200.0, disk=40.0)
 
@@ -21,7 +21,7 @@ def test_what_follows_the_model_is_found_again() -> None:
 
 
 def test_a_larger_day_is_told_part_by_part() -> None:
-    ahead = Ahead(nodes=10, cores=16, rows=1e10, every=900.0)
+    ahead = LargerDay(nodes=10, cores=16, rows=1e10, every=900.0)
     told = {figure.name: figure for figure in foretold(TRUE, ahead)}
     rows = 1e10 * 900 / DAY
     assert told["foretold: landing"].value == pytest.approx(TRUE.landing * rows)
