@@ -32,7 +32,7 @@ from pipelines.engine.commits.paths import (
     stream_path,
     table_name,
 )
-from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.parquet import dataset, naming_the_damaged
 from pipelines.engine.files.small import are_small, read_whole
 from pipelines.engine.files.stored import for_arrow
 
@@ -75,6 +75,9 @@ class Published:
         Args:
             columns: names to read; all unless given.
             where: a condition on rows, pushed down to row groups.
+
+        Raises:
+            FileDamagedError: a file is not as it was written.
         """
         wanted = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         if not self.files:
@@ -82,8 +85,8 @@ class Published:
         if not self.exact:
             mine = pc.field(COMMIT).isin(pa.array(self.commits, pa.int64()))
             where = mine if where is None else mine & where
-        data = dataset(self.files, self.schema)
-        return data.to_table(columns=wanted.names, filter=where)
+        with naming_the_damaged(self.files):
+            return dataset(self.files, self.schema).to_table(columns=wanted.names, filter=where)
 
 
 def holds(file: ActiveFile, commits: Sequence[int]) -> bool:

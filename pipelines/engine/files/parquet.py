@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
+from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,6 +49,47 @@ def dataset(files: Sequence[str | Path], schema: pa.Schema | None = None) -> ds.
     kind = ds.ParquetFileFormat()
     parts = [kind.make_fragment(found) for found in each_at_once(for_arrow, files, stored=True)]
     return ds.FileSystemDataset(parts, schema or parts[0].physical_schema, kind)
+
+
+@dataclass(eq=False)
+class FileDamagedError(PulselineError):
+    """A Parquet file of a run is there and is not what was written."""
+
+    file: str
+    problem: str
+    says = (
+        "{file} must be as it was written, and cannot be read ({problem}): pulseline doctor FLOW says what can be had "
+        "again; a published day is made anew by running it again"
+    )
+
+
+@contextmanager
+def naming_the_damaged(files: Sequence[str | Path]) -> Iterator[None]:
+    """Name the file that is the cause where some are read and one is damaged: Arrow mostly says only what it met.
+
+    Raises:
+        FileDamagedError: one of the files cannot be read by itself either.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        for file in files:
+            problem = _damage(file)
+            if problem is not None:
+                raise FileDamagedError(str(file), problem) from error
+        raise
+
+
+def _damage(file: str | Path) -> str | None:
+    """Say why a file that is there cannot be read; None where it can, or where it is the disk that fails."""
+    try:
+        dataset([file]).to_table()
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            return None
+        # What it says comes behind the file's name, which is said already.
+        return " ".join(str(error).split()).rpartition("': ")[2].rstrip(".")
+    return None
 
 
 def size_of(file: str | Path) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from pipelines.engine.commits.paths import landed_path, stream_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.engine.files import packed
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.compaction import compact
 from pipelines.errors import Exit
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
@@ -31,7 +34,6 @@ from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, tri
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from expectations.judge import Judgement
     from pipelines.jobs.facts.views import Session
@@ -342,3 +344,12 @@ def test_a_projection_of_a_stream_without_key_has_no_law_of_timers_that_it_canno
     assert ("keyed", "timers_increase") in judged
     assert not {("bare", "timers_increase"), ("named", "timers_increase")} & judged
     assert {("bare", "ctis_increase"), ("named", "no_event_behind_cti")} <= judged
+
+
+@pytest.mark.parametrize("left", [0, 100, 2_000])
+def test_a_damaged_file_is_named_with_what_to_do(here: Trial, left: int) -> None:
+    root = here.root("main")
+    *_, file = rows_of(root, stream_path(root, "punctual"), [3], pa.schema([]), log_state(root)).files
+    Path(file).write_bytes(Path(file).read_bytes()[:left])
+    with pytest.raises(FileDamagedError, match=f"{re.escape(file)} must be as it was written.*pulseline doctor FLOW"):
+        check_commit(here.flow, root, 3)
