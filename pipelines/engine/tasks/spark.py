@@ -182,6 +182,18 @@ def _log_what_ends(context: SparkContext) -> None:
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = _log_that_it_broke
+    logging.getLogger().addFilter(_not_of_the_gateway)
+
+
+def _not_of_the_gateway(record: logging.LogRecord) -> bool:
+    """Pass what stands on Python's root logger, but for the traceback of a call that the JVM's end cut short.
+
+    The gateway logs it there, past all names, and raises an error as well: whoever called says what became of it.
+    """
+    if record.module != "java_gateway":
+        return True
+    LOGGER.info("a call to Spark broke: %s", record.exc_info and record.exc_info[1])
+    return False
 
 
 def _answer_to(name: str) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import socket
 import time
+from threading import Thread
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.java_gateway import GatewayClient, GatewayParameters
 
 from pipelines.engine.tasks import spark as engine
 from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, SparkEngine, settings_of
@@ -41,6 +46,30 @@ def test_a_cluster_that_takes_long_says_how_far_it_is(
     assert said
     assert all(re.fullmatch(r"[0-5] of 5 tasks done, [0-5] running", line) for line in said), said
     assert sorted(said, key=lambda line: line[0]) == said, "what is done stays done"
+
+
+def test_a_call_that_the_end_of_spark_cuts_short_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        Thread(target=_hang_up, args=(gone,), daemon=True).start()
+        client = GatewayClient(gateway_parameters=GatewayParameters(port=gone.getsockname()[1]))
+        logging.getLogger().removeFilter(engine._not_of_the_gateway)
+        client.send_command("c\n")
+        assert [each.module for each in caplog.records if each.exc_info] == ["java_gateway"]
+        caplog.clear()
+        engine._log_what_ends(SimpleNamespace())  # type: ignore[arg-type]
+        client.send_command("c\n")
+        logging.getLogger().error("of others")
+    assert [each.getMessage() for each in caplog.records if each.levelno > logging.INFO] == ["of others"]
+
+
+def _hang_up(server: socket.socket) -> None:
+    while True:
+        try:
+            caller, _ = server.accept()
+        except OSError:
+            return
+        caller.recv(100)
+        caller.close()
 
 
 def test_cores_are_those_that_spark_has_once_it_has_begun_a_task(
