@@ -1,0 +1,150 @@
+"""`pulseline bench`: what things cost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from pipelines.cli.options import AsJson
+from pipelines.cli.running import guarded, tell
+
+app = typer.Typer(no_args_is_help=True, help="Measure what things cost, beside what they are compared with.")
+
+
+class BenchPart(StrEnum):
+    """What `bench heartbeat` measures."""
+
+    BATCH = "batch"
+    KEYS = "keys"
+    GROWTH = "growth"
+    STREAM = "stream"
+    MERGE = "merge"
+
+
+class PunctuatePart(StrEnum):
+    """What `bench punctuate` measures beside the programs of others."""
+
+    COMPILED = "compiled"
+    BATCH = "batch"
+    STREAM = "stream"
+
+
+class CtiPart(StrEnum):
+    """What `bench cti` measures."""
+
+    POLICIES = "policies"
+    OPERATORS = "operators"
+
+
+@app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
+@guarded
+def bench_stream(
+    as_json: AsJson = False,  # noqa: FBT002
+    commits: Annotated[int, typer.Option(help="Small commits to run; the last against those after 100.")] = 2000,
+    seconds: Annotated[float, typer.Option(help="How long the silent sources are listened to.")] = 60.0,
+) -> int:
+    """Measure the live stream: cost of a commit, early and late in a run, and how late timers are in silence."""
+    from pipelines.jobs.bench.stream import bench_stream as measure
+
+    return measure(as_json, commits, seconds, tell)
+
+
+@app.command("replay", epilog="Example: `pulseline bench replay --rows 1000000`")
+@guarded
+def bench_replay(
+    rows: Annotated[int, typer.Option(min=100_000, help="How many rows.")] = 10_000_000,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure three buffers beside a plain Parquet write, replay beside a backfill, a reset, and memory (4 minutes)."""
+    from pipelines.jobs.bench.replay import bench_replay as measure
+
+    return measure(rows, as_json, tell)
+
+
+@app.command("store", epilog="Example: `pulseline bench store --commits 50`")
+@guarded
+def bench_store(
+    commits: Annotated[int, typer.Option(min=5, help="Small commits to run in each home.")] = 30,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure commits in an object store, emulated, beside a folder, and count their calls and bytes (1 minute)."""
+    from pipelines.jobs.bench.store import bench_store as measure
+
+    return measure(as_json, commits, tell)
+
+
+@app.command("interval", epilog="Example: `pulseline bench interval --days 20`")
+@guarded
+def bench_interval(
+    days: Annotated[int, typer.Option(min=3, help="Days of the flights to run, each in three ways.")] = 14,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure what a small day costs with and without its checks, in this process and on Spark (1 minute)."""
+    from pipelines.jobs.bench.interval import bench_interval as measure
+
+    return measure(as_json, days, tell)
+
+
+@app.command("scale", epilog="Example: `pulseline bench scale --rows 10000000 --tasks 1000 --every 60`")
+@guarded
+def bench_scale(
+    rows: Annotated[int, typer.Option(min=1_000_000, help="Rows of the largest backfill.")] = 100_000_000,
+    tasks: Annotated[int, typer.Option(min=10, help="Tasks of the largest job.")] = 10_000,
+    nodes: Annotated[int, typer.Option(min=1, help="Foretold: nodes of the cluster.")] = 10,
+    cores: Annotated[int, typer.Option(min=1, help="Foretold: cores of a node.")] = 16,
+    day: Annotated[float, typer.Option(min=1, help="Foretold: rows of a day.")] = 1e10,
+    every: Annotated[float, typer.Option(min=1, help="Foretold: seconds of an interval.")] = 900.0,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure what rows, tasks and files cost, fit a model, and say what it foretells of a cluster (10 minutes)."""
+    from pipelines.jobs.bench.scale import LargerDay
+    from pipelines.jobs.bench.scale import bench_scale as measure
+
+    return measure(as_json, rows, tasks, LargerDay(nodes=nodes, cores=cores, rows=day, every=every), tell)
+
+
+@app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")
+@guarded
+def bench_heartbeat(
+    rows: Annotated[int, typer.Option(min=100_000, help="Rows to generate.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Keys that the rows have.")] = 1_000,
+    grow: Annotated[int, typer.Option(min=2, help="Part `growth`: so many intervals of as many rows.")] = 10,
+    part: Annotated[list[BenchPart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure heartbeat and merge, batch and stream, beside Spark's shuffle and sort of the same rows (10 minutes)."""
+    from pipelines.jobs.bench.heartbeat import bench_heartbeat as measure
+
+    parts = tuple(each.value for each in part or BenchPart)
+    return measure(rows, keys, grow, parts, as_json, tell)
+
+
+@app.command("punctuate", epilog="Example: `pulseline bench punctuate --rows 1000000 --part compiled`")
+@guarded
+def bench_punctuate(
+    rows: Annotated[int, typer.Option(min=100_000, help="Timestamps to generate.")] = 10_000_000,
+    part: Annotated[list[PunctuatePart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure CTIs, batch and stream, beside DuckDB, Polars, NumPy and Bytewax over the same files (2 minutes)."""
+    from pipelines.jobs.bench.punctuate import bench_punctuate as measure
+
+    parts = tuple(each.value for each in part or PunctuatePart)
+    return measure(rows, parts, as_json, tell)
+
+
+@app.command("cti", epilog="Example: `pulseline bench cti --rows 1000000 --part operators`")
+@guarded
+def bench_cti(
+    rows: Annotated[int, typer.Option(min=100_000, help="Rows to generate.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Keys that the rows have.")] = 1_000,
+    part: Annotated[list[CtiPart] | None, typer.Option(help="Only this part; may be given again.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure policies and shapes of CTIs, windows and joins beside Spark over the same rows (20 minutes)."""
+    from pipelines.jobs.bench.cti import bench_cti as measure
+
+    parts = tuple(each.value for each in part or CtiPart)
+    return measure(rows, keys, parts, as_json, tell)
