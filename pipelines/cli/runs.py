@@ -43,6 +43,12 @@ def run(
     ] = None,
     run: Run = "main",
     one_shot: Annotated[bool, typer.Option("--one-shot", help="One commit over the whole span.")] = False,  # noqa: FBT002
+    at_once: Annotated[
+        str,
+        typer.Option(
+            metavar="N|auto", help="Intervals worked on in one go, at most, each a commit; auto: as many as are small."
+        ),
+    ] = "auto",
     hold: Annotated[bool, typer.Option("--hold", help="Leave the last interval to be checked and published.")] = False,  # noqa: FBT002
     no_check: Annotated[bool, typer.Option("--no-check", help="Publish without the expectations.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
@@ -65,6 +71,7 @@ def run(
         engine=engine and engine.value,
         run=run,
         one_shot=one_shot,
+        at_once=at_once,
         take_over=take_over,
         accept_loss=accept_loss,
         hold=hold,

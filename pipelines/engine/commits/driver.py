@@ -19,9 +19,10 @@ from pipelines.engine.commits import steps
 from pipelines.engine.commits.delta_log import mend
 from pipelines.engine.commits.entry import NOTHING, CommitKind, Entry, Span, State
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
-from pipelines.engine.commits.file_lists import FileLists, lists_to_json
+from pipelines.engine.commits.file_lists import FileLists, lists_to_json, shared_files
 from pipelines.engine.commits.history import settled_text
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, House
+from pipelines.engine.commits.incremental import Following
 from pipelines.engine.commits.lease import Claim, Holder
 from pipelines.engine.commits.log import FORMATS, CommitLog
 from pipelines.engine.commits.paths import (
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pipelines.engine.commits.file_lists import SharedFiles
     from pipelines.engine.commits.history import LogState
+    from pipelines.engine.commits.steps import Finished
 
 LOGGER = logging.getLogger(__name__)
 __all__ = ["Claim", "CommitLog", "Driver", "open_driver"]
@@ -169,15 +172,54 @@ class Driver:
         self._settle(n)
         return done
 
+    def secure_together(self, n: int, count: int, files: Mapping[str, Sequence[NewFile]]) -> SharedFiles:
+        """Have the files on disk that `count` commits share, the first of which is `n`, at intent.
+
+        Raises:
+            FileMissingError: a file is not there, or not whole.
+        """
+        last = n + count - 1
+        return shared_files(self.root, range(n, last + 1), self._on_disk(n, last, files))
+
+    def would_publish(self, n: int, finished: Sequence[Finished], files: SharedFiles) -> LogState:
+        """Give the log as `publish_together` would leave it: by this, commits are judged before they count."""
+        state = self.state()
+        return Following.of([*state.entries, *steps.publish_together(state, n, finished, files.text)])
+
+    def publish_together(self, n: int, finished: Sequence[Finished], files: SharedFiles) -> list[Entry]:
+        """Publish intervals that share their files, all of them or none; see `steps`.
+
+        Args:
+            n: number of the first, at intent.
+            finished: what is known of each, in order.
+            files: from `secure_together`.
+
+        Raises:
+            FileMissingError: a file is gone since; nothing was published.
+            ForeignWriteError: somebody else wrote to a table; nothing was published.
+            LeaseLostError: another driver has taken the lease.
+        """
+        self.tables.agree(n)
+        for name, listed in files.lists.items():
+            for file in listed:
+                require_file(table_path(self.root, name), file)
+        done = self._append_all(steps.publish_together(self.state(), n, finished, files.text))
+        self._settle(done[-1].commit)
+        return done
+
     def _secured(self, n: int, files: Mapping[str, Sequence[NewFile]]) -> str:
         """Have the files of a commit on disk, and spell their list."""
-        named = {name: [file._replace(first=n, last=n) for file in listed] for name, listed in files.items()}
+        return lists_to_json(self.root, n, self._on_disk(n, n, files))
+
+    def _on_disk(self, first: int, last: int, files: Mapping[str, Sequence[NewFile]]) -> dict[str, list[NewFile]]:
+        """Have files on disk that hold rows of the commits from one to another."""
+        named = {name: [file._replace(first=first, last=last) for file in listed] for name, listed in files.items()}
         for name, listed in named.items():
             for file in listed:
                 require_file(table_path(self.root, name), file)
         paths = [table_path(self.root, name) / file.name for name, listed in named.items() for file in listed]
         durable.sync_files(self.root, paths)
-        return lists_to_json(self.root, n, named)
+        return named
 
     def publish(
         self,
@@ -286,15 +328,20 @@ class Driver:
         return self._append(step(self.state()))
 
     def _append(self, row: Entry) -> Entry:
+        return self._append_all([row])[0]
+
+    def _append_all(self, rows: Sequence[Entry]) -> list[Entry]:
         self.state()
-        stamped = replace(row, token=self.token, settled=self._settled, at=leases.wall_ticks())
+        stamped = [replace(row, token=self.token, at=leases.wall_ticks()) for row in rows]
+        stamped[0] = replace(stamped[0], settled=self._settled)
         try:
-            done = self.log.append(stamped)
+            done = self.log.append_all(stamped)
         except ConcurrentAddError:
             self.state()
             raise
         self._settled = None
-        LOGGER.info("commit %d of %s: %s, %s, token %d", done.commit, self.root, done.kind, done.state, done.token)
+        for row in done:
+            LOGGER.info("commit %d of %s: %s, %s, token %d", row.commit, self.root, row.kind, row.state, row.token)
         return done
 
 

@@ -77,6 +77,8 @@ FORMAT = 2
 """The format of a run's folder that this code writes: files enter a table's log when their commit is settled."""
 ASIDE = frozenset({State.LEASE, State.FOLDED, State.FORMAT, State.COMPACTED, State.SETTLED, State.REBUILT})
 """States of rows that are no step of a commit."""
+TOGETHER = "together"
+"""In the detail of commits that were worked on in one go and share their files: the first and the last of them."""
 OPEN_STATES = frozenset({State.INTENT, State.WRITTEN})
 
 
@@ -126,6 +128,12 @@ class Entry:
     def leaves_carry(self) -> bool:
         """Say whether the carry at this commit is its parent's, so that no table has anything of it."""
         return self.idle or self.kind is CommitKind.RESET
+
+    @property
+    def first_together(self) -> int:
+        """The first of the commits that share their files with this one; itself where it shares none."""
+        together = self.detail.get(TOGETHER)
+        return int(together[0]) if isinstance(together, list) else self.commit
 
     @property
     def upto(self) -> int:

@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -65,6 +66,30 @@ def lists_to_json(root: Path, number: int, lists: Mapping[str, Sequence[NewFile]
     if sum(len(files) for files in lists.values()) <= SHORT:
         return _text({table: [list(file) for file in files] for table, files in lists.items() if files})
     return long_list(root, f"c{number:08d}", ((number, table, file) for table in lists for file in lists[table]))
+
+
+@dataclass(frozen=True)
+class SharedFiles:
+    """Files that several commits share, on disk."""
+
+    lists: Mapping[str, Sequence[NewFile]]
+    """By table."""
+    text: str
+    """What the row of each of the commits says of them."""
+
+
+def shared_files(root: Path, numbers: Sequence[int], lists: Mapping[str, Sequence[NewFile]]) -> SharedFiles:
+    """Spell files that several commits share; a long list is on disk when this returns.
+
+    Args:
+        root: the run's folder.
+        numbers: of the commits.
+        lists: the files by table.
+    """
+    if sum(len(files) for files in lists.values()) <= SHORT:
+        return SharedFiles(lists, lists_to_json(root, numbers[0], lists))
+    each = ((number, table, file) for number in numbers for table in lists for file in lists[table])
+    return SharedFiles(lists, long_list(root, f"c{numbers[0]:08d}", each))
 
 
 def long_list(root: Path, stem: str, files: Iterable[tuple[int, str, NewFile]]) -> str:

@@ -38,7 +38,7 @@ from pipelines.engine.files.small import read_whole
 from pipelines.engine.files.stored import for_arrow, is_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
@@ -145,7 +145,7 @@ class CommitLog:
         self._version = NO_VERSION
         self._files: set[str] = set()
         self._state = Following()
-        self._own: tuple[Entry, str] | None = None
+        self._own: tuple[list[Entry], str] | None = None
 
     def rows(self) -> tuple[Entry, ...]:
         """Read the log's rows, in its order."""
@@ -178,7 +178,7 @@ class CommitLog:
         if own and version == self._version + 1:
             # Our append came, and nothing else did.
             self._files.add(own[1])
-            rows = [own[0]]
+            rows = own[0]
         else:
             files = set(self._table.files)
             rows, self._files = self._rows_of(files - self._files), files
@@ -238,17 +238,21 @@ class CommitLog:
             ConcurrentAddError: somebody appended since `state`; nothing was written.
             TableMissingError: there was no table when `state` was asked.
         """
+        return self.append_all([entry])[0]
+
+    def append_all(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Append rows, all of them or none; arguments and errors as those of `append`."""
         if self._table.version == NO_VERSION:
             raise TableMissingError(str(self.path))
-        row = replace(entry, entry=self._state.newest_entry + 1)
+        rows = [replace(entry, entry=self._state.newest_entry + 1 + place) for place, entry in enumerate(entries)]
         if self._table.version != self._version:
             # What `append` follows must be what was judged, whoever looked at the table since.
             raise ConcurrentAddError(str(self.path), self._version + 1, "rows came that were not read yet")
-        table = to_table(row)
-        file = self._write(f"e{row.entry:08d}", table)
+        table = pa.concat_tables([to_table(row) for row in rows]).combine_chunks()
+        file = self._write(f"e{rows[0].entry:08d}", table)
         self._commit(TableChange(adds=[file]))
-        self._own = (from_table(table)[0], file.name)
-        return row
+        self._own = (from_table(table), file.name)
+        return rows
 
     def _commit(self, change: TableChange) -> None:
         try:

@@ -7,6 +7,7 @@ here can be done again: a table that has the commit's number is passed over, and
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from bisect import bisect_left
 from contextlib import suppress
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 ROW_GROUP = 131_072
+SHARED = re.compile(r"c\d{8,}-\d{8,}-")
+"""Begins the name of a file that several commits wrote together."""
 
 
 class Rewritten(NamedTuple):
@@ -157,7 +160,7 @@ class Tables:
         """Bring every table to a published commit.
 
         Args:
-            number: of the commit that was published last.
+            number: of the commit that was published last; those that share its files were published with it.
 
         Returns:
             Each table's version.
@@ -169,13 +172,17 @@ class Tables:
         """
         state = self.state()
         lists = FileLists(self.root, state)
-        entry = state.commits[number]
-        missed = [each for each in range(state.recorded.commit + 1, number) if _is_published(state, each)]
+        first = state.commits[number].first_together
+        together = [state.commits[each] for each in range(first, number + 1)]
+        missed = [each for each in range(state.recorded.commit + 1, first) if _is_published(state, each)]
         for path in data_tables(self.root):
-            self._settle_table(path, entry, lists, missed)
+            self._settle_table(path, together, lists, missed)
         return self.versions()
 
-    def _settle_table(self, path: Path, entry: Entry, lists: FileLists, missed: Sequence[int]) -> None:
+    def _settle_table(self, path: Path, together: Sequence[Entry], lists: FileLists, missed: Sequence[int]) -> None:
+        """Let a table follow commits that share their files."""
+        entry = together[-1]
+        superseded = frozenset(old for each in together for old in each.supersedes)
         name = table_name(self.root, path)
         files = lists.of(entry.commit).get(name, ())
         while True:
@@ -186,7 +193,7 @@ class Tables:
             if any(each > log.settled() and self._touches(each, name, lists) for each in missed):
                 self.restore(path, entry.commit)
                 return
-            gone, instead = self._without(log, frozenset(entry.supersedes), entry)
+            gone, instead = self._without(log, superseded, entry)
             if not (files or gone):
                 return
             for file in files:
@@ -274,6 +281,8 @@ class Tables:
         carried = self.state().carried
         alone = []
         for file in sorted(path.glob("c*.parquet")):
+            if SHARED.match(file.name):
+                continue
             commit = int(file.name[1:].partition("-")[0])
             if commit in carried and any(each.name == file.name for each in lists.holder(name, commit)):
                 alone.append(ActiveFile(file, 0, 0, commit, commit))

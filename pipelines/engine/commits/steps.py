@@ -5,11 +5,22 @@ Nothing is written here; `Driver` stamps the row with its place, token and wall 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.entry import NO_SPAN, NOTHING, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
+from pipelines.engine.commits.entry import (
+    NO_SPAN,
+    NOTHING,
+    OPEN_STATES,
+    START_OF_RUN,
+    TOGETHER,
+    CommitKind,
+    Entry,
+    Span,
+    State,
+)
 from pipelines.engine.commits.errors import PendingCommitError, WrongStepError
+from pipelines.engine.commits.incremental import Following
 from pipelines.engine.commits.resets import way_back
 
 if TYPE_CHECKING:
@@ -156,6 +167,76 @@ def publish(
         verdict=verdict,
         detail={**commit.detail, **detail},
         durations={**commit.durations, **durations},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What is known of an interval once it was worked on, together with others, and all its files are on disk."""
+
+    span: Span
+    sequences: Sequence[int]
+    counts: Mapping[str, object]
+    hashes: Mapping[str, str]
+    carry_hash: str
+    durations: Mapping[str, object]
+    verdict: str | None = None
+
+
+def publish_together(state: LogState, number: int, finished: Sequence[Finished], files: str) -> list[Entry]:
+    """Publish intervals that follow one another and were worked on in one go, under the intent of the first.
+
+    Each is a commit like any other, with its own number, parent, counts and hashes; they name the same files. Those
+    behind the first have no row before: whoever dies before these rows leaves one intent, which is run again alone.
+
+    Args:
+        state: the log.
+        number: of the first, at intent.
+        finished: what is known of each, in order.
+        files: what each row says of the files, from `file_lists.together_to_json`.
+
+    Returns:
+        The rows, to be appended behind the state all at once.
+
+    Raises:
+        WrongStepError: the first is not at intent, is no interval, or has another span.
+        CommitError: what `intend` refuses.
+    """
+    intent = _open(state, number, State.PUBLISHED, frozenset({State.INTENT}))
+    if intent.kind is not CommitKind.INTERVAL or intent.span != finished[0].span:
+        raise WrongStepError(number, State.PUBLISHED, f"an interval of {finished[0].span}", f"{intent.span}")
+    known = Following.of(state.entries)
+    rows: list[Entry] = []
+    detail = {TOGETHER: [number, number + len(finished) - 1]}
+    for place, each in enumerate(finished):
+        begun = intent if not rows else _next_of(known, number + place, intent, each)
+        told = {"counts": each.counts, "hashes": each.hashes, "carry_hash": each.carry_hash, "files": files}
+        row = replace(
+            begun,
+            entry=state.newest_entry + 1 + place,
+            state=State.PUBLISHED,
+            plan=begun.plan if rows else None,
+            verdict=each.verdict,
+            durations=each.durations,
+            detail={**begun.detail, **detail},
+            **told,  # type: ignore[arg-type]
+        )
+        known = known.then([row])
+        rows.append(row)
+    return rows
+
+
+def _next_of(state: LogState, number: int, intent: Entry, finished: Finished) -> Entry:
+    """Begin the commit of an interval that was worked on under the intent of another."""
+    return intend(
+        state,
+        number,
+        finished.span,
+        kind=CommitKind.INTERVAL,
+        parent=state.parent_for(finished.span.start),
+        sequences=finished.sequences,
+        plan=str(intent.plan),
+        fingerprint=str(intent.fingerprint),
     )
 
 

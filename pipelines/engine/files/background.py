@@ -41,6 +41,15 @@ class Turns:
             self._given.popleft().result()
         self._given.append(self._pool.submit(work))
 
+    def wait(self) -> None:
+        """Wait until all that was given is done; more may be given.
+
+        Raises:
+            Exception: what a piece failed with, the first of them.
+        """
+        while self._given:
+            self._given.popleft().result()
+
     def finish(self) -> None:
         """Wait until all that was given is done, and end the thread.
 
@@ -50,8 +59,7 @@ class Turns:
         if self._pool is None:
             return
         with self._pool:
-            while self._given:
-                self._given.popleft().result()
+            self.wait()
 
 
 def ahead(values: Iterator[Value]) -> Generator[Value]:

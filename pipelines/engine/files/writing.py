@@ -135,6 +135,9 @@ class TableFile:
         self._groups: list[int] = []
         self._writing, self._hashing = Turns(), Turns()
         self._few: list[pa.Table] = []
+        self._hashed = 0
+        """Of those that wait, how many at the beginning are hashed already."""
+        self._before_cut = NO_ROWS
 
     def write(self, rows: pa.Table) -> None:
         """Append rows in their order; few wait for others, many are written and hashed by threads of their own.
@@ -149,13 +152,32 @@ class TableFile:
         self.rows += rows.num_rows
         self._few.append(rows)
         if sum(each.num_rows for each in self._few) >= MANY:
-            together = self._together()
-            self._writing.give(partial(self._append, together))
-            self._hashing.give(partial(self._hash, together))
+            self._hashing.give(partial(self._hash, self._not_hashed()))
+            self._writing.give(partial(self._append, self._together()))
+
+    def cut(self) -> ContentHash:
+        """Give the content hash of the rows since the last cut, or since ever; the file goes on.
+
+        Raises:
+            OSError: earlier rows cannot be written.
+        """
+        self._hashing.wait()
+        if len(self._few) > self._hashed:
+            self._hash(self._not_hashed())
+        found, self._before_cut = self.content - self._before_cut, self.content
+        return found
+
+    def _not_hashed(self) -> pa.Table:
+        """Give, as one table, the rows that wait and are not hashed, which they will be now."""
+        fresh = self._few[self._hashed :]
+        together = fresh[0] if len(fresh) == 1 else pa.concat_tables(fresh).combine_chunks()
+        self._few[self._hashed :] = [together]
+        self._hashed = len(self._few)
+        return together
 
     def _together(self) -> pa.Table:
         """Take the rows that wait; where they are many small tables, as one."""
-        few, self._few = self._few, []
+        few, self._few, self._hashed = self._few, [], 0
         return few[0] if len(few) == 1 else pa.concat_tables(few).combine_chunks()
 
     def _append(self, rows: pa.Table) -> None:
@@ -180,10 +202,10 @@ class TableFile:
         """
         self._writing.finish()
         self._hashing.finish()
+        if len(self._few) > self._hashed:
+            self._hash(self._not_hashed())
         if self._few:
-            rest = self._together()
-            self._append(rest)
-            self._hash(rest)
+            self._append(self._together())
         if self._writer is None:
             return None
         self._writer.close()

@@ -38,6 +38,31 @@ Backlog = dict[str, tuple[int, tuple[str, ...]]]
 """By source: how many files wait for a later reading, and those that were seen once or still change."""
 
 
+class Closed:
+    """The closed sequences of a landing as whoever lands its intervals asks for them: each manifest is read once.
+
+    Args:
+        landing: the folder of the sequences; it need not be there yet.
+    """
+
+    def __init__(self, landing: Path) -> None:
+        """Have read none."""
+        self._landing = landing
+        self._known: list[LandedSequence] = []
+
+    def all(self) -> list[LandedSequence]:
+        """Give all of them, by id; to look at now and not to keep.
+
+        Raises:
+            LandingError: a sequence is missing, or its manifest cannot be read.
+        """
+        if not self._known:
+            self._known = sequences(self._landing)
+        while is_closed(self._landing, len(self._known) + 1):
+            self._known.append(load_manifest(self._landing, len(self._known) + 1))
+        return self._known
+
+
 def land_interval(  # noqa: PLR0913 - where, what, and of what span
     landing: Path,
     flow: Flow,
@@ -46,6 +71,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     feeds: Mapping[str, SourceFeed],
     final: int | None = None,
     standing: Standing = Standing.LATER,
+    closed: Closed | None = None,
 ) -> LandedSequence:
     """Land what arrived in [start, end), as a new sequence or the one that holds exactly this already.
 
@@ -60,6 +86,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
         feeds: what `open_recorded` gave, by source.
         final: arrival of the final punctuation, behind all rows of the interval; None where the feed goes on.
         standing: of the interval in its run.
+        closed: the sequences of the landing, where the caller lands one interval after the other.
 
     Returns:
         The closed sequence.
@@ -67,7 +94,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     Raises:
         LandingError: a feed cannot be read or changed meanwhile, or the landing is broken.
     """
-    before = sequences(landing)
+    before = (closed or Closed(landing)).all()
     versions = [each for each in before if (each.kind, each.start, each.end) == (INTERVAL, start, end)]
     newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds, standing):
@@ -84,7 +111,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
         )
     except SequenceClosedError:
         # A driver that was overtaken has landed after all.
-        return land_interval(landing, flow, start, end, feeds, final, standing)
+        return land_interval(landing, flow, start, end, feeds, final, standing, closed)
 
 
 def land_reading(  # noqa: PLR0913 - where, what, and of what span

@@ -290,7 +290,7 @@ class EpochRunner:
         )
         engine, state = self.engine(sequences.rows()), self.driver.state()
         worked = commit_work(self.root, flow, entry, sequences, state, engine, schemas, terms)
-        outcome, carry = worked.outcome, self._carry_before(entry.parent) + worked.outcome.carry
+        outcome, carry = worked.outcome, self._carry_before(entry.parent) + worked.share.carry
         begun = time.perf_counter()
         self.secure(entry.sequences)
         durations = {

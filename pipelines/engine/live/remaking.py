@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.engine.tasks.task import CommitShare
 
 
 @dataclass(eq=False)
@@ -99,7 +100,7 @@ def worked_the_same(
         TableError: the carry to begin from is gone too.
     """
     outcome = _worked(root, state, entry, parts, engine)
-    _require_same(state, entry, outcome)
+    _require_same(state, entry, outcome.shares[entry.commit])
     return outcome
 
 
@@ -114,13 +115,13 @@ def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequen
     return worked.outcome
 
 
-def _require_same(state: LogState, entry: Entry, outcome: Outcome) -> None:
-    came = commit_hashes(outcome)
+def _require_same(state: LogState, entry: Entry, share: CommitShare) -> None:
+    came = commit_hashes(share)
     for name, stands in entry.hashes.items():
         if came.get(name, NO_ROWS.text) != stands:
             raise NotTheSameError(entry.commit, name, stands, came.get(name, NO_ROWS.text))
     parent = state.commits.get(entry.parent) if entry.kind is CommitKind.EPOCH else None
     before = ContentHash.from_text(parent.carry_hash) if parent and parent.carry_hash else NO_ROWS
-    carry = (before + outcome.carry).text
+    carry = (before + share.carry).text
     if entry.carry_hash is not None and carry != entry.carry_hash:
         raise NotTheSameError(entry.commit, "carry", entry.carry_hash, carry)

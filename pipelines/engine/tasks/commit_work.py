@@ -16,7 +16,7 @@ from pipelines.engine.tasks.stages import Work, run_stages
 from pipelines.flows.definition import flow_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import Chain, LandedSequence
     from pipelines.engine.landing.write import Spans
     from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.engine.tasks.task import CommitShare
     from pipelines.flows.model import Flow
 
 
@@ -74,8 +75,22 @@ class Worked:
     """What became of a commit's work; its files are written, and no table has them yet."""
 
     outcome: Outcome
+    share: CommitShare
     counts: dict[str, dict[str, int]]
     hashes: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """What became of the work of several commits in one go; each file holds rows of all of them."""
+
+    outcome: Outcome
+    counts: tuple[dict[str, dict[str, int]], ...]
+    """Of each commit, in order."""
+    hashes: tuple[dict[str, str], ...]
+    carries: tuple[str, ...]
+    """Content hash of the carry at each."""
     seconds: float
 
 
@@ -109,14 +124,77 @@ def commit_work(  # noqa: PLR0913 - what a commit is made of
         CommitError: the carry to begin from is not of the format that is written now.
     """
     begun = time.perf_counter()
+    outcome = _run(root, flow, (entry,), landed, state, engine, schemas, terms, progress)
+    add_landing_ledger(root, [(entry.commit, part) for part in landed.parts], outcome)
+    share = outcome.shares[entry.commit]
+    counts, hashes = commit_counts(landed.parts, share), commit_hashes(share)
+    seconds = time.perf_counter() - begun
+    return Worked(outcome=outcome, share=share, counts=counts, hashes=hashes, seconds=seconds)
+
+
+def commits_work(  # noqa: PLR0913 - what commits are made of
+    root: Path,
+    flow: Flow,
+    entries: Sequence[Entry],
+    landed: Sequences,
+    state: LogState,
+    engine: Engine,
+    schemas: Mapping[str, pa.Schema],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Together:
+    """Run intervals that follow one another through a flow in one go, a commit each.
+
+    Cuts do not matter: rows, ledger, counts and carry of each are what they would be if it ran alone, but files are
+    shared, and operators stay in memory from one to the next.
+
+    Args:
+        root: the run's folder.
+        flow: under whose plan the commits stand; its tables are there.
+        entries: the commits, in order.
+        landed: the sequence of each.
+        state: of the log of commits.
+        engine: who runs the tasks.
+        schemas: payload of each source.
+        progress: told in a few words what runs now.
+
+    Raises:
+        CommitError: the carry to begin from is not of the format that is written now.
+        FullError: an operator holds more than it may, in one of them.
+    """
+    begun = time.perf_counter()
+    outcome = _run(root, flow, entries, landed, state, engine, schemas, AN_INTERVAL, progress)
+    numbered = list(zip((entry.commit for entry in entries), landed.parts, strict=True))
+    add_landing_ledger(root, numbered, outcome)
+    shares = [outcome.shares[number] for number, _ in numbered]
+    return Together(
+        outcome=outcome,
+        counts=tuple(commit_counts((part,), share) for (_, part), share in zip(numbered, shares, strict=True)),
+        hashes=tuple(commit_hashes(share) for share in shares),
+        carries=tuple(share.carry.text for share in shares),
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _run(  # noqa: PLR0913 - what commits are made of
+    root: Path,
+    flow: Flow,
+    entries: Sequence[Entry],
+    landed: Sequences,
+    state: LogState,
+    engine: Engine,
+    schemas: Mapping[str, pa.Schema],
+    terms: WorkTerms,
+    progress: Callable[[str], None],
+) -> Outcome:
+    first, last = entries[0], entries[-1]
     work = Work(
         root=root,
         definition=json.dumps(flow_to_json(flow)),
         schemas=schemas,
-        commit=entry.commit,
-        parent=entry.parent,
-        start=entry.span.start,
-        close=entry.span.end,
+        commit=first.commit,
+        parent=first.parent,
+        start=first.span.start,
+        close=last.span.end,
         landed=landed,
         state=state,
         blind=terms.blind,
@@ -124,9 +202,6 @@ def commit_work(  # noqa: PLR0913 - what a commit is made of
         writes=terms.writes,
         session=terms.session,
         kept=terms.kept,
+        cuts=tuple((entry.commit, entry.span.end) for entry in entries) if len(entries) > 1 else (),
     )
-    outcome = run_stages(work, engine, progress)
-    for part in landed.parts:
-        add_landing_ledger(root, entry.commit, part, outcome)
-    counts, hashes = commit_counts(landed.parts, outcome), commit_hashes(outcome)
-    return Worked(outcome=outcome, counts=counts, hashes=hashes, seconds=time.perf_counter() - begun)
+    return run_stages(work, engine, progress)

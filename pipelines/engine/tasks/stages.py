@@ -6,7 +6,7 @@ nothing of each other and run wherever the engine puts them.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -19,10 +19,10 @@ from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import NewFile, TableLostError, ledger_path, stream_path
 from pipelines.engine.commits.readers import Carry, carry_on, log_state
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.writing import NO_ROWS, Layout, Written
+from pipelines.engine.files.writing import Layout, Written
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link_catalogue import link_of
-from pipelines.engine.tasks.task import NOTHING_CARRIED, Done, Input, Task, carry_parts, flow_of, payloads
+from pipelines.engine.tasks.task import NOTHING_CARRIED, CommitShare, Done, Input, Task, carry_parts, flow_of, payloads
 from pipelines.operators.rows import INFINITY
 from pipelines.operators.scan import NO_BLIND
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from pipelines.engine.columnar.content import ContentHash
     from pipelines.engine.commits.history import CarryLine, LogState
     from pipelines.engine.landing.sequence import Chain
     from pipelines.flows.model import Flow
@@ -85,16 +84,16 @@ class Work:
     writes: Writes = Writes.BASE
     session: str = ""
     kept: int = 0
+    cuts: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
 class Outcome:
-    """What the tasks of one commit wrote, by table."""
+    """What the tasks of a commit, or of several in one go, wrote, by table."""
 
     files: dict[str, list[Written]] = field(default_factory=lambda: defaultdict(list))
-    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    hashes: dict[str, ContentHash] = field(default_factory=dict)
-    carry: ContentHash = NO_ROWS
+    shares: dict[int, CommitShare] = field(default_factory=lambda: defaultdict(CommitShare))
+    """By commit."""
     next_due: int = INFINITY
     newest: dict[str, dict[str, int]] = field(default_factory=dict)
     due: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -103,11 +102,8 @@ class Outcome:
         """Take in one task."""
         for file in done.files:
             self.files[file.table].append(file)
-        for name, count in done.counts.items():
-            self.counts[name].update(count)
-        for name, content in done.hashes.items():
-            self.hashes[name] = self.hashes.get(name, NO_ROWS) + content
-        self.carry += done.carry
+        for number, share in done.shares.items():
+            self.shares[number] = self.shares[number] + share
         self.next_due = min(self.next_due, done.next_due)
         self.due.append(done.due)
         for name, found in done.newest.items():
@@ -169,6 +165,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
             writes=work.writes,
             session=work.session,
             kept=work.kept,
+            cuts=work.cuts,
         )
         for bucket in range(buckets)
     ]
@@ -233,8 +230,38 @@ def carry_schemas(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, dic
     }
 
 
-def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+class ColumnsSeen:
+    """The columns that tables were seen to have under one lease: nobody else may write, so each is looked at once.
+
+    Opening a table costs what its log holds, and a year of days asks for the same nine tables again and again. What
+    others do to columns all the same is found when a commit is begun (`settling.Tables.agree`).
+    """
+
+    def __init__(self) -> None:
+        """Have seen none."""
+        self._seen: dict[Path, pa.Schema] = {}
+
+    def check(self, path: Path, schema: pa.Schema) -> None:
+        """See that a table, where there is one, has these columns.
+
+        Raises:
+            SchemaChangedError: it has others.
+        """
+        if self._seen.get(path) == schema:
+            return
+        check_columns(path, schema)
+        if exists(path):
+            self._seen[path] = schema
+
+
+def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen: ColumnsSeen | None = None) -> None:
     """Create the tables that a flow writes, those that are not there.
+
+    Args:
+        root: the run's folder.
+        flow: the model.
+        schemas: payload of each source.
+        seen: what is known of tables under the caller's lease.
 
     Raises:
         SchemaChangedError: a table is there with other columns.
@@ -246,18 +273,28 @@ def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> N
     missing = [path for path in wanted if not exists(path)]
     if missing:
         _refuse_lost(root, state, missing)
+    known = seen or ColumnsSeen()
     for path, schema in wanted.items():
-        create(path, schema)
+        if path in missing:
+            create(path, schema)
+        known.check(path, schema)
 
 
-def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> None:
+def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen: ColumnsSeen | None = None) -> None:
     """See that the tables that are there have the columns that a flow writes; nothing is made.
+
+    Args:
+        root: the run's folder.
+        flow: the model.
+        schemas: payload of each source.
+        seen: what is known of tables under the caller's lease.
 
     Raises:
         SchemaChangedError: one has others.
     """
+    known = seen or ColumnsSeen()
     for path, schema in table_schemas(root, flow, schemas).items():
-        check_columns(path, schema)
+        known.check(path, schema)
 
 
 def table_schemas(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[Path, pa.Schema]:

@@ -11,7 +11,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,38 @@ class Task:
     """Names the process of a stream, whose tasks keep their operators between commits; empty: nothing is kept."""
     kept: int = 0
     """The commit whose operators, where a task of the session kept them, hold the carry to begin from."""
+    cuts: tuple[tuple[int, int], ...] = ()
+    """Commits that are worked on in one go, `commit` first, with the closing reading of each, `close` last; empty where
+    `commit` is alone."""
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """Give each commit that is worked on, with its closing reading."""
+        return self.cuts or ((self.commit, self.close),)
+
+
+@dataclass(frozen=True)
+class CommitShare:
+    """What one commit has of the work of a task, or of all tasks."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
+    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`.
+    By `ledger`: rows by "stream reason action"."""
+    hashes: dict[str, ContentHash] = field(default_factory=dict)
+    """By stream and `ledger`."""
+    carry: ContentHash = NO_ROWS
+    """Of the whole carry where a base was written; else what the commit added to it, less what it took away."""
+
+    def __add__(self, other: CommitShare) -> CommitShare:
+        """Put two together."""
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        hashes: dict[str, ContentHash] = {}
+        for each in (self, other):
+            for name, count in each.counts.items():
+                counts[name].update(count)
+            for name, content in each.hashes.items():
+                hashes[name] = hashes.get(name, NO_ROWS) + content
+        return CommitShare(counts, hashes, self.carry + other.carry)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +142,8 @@ class Done:
     stage: int
     bucket: int
     files: tuple[Written, ...]
-    counts: Mapping[str, Mapping[str, int]]
-    """By stream: rows by kind, `in`, `passed` (of the main stream, those that came in), `held`.
-    By `ledger`: rows by "stream reason action"."""
-    hashes: Mapping[str, ContentHash]
-    """By stream and `ledger`."""
-    carry: ContentHash
-    """Of the whole carry where a base was written; else what the commit added to it, less what it took away."""
+    shares: Mapping[int, CommitShare]
+    """By commit."""
     next_due: int
     """First instant at which silence alone would make something leave."""
     newest: Mapping[str, Mapping[str, int]]
@@ -179,20 +206,30 @@ class _Work:
         self.read_later = frozenset(name for later in stages.stages[stage.index + 1 :] for name in later.reads)
         self.known = payloads(flow, task.schemas)
         self.turned = TurnsOfFlow(flow, self.known)
-        self.counts: dict[str, Counter[str]] = {"ledger": Counter()}
+        self.shares: dict[int, CommitShare] = {}
         self.newest: dict[str, dict[str, int]] = {}
         self.due: list[npt.NDArray[np.int64]] = []
         self.links = self._warm() or [self._link(name) for name in stage.streams]
-        for name in stage.streams:
-            self.counts[name] = Counter()
         self.inputs = {given.name: self._input(given) for given in task.inputs}
         self.files = {name: self._file(f"streams/{name}", name) for name in (*stage.streams, *stage.sides)}
         self.ledger = self._file("ledger")
-        self.carry: list[TableFile] = []
-        self.carry_content = NO_ROWS
+        self.carry: dict[str, TableFile] = {}
 
     def run(self) -> None:
-        for reading in self._readings():
+        start = self.task.start
+        for number, close in self.task.parts:
+            if number != self.task.commit:
+                self._go_on(number, start)
+            self._run_part(number, start, close)
+            start = close
+        if self.task.session:
+            _WARM[self._place()] = (self.task.commit, self.links)
+
+    def _run_part(self, number: int, start: int, close: int) -> None:
+        """Run the span of one commit, and say what it has of the task."""
+        self.counts: dict[str, Counter[str]] = {"ledger": Counter(), **{name: Counter() for name in self.stage.streams}}
+        self.carry_content = NO_ROWS
+        for reading in self._readings(start, close):
             last = reading == self.task.close
             tables = {name: source.take(reading) for name, source in self.inputs.items()}
             for link in self.links:
@@ -200,13 +237,19 @@ class _Work:
         for link in self.links:
             self.counts[link.stream.name]["held"] = link.held_count
             self._write_carry(link)
-        if self.task.session:
-            _WARM[self._place()] = (self.task.commit, self.links)
+        hashes = {name: file.cut() for name, file in self.files.items()} | {"ledger": self.ledger.cut()}
+        self.shares[number] = CommitShare(self.counts, hashes, self.carry_content)
 
-    def _readings(self) -> Iterator[int]:
-        """Cut the span, so that no window holds more than a few blocks of rows or too many timers."""
-        inputs, reading = list(self.inputs.values()), self.task.start
-        for until in windows(inputs, self.task.start, self.task.close):
+    def _go_on(self, number: int, start: int) -> None:
+        """Begin the next commit with the operators as they stand, which is what its parent's carry says."""
+        for link in self.links:
+            link.renew(number, self._blind(link.stream.name))
+            self._begin(link, start)
+
+    def _readings(self, start: int, close: int) -> Iterator[int]:
+        """Cut a span, so that no window holds more than a few blocks of rows or too many timers."""
+        inputs, reading = list(self.inputs.values()), start
+        for until in windows(inputs, start, close):
             while True:
                 reading = spaced(reading, until, MOST_TIMERS, burden(self.links, inputs, self.stage.key, reading))
                 yield reading
@@ -226,10 +269,11 @@ class _Work:
                 if self.task.writes is Writes.BASE:
                     self.carry_content += content_hash(table, leave_out=carrying.NOT_HASHED)
         for part, written in tables.items():
-            file = self._file(f"carry/{link.stream.name}.{part}", leave_out=None)
+            name = f"carry/{link.stream.name}.{part}"
+            if name not in self.carry:
+                self.carry[name] = self._file(name, leave_out=None)
             for table in written:
-                file.write(table)
-            self.carry.append(file)
+                self.carry[name].write(table)
 
     def _place(self) -> tuple[str, str, int, int, int]:
         task = self.task
@@ -299,16 +343,13 @@ class _Work:
                     known[what] = max(int(newest), known.get(what, NULL))
 
     def done(self, seconds: float) -> Done:
-        files = [*self.files.values(), self.ledger, *self.carry]
+        files = [*self.files.values(), self.ledger, *self.carry.values()]
         written = tuple(made for file in files if (made := file.close()) is not None)
-        hashes = {name: file.content for name, file in self.files.items()} | {"ledger": self.ledger.content}
         return Done(
             stage=self.task.stage,
             bucket=self.task.bucket,
             files=written,
-            counts={name: dict(count) for name, count in self.counts.items()},
-            hashes=hashes,
-            carry=self.carry_content,
+            shares=self.shares,
             next_due=min(link.operator.next_due() for link in self.links),
             newest=self.newest,
             due=np.concatenate([np.zeros(0, dtype=np.int64), *self.due]),
@@ -335,11 +376,15 @@ class _Work:
         link.know(self.turned)
         if not stream.inputs and not carry:
             link.hear(self.task.start)
-        if stream.operator == "merge":
-            link.operator.since = self.task.start
+        self._begin(link, self.task.start)
         if isinstance(link, AdvanceTimeLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
             link.bind(self._carry(stream.inputs[1]).get("state"))
         return link
+
+    def _begin(self, link: Link, start: int) -> None:
+        """Tell an operator where the span of its commit begins, where it asks for that."""
+        if link.stream.operator == "merge":
+            link.operator.since = start
 
     def _blind(self, name: str) -> Blind:
         """Give the spans in which one of the sources behind a stream was not listened to; behind none, all of them."""
@@ -380,7 +425,8 @@ def opened(piece: Piece) -> Iterator[pa.Table]:
 
 def file_stem(task: Task) -> str:
     """Give the name of a task's files, up to the random part that tells two attempts apart."""
-    return f"c{task.commit:08d}-{task.stage}-{task.bucket:03d}of{task.buckets:03d}"
+    last = f"-{task.cuts[-1][0]:08d}" if len(task.cuts) > 1 else ""
+    return f"c{task.commit:08d}{last}-{task.stage}-{task.bucket:03d}of{task.buckets:03d}"
 
 
 def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:

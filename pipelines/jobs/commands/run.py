@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.backfill import Interval
     from pipelines.jobs.runs.gate import GateFinding
 
+AUTO = "auto"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
@@ -50,6 +52,8 @@ class RunRequest:
     run: str = MAIN_RUN
     one_shot: bool = False
     """One commit over the whole span."""
+    at_once: str = AUTO
+    """Intervals that are worked on in one go, at most, each a commit of its own; `auto`: as many as are small."""
     take_over: bool = False
     hold: bool = False
     """Leave the last interval at written."""
@@ -65,6 +69,7 @@ class RunRequest:
 
 def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     """Backfill a flow over a span of its grid and say what came of each interval."""
+    at_once_of(wanted.at_once)
     settings = read_settings()
     flow = load_flow(settings, wanted.flow, parameters_of(wanted.params))
     for warning in flow.warnings:
@@ -123,7 +128,24 @@ def _backfill(wanted: RunRequest, settings: Settings, flow: Flow, engine: Engine
         gate=gate,
         last_gate=hold if wanted.hold else None,
         accept_loss=wanted.accept_loss,
+        at_once=at_once_of(wanted.at_once),
     )
+
+
+def at_once_of(text: str) -> int | None:
+    """Read how many intervals are worked on in one go; None for `auto`.
+
+    >>> at_once_of("30"), at_once_of("auto")
+    (30, None)
+
+    Raises:
+        WrongUse: it is neither.
+    """
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise WrongUse(f"--at-once must be a whole number from 1 on, or {AUTO}; it is {text}")
+    return int(text)
 
 
 def checking(root: Path, flow: Flow, session: Session | None) -> Gate:

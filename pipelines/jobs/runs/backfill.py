@@ -9,26 +9,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import instant_text
-from pipelines.engine.commits.carry_format import UPGRADES, require_current
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.history import CommitKind, Span, State
-from pipelines.engine.commits.lease import Claim
-from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.commits.plan import plan_of
+from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.sources.catalog import open_recorded
-from pipelines.engine.sources.landed_schema import payloads_over
-from pipelines.engine.tasks.commit_work import Sequences, commit_work
-from pipelines.engine.tasks.stages import check_tables, create_tables
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
 from pipelines.flows.definition import fingerprint_of, flow_from_json
@@ -37,9 +30,10 @@ from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.bucketing import with_buckets
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.fitting import fitting_payloads
-from pipelines.jobs.runs.gate import Gate, blocking, hold, publish_at_once, reject
+from pipelines.jobs.runs.gate import blocking, reject
+from pipelines.jobs.runs.intervals import Backfill, Interval, Intervals, Ran, through, work_on
 from pipelines.jobs.runs.known import require_own_landing
-from pipelines.jobs.runs.replaced import landed_before, require_arrivals
+from pipelines.jobs.runs.replaced import require_arrivals
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -47,51 +41,12 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
-    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import SourceFeed
-    from pipelines.engine.tasks.stages import Engine
-    from pipelines.flows.model import Flow
 
-Interval = tuple[int, int]
-"""Start and end, in ticks; the end is exclusive."""
+__all__ = ["Backfill", "Interval", "Ran", "run_backfill"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Backfill:
-    """What is to be run: a flow over intervals, into a root, by an engine."""
-
-    flow: Flow
-    root: Path
-    base: Path
-    """Folder that the feeds' paths are relative to."""
-    engine: Engine
-    claim: Claim = Claim.ASK
-    gate: Gate = publish_at_once
-    """What each written interval goes through."""
-    last_gate: Gate | None = None
-    """What the last interval goes through; `gate` unless given."""
-    accept_loss: bool = False
-    """Replace published rows of a source by none, where none arrive any more."""
-
-    def gate_of(self, interval: Interval, intervals: Sequence[Interval]) -> Gate:
-        """Give what a written interval goes through."""
-        is_last = bool(intervals) and interval == intervals[-1]
-        return self.last_gate if is_last and self.last_gate is not None else self.gate
-
-    @property
-    def landing(self) -> Path:
-        """Where the run's sequences lie."""
-        return landed_path(self.root)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """One interval that went through its gate."""
-
-    entry: Entry
-    seconds: float
-    before: int | None = None
-    """Rows that had landed for what it replaces; None where it replaces nothing."""
+EVERY = 50
+"""Commits from one time that a backfill puts tables in order to the next."""
 
 
 def silent(_: str) -> None:
@@ -145,28 +100,25 @@ def run_backfill(
             tell(f"finishing commit {pending.commit}, which an earlier run left at {pending.state}")
             finished = _finish(driver, wanted, pending, tell)
             gate = wanted.gate_of((finished.span.start, finished.span.end), intervals)
-            ran.append(_through(driver, gate, finished, begun, tell))
+            ran.append(through(driver, gate, finished, begun, tell))
             done(ran[-1])
-        for interval in intervals:
-            begun = time.perf_counter()
-            if pending is not None and pending.span == interval:
-                continue
-            before = landed_before(driver.state(), Span(*interval))
-            standing = Standing.LATER if driver.state().parent_for(interval[0]) else Standing.FIRST
-            _require_ground(driver.state(), interval[0])
-            tell("landing")
-            ends = final if interval == intervals[-1] else None
-            sequence = land_interval(wanted.landing, wanted.flow, *interval, feeds, ends, standing)
-            if not wanted.accept_loss:
-                require_arrivals(before, sequence, Moments(wanted.flow.timezone).span(*interval))
-            # Before anything is begun: a commit whose tables have other columns could never be finished.
-            check_tables(wanted.root, wanted.flow, payloads_over(wanted.flow, (sequence,)))
-            entry = _begin(driver, wanted.flow, sequence)
-            written = _commit(driver, wanted, entry, sequence, tell)
-            went = _through(driver, wanted.gate_of(interval, intervals), written, begun, tell)
-            ran.append(replace(went, before=sum(before.values()) if before else None))
-            done(ran[-1])
+        waiting = [each for each in intervals if pending is None or pending.span != each]
+        on = Intervals(driver, wanted, intervals, feeds, final, tell)
+        while waiting:
+            _require_ground(driver.state(), waiting[0][0])
+            went = on.next(waiting)
+            waiting = waiting[len(went) :]
+            for each in went:
+                ran.append(each)
+                done(each)
+            _keep_house(driver, went[-1].entry)
     return ran
+
+
+def _keep_house(driver: Driver, newest: Entry) -> None:
+    """Put tables in order once every so many commits: what a day costs may not grow with the days before it."""
+    if (newest.first_together - 1) // EVERY != newest.commit // EVERY:
+        driver.keep_house(every=1)
 
 
 def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
@@ -215,26 +167,6 @@ def _require_ground(state: LogState, start: int) -> None:
         )
 
 
-def _through(driver: Driver, gate: Gate, written: Entry, begun: float, tell: Callable[[str], None]) -> Ran:
-    if gate is not publish_at_once and gate is not hold:
-        tell("checking")
-    return Ran(entry=gate(driver, written), seconds=time.perf_counter() - begun)
-
-
-def _begin(driver: Driver, flow: Flow, sequence: LandedSequence) -> Entry:
-    span = Span(sequence.start, sequence.end)
-    parent = driver.state().parent_for(span.start)
-    require_current(driver.state(), parent)
-    return driver.intent(
-        driver.next_number(),
-        span,
-        parent,
-        [sequence.id],
-        plan_of(flow, UPGRADES.current),
-        fingerprint_of(flow),
-    )
-
-
 def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[str], None]) -> Entry:
     """Bring a pending commit to written, under its own plan."""
     if pending.state is State.WRITTEN:
@@ -250,20 +182,7 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
     flow = flow_begun(wanted.root, pending.plan, lambda: sequence)
     entry = pending.under(fingerprint_of(flow))
     own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
-    return _commit(driver, own, entry, sequence, tell)
-
-
-def _commit(
-    driver: Driver, wanted: Backfill, entry: Entry, sequence: LandedSequence, tell: Callable[[str], None]
-) -> Entry:
-    landed = Sequences((sequence,))
-    schemas = payloads_over(wanted.flow, landed.parts)
-    create_tables(wanted.root, wanted.flow, schemas)
-    worked = commit_work(wanted.root, wanted.flow, entry, landed, driver.state(), wanted.engine, schemas, progress=tell)
-    tell("committing")
-    files, carry = worked.outcome.new_files(), worked.outcome.carry.text
-    durations = {"tasks_ms": round(worked.seconds * 1000)}
-    return driver.written(entry.commit, files, worked.counts, worked.hashes, carry, durations)
+    return work_on(driver, own, entry, sequence, tell)
 
 
 def main(argv: Sequence[str] = ()) -> int:
