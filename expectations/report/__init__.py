@@ -21,7 +21,7 @@ from expectations.report.facts import (
     StreamFacts,
     Way,
 )
-from expectations.report.page import render
+from expectations.report.page import Kept, render
 from expectations.report.presence import KeyPresence, KeysPresence, PresenceTable, SourcePresence
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Difference",
     "EpochFacts",
     "ExpectationFacts",
+    "Kept",
     "KeyPresence",
     "KeysPresence",
     "Picture",

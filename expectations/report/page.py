@@ -27,7 +27,19 @@ class Figure:
     label: str
 
 
-def render(facts: ReportFacts) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What a page that is kept as it was says of itself."""
+
+    name: str
+    """What it was kept for."""
+    commit: int | None
+    """The newest commit then."""
+    now: str
+    """The page that shows the same as it is now, in the same folder."""
+
+
+def render(facts: ReportFacts, kept: Kept | None = None) -> str:
     """Write the page of one flow run.
 
     Safe with any data: every value goes through Jinja's autoescape, and an undefined one is an error. The page loads
@@ -35,6 +47,7 @@ def render(facts: ReportFacts) -> str:
 
     Args:
         facts: what the jobs read in the tables.
+        kept: for a page that is kept as it was; None for the one that is made again and again.
 
     Returns:
         A complete HTML document.
@@ -47,7 +60,13 @@ def render(facts: ReportFacts) -> str:
     shown = [(section, view) for section, view in views if view is not None]
     page = _environment().get_template("page.html")
     return page.render(
-        facts=facts, clock=clock, words=words, verdict=verdict(facts), figures=_figures(facts), sections=shown
+        facts=facts,
+        clock=clock,
+        words=words,
+        verdict=verdict(facts),
+        figures=_figures(facts),
+        sections=shown,
+        kept=kept,
     )
 
 

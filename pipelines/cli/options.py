@@ -9,6 +9,10 @@ import typer
 FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
+MaybeStart = Annotated[
+    str | None, typer.Option("--start", help="First day or instant, on the flow's grid: 2013-01-01.")
+]
+MaybeEnd = Annotated[str | None, typer.Option("--end", help="End of the last interval, exclusive: 2013-01-08.")]
 Run = Annotated[str, typer.Option(help="Name of the run, which has tables of its own.")]
 Param = Annotated[
     list[str] | None,

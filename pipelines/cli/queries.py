@@ -161,12 +161,13 @@ def report(
     flow: FlowName,
     interval: Annotated[str | None, typer.Option(help="A day or instant within the interval: 2013-01-05.")] = None,
     run: Run = "main",
+    keep: Annotated[str | None, typer.Option(help="Keep the page as it is now as well, under this name.")] = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Make the page of a run, or of one of its intervals, from the tables alone; print its path."""
     from pipelines.jobs.commands.report import report_flow
 
-    report_flow(flow, interval, run, as_json, tell)
+    report_flow(flow, interval, run, as_json, tell, keep)
 
 
 @app.command(

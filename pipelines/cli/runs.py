@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.options import AsJson, End, FlowName, Param, Run, Start
+from pipelines.cli.options import AsJson, FlowName, MaybeEnd, MaybeStart, Param, Run
 from pipelines.cli.running import guarded, quick, tell
 
 app = typer.Typer()
@@ -31,13 +31,14 @@ def demo() -> int:
 
 @app.command(
     epilog="Examples: `pulseline run flights --start 2013-01-01 --end 2013-01-08`, and one day that waits for "
-    "`pulseline check` and `pulseline publish`: `pulseline run flights --start 2013-01-08 --end 2013-01-09 --hold`"
+    "`pulseline check` and `pulseline publish`: `pulseline run flights --start 2013-01-08 --end 2013-01-09 --hold`; "
+    "what is missing, stale or red: `pulseline run flights --plan`"
 )
 @guarded
 def run(
     flow: FlowName,
-    start: Start,
-    end: End,
+    start: MaybeStart = None,
+    end: MaybeEnd = None,
     engine: Annotated[
         EngineName | None, typer.Option(help="core: this process. batch: Spark. [default: config]")
     ] = None,
@@ -55,6 +56,7 @@ def run(
     accept_loss: Annotated[  # noqa: FBT002
         bool, typer.Option("--accept-loss", help="Replace published rows by none where their files are gone.")
     ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Run what `pulseline plan` names, and no more.")] = False,  # noqa: FBT002
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object that says what was done.")] = False,  # noqa: FBT002
     param: Param = None,
 ) -> None:
@@ -64,10 +66,13 @@ def run(
     """
     from pipelines.jobs.commands.run import RunRequest, run_flow
 
+    missing = [option for option, given in (("--start", start), ("--end", end)) if given is None]
+    if missing and not plan:
+        raise typer.BadParameter(f"{' and '.join(missing)} must be given, or --plan for what is missing, stale or red")
     wanted = RunRequest(
         flow=flow,
-        start=start,
-        end=end,
+        start=start or "",
+        end=end or "",
         engine=engine and engine.value,
         run=run,
         one_shot=one_shot,
@@ -79,7 +84,31 @@ def run(
         as_json=as_json,
         params=param or (),
     )
+    if plan:
+        from pipelines.jobs.commands.plan import run_plan
+
+        run_plan(wanted, tell)
+        return
     run_flow(wanted, tell)
+
+
+@app.command(epilog="Examples: `pulseline plan flights`, `pulseline plan flights --end 2013-01-15`")
+@guarded
+def plan(
+    flow: FlowName,
+    start: MaybeStart = None,
+    end: MaybeEnd = None,
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+    param: Param = None,
+) -> None:
+    """Say where each interval stands, published, stale and why, held, missing, red or planned, and what running costs.
+
+    A late or changed file of a published interval is noticed: what arrives for it is held against what landed.
+    """
+    from pipelines.jobs.commands.plan import PlanRequest, show_plan
+
+    show_plan(PlanRequest(flow=flow, start=start, end=end, run=run, params=param or (), as_json=as_json), tell)
 
 
 @app.command(epilog="Examples: `pulseline check flights`, `pulseline check flights --commit 8`")

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from expectations.report import Account, EpochFacts, PresenceTable, RegionFacts, ReportFacts, StreamFacts, render
+from expectations.report.page import TEMPLATES
 from expectations.report.sections import SECTIONS
 
 HOSTILE = "</title></style><script>alert('x')</script><img src=x onerror=alert(1)>\"'&{{7*7}}{% raw %}"
@@ -216,3 +217,22 @@ def test_a_gap_stands_in_the_certificate(week: ReportFacts) -> None:
     page = render(dataclasses.replace(week, certificate=lost))
     assert "A gap for ever:</b> run `live` gave up sequences 6 to 9." in page
     assert "A gap for ever" not in render(week)
+
+
+def luminance(colour: str) -> float:
+    """Give the luminance of a colour, as WCAG 2 has it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_text_stands_out_from_what_it_is_written_on() -> None:
+    style = (TEMPLATES / "style.css").read_text()
+    blocks = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for block in re.findall(r"\{[^{}]*\}", style)]
+    themes = [block for block in blocks if "paper" in block]
+    assert len(themes) == 2
+    for theme in themes:
+        for text in ("ink", "soft", "faint", "good", "bad", "open"):
+            for ground in ("paper", "raised", "hair", "tint-good", "tint-bad", "tint-open"):
+                dark, light = sorted(luminance(theme[name]) for name in (text, ground))
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)

@@ -71,7 +71,7 @@ class MissingPredecessorError(CommitError):
 
 @dataclass(eq=False)
 class BeforeFirstError(CommitError):
-    """An interval that would begin before the run's first one.
+    """An interval before the first instant of a run that a stream began, whose epochs cannot be run again behind it.
 
     In ticks.
     """
@@ -81,8 +81,26 @@ class BeforeFirstError(CommitError):
 
     def __str__(self) -> str:
         return (
-            f"an interval must not begin before its run's first instant, {instant_text(self.first)}; it begins at "
-            f"{instant_text(self.start)}: use a run of another name for an earlier beginning"
+            f"an interval must not begin before the first instant of a run that a stream began, "
+            f"{instant_text(self.first)}; it begins at {instant_text(self.start)}: use a run of another name for an "
+            "earlier beginning"
+        )
+
+
+@dataclass(eq=False)
+class GapError(CommitError):
+    """An interval before a run's first one that would leave a gap in front of it.
+
+    In ticks: where it ends, and the run's first instant.
+    """
+
+    end: int
+    first: int
+
+    def __str__(self) -> str:
+        return (
+            f"an interval before a run's first instant must end there, at {instant_text(self.first)}; it ends at "
+            f"{instant_text(self.end)}: run up to {instant_text(self.first)}"
         )
 
 

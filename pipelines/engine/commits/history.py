@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.engine.commits.entry import ASIDE, NO_SPAN, OPEN_STATES, START_OF_RUN, CommitKind, Entry, Span, State
 from pipelines.engine.commits.errors import (
     BeforeFirstError,
+    GapError,
     MissingPredecessorError,
     PartialOverlapError,
     StreamedSpanError,
@@ -236,9 +237,17 @@ class LogState:
 
     @cached_property
     def stale(self) -> tuple[Entry, ...]:
-        """Published commits that began from a carry which has since been superseded by another one, in order."""
-        grounds = self.visible | {START_OF_RUN}
-        return tuple(row for row in self.published if self.parent_of(row.commit) not in grounds)
+        """Published commits that began from a carry which has since been superseded by another one, in order.
+
+        The one that a run began with is among them once an earlier interval was published.
+        """
+        return tuple(row for place, row in enumerate(self.published) if not self._has_ground(row, place))
+
+    def _has_ground(self, row: Entry, place: int) -> bool:
+        parent = self.parent_of(row.commit)
+        if parent == START_OF_RUN:
+            return place == 0 or row.kind is not CommitKind.INTERVAL
+        return parent in self.visible
 
     def carry_line(self, commit: int) -> CarryLine:
         """Say which commits make up the carry at `commit`: the newest base on its line of parents, and deltas after it.
@@ -273,16 +282,17 @@ class LogState:
         return frozenset(found)
 
     def parent_for(self, start: int) -> int:
-        """Give the commit that an interval from `start` on continues, 0 for the first interval of a run.
+        """Give the commit that an interval from `start` on continues, 0 for one that none comes before.
 
-        A stale predecessor is a predecessor: what follows it becomes stale in turn once it has been run again.
+        An interval before the first extends the run backwards: what follows it becomes stale. A stale predecessor is a
+        predecessor: what follows it becomes stale in turn once it has been run again.
 
         Args:
             start: first instant of the interval, in ticks.
 
         Raises:
             MissingPredecessorError: nothing published ends at `start`; names what to run first.
-            BeforeFirstError: the run begins later than `start`.
+            BeforeFirstError: a stream began the run, later than `start`.
             PartialOverlapError: `start` lies inside a published commit.
         """
         rows = self.in_order
@@ -293,9 +303,11 @@ class LogState:
             raise PartialOverlapError(start, rows[place].commit, *rows[place].span)
         if not rows or start == rows[0].span.start:
             return START_OF_RUN
-        if start < rows[0].span.start:
+        if start > rows[0].span.start:
+            raise MissingPredecessorError(start, rows[-1].span.end, start)
+        if rows[0].kind is not CommitKind.INTERVAL:
             raise BeforeFirstError(start, rows[0].span.start)
-        raise MissingPredecessorError(start, rows[-1].span.end, start)
+        return START_OF_RUN
 
     def superseded_by(self, span: Span) -> tuple[int, ...]:
         """Give the published intervals that a new commit of `span` replaces, in order.
@@ -303,8 +315,11 @@ class LogState:
         Raises:
             PartialOverlapError: it would replace a part of one.
             StreamedSpanError: it would replace an epoch of a stream, or span a reset.
+            GapError: it lies before the first one and does not reach it.
         """
         rows = self.in_order
+        if rows and span.end < rows[0].span.start:
+            raise GapError(span.end, rows[0].span.start)
         later = (rows[place] for place in range(bisect_right(rows, span.start, key=_end), len(rows)))
         met = list(takewhile(lambda row: row.span.start < span.end, later))
         for row in met:

@@ -6,6 +6,7 @@ version of its interval, as a new sequence.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.engine.landing.sequence import LandedSequence, LandedSource
     from pipelines.engine.landing.shelves import Shelves
     from pipelines.flows.model import Flow
 
@@ -114,6 +115,29 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
         return land_interval(landing, flow, start, end, feeds, final, standing, closed)
 
 
+def changed_sources(
+    landed: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFeed], standing: Standing = Standing.LATER
+) -> tuple[str, ...]:
+    """Name the sources of which an interval would land with other rows now than it did; nothing is written.
+
+    Feeds are read only where their files, or what the flow says of the sources, changed since.
+
+    Args:
+        landed: what was landed of the interval.
+        flow: its sources.
+        feeds: what `open_recorded` gave, by source.
+        standing: of the interval in its run.
+    """
+    if set(landed.sources) != set(flow.sources):
+        return tuple(sorted(set(landed.sources) ^ set(flow.sources)))
+    if _untouched(landed, replace(flow, buckets=landed.buckets), feeds, standing):
+        return ()
+    span = Reading(landed.start, landed.end, landed.buckets, standing)
+    arrived = {name: feeds[name].arrive(span, SourceProgress()) for name in flow.sources}
+    found = tuple(name for name, each in arrived.items() if _stood(landed.sources[name]) != _came_as(each))
+    return found or (tuple(flow.sources) if landed.ledger.content != content_hash(ledger_of(arrived)) else ())
+
+
 def land_reading(  # noqa: PLR0913 - where, what, and of what span
     landing: Path,
     number: int,
@@ -186,15 +210,17 @@ def _untouched(newest: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFee
 
 
 def _same(newest: LandedSequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
-    stood = {
-        name: (landed.content, landed.columns, landed.referenced, landed.whole)
-        for name, landed in newest.sources.items()
-    }
-    came = {
-        name: (each.content, columns_of(each.schema), each.referenced, whole_content(each))
-        for name, each in arrived.items()
-    }
+    stood = {name: _stood(landed) for name, landed in newest.sources.items()}
+    came = {name: _came_as(each) for name, each in arrived.items()}
     return newest.buckets == flow.buckets and stood == came and newest.ledger.content == ledger
+
+
+def _stood(landed: LandedSource) -> tuple[object, ...]:
+    return landed.content, landed.columns, landed.referenced, landed.whole
+
+
+def _came_as(arrived: Arrived) -> tuple[object, ...]:
+    return arrived.content, columns_of(arrived.schema), arrived.referenced, whole_content(arrived)
 
 
 class Landing:

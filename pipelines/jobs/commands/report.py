@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from typing import TYPE_CHECKING
 
 from expectations import report
@@ -26,9 +28,18 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 INDEX = "index.html"
+LONGEST = 48
+"""Characters of a name that a kept page has."""
 
 
-def report_flow(called: str, interval: str | None, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+def report_flow(  # noqa: PLR0913 - the options of the command
+    called: str,
+    interval: str | None,
+    run: str,
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+    keep: str | None = None,
+) -> None:
     """Make the page of a run or of one interval, and say where it is.
 
     Args:
@@ -37,6 +48,7 @@ def report_flow(called: str, interval: str | None, run: str, as_json: bool, echo
         run: name of the run.
         as_json: one JSON object instead of words.
         echo: where lines go.
+        keep: name under which the page as it is now is kept, too; that one is shown then, and never changes.
 
     Raises:
         WrongUse: no such flow, run or interval.
@@ -46,6 +58,7 @@ def report_flow(called: str, interval: str | None, run: str, as_json: bool, echo
     about = Reported(known=known, span=span)
     facts = read_facts(about, kept_certificate(about))
     page = _write(facts, page_path(about, read_settings().pages(known.name, run)))
+    page = page if keep is None else _keep(facts, about, page, keep)
     news = verdict(facts)
     if as_json:
         told = {
@@ -111,6 +124,27 @@ def write_page(settings: Settings, flow: Flow, run: str) -> Path:
     """
     about = Reported(known=open_run(flow.name, run))
     return _write(read_facts(about, kept_certificate(about)), page_path(about, settings.pages(flow.name, run)))
+
+
+def _keep(facts: report.ReportFacts, about: Reported, page: Path, name: str) -> Path:
+    """Write a page as it is now under a name of its own; one that is there already stays as it is."""
+    newest = max(about.commits, key=lambda entry: entry.commit, default=None)
+    state = "nothing" if newest is None else f"{newest.commit}-{newest.state.value}"
+    kept = page.with_name(f"{page.stem}-{state}-{_as_file(name)}.html")
+    if not kept.is_file():
+        note = report.Kept(name=name, commit=None if newest is None else newest.commit, now=page.name)
+        durable.replace(kept, report.render(facts, note).encode())
+    return kept
+
+
+def _as_file(name: str) -> str:
+    """Spell a name with the signs that names of pages have.
+
+    >>> _as_file("manual__2013-01-01T00:00:00+00:00")
+    'manual__2013-01-01T00-00-00+00-00'
+    """
+    plain = re.sub(r"[^A-Za-z0-9_+-]", "-", name)
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _write(facts: report.ReportFacts, page: Path) -> Path:

@@ -9,27 +9,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import Exit
 from pipelines.flows.feeds.spec import Clock
-from pipelines.flows.grid import interval_of, intervals
-from pipelines.flows.holding import outside
+from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_frame
+from pipelines.jobs.commands.requested import RequestedRun, days_of, filled_text, held, not_done, whole
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.forms import Form
 from pipelines.jobs.environment.settings import MAIN_RUN, RUN_NAME, flow_file, read_settings
+from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import read_range
-from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pipelines.engine.commits.history import LogState
-    from pipelines.flows.model import Flow
-    from pipelines.jobs.environment.settings import Settings
 
     Span = tuple[int, int]
     Request = dict[str, Any]
@@ -39,51 +34,16 @@ STREAM_KEYS = ("run", "start", "end", "speed", "for", "until", "after_backfill")
 QUALITY_KEYS = ("run", "start", "end")
 REPLAY_KEYS = ("run", "from", "to", "into", "speed")
 ENGINES = ("core", "batch")
+STREAM_TITLES = {"for": "Stop after"}
 STOPPED, CAUGHT_UP = "stopped", "caught up"
 LIVE_RUN = "live"
 REPLAY_RUN = "replay"
 SLOWEST = 0.001
 """The least speed of a replay."""
-OWN_DAYS = ("scheduled", "backfill")
-"""Kinds of Airflow's runs whose days are Airflow's."""
 SHOWN = 200
 """Characters of what came that are told."""
 MOST_PAGES = 31
 """Intervals of one request that get a page anew."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestedRun:
-    """What Airflow says of the run that it is about to begin."""
-
-    called: str
-    """Name of the flow, or the path of its file."""
-    flow: Flow
-    settings: Settings
-    conf: dict[str, Any]
-    """What came with the run, from a form or a client."""
-    interval: tuple[str, str] | None = None
-    """The run's data interval, two instants as ISO 8601; a run without a logical date has none."""
-    by: str = "manual"
-    """Airflow's word for the kind of the run."""
-    events: tuple[dict[str, Any], ...] = ()
-    """What the assets that triggered the run said."""
-
-    @property
-    def moments(self) -> Moments:
-        """Say instants in the flow's timezone."""
-        return Moments(self.flow.timezone)
-
-    def state(self, run: str) -> LogState:
-        """Read the log of a run."""
-        from pipelines.engine.commits.readers import log_state
-
-        return log_state(self.settings.root(self.flow.name, run))
-
-    def words(self, span: Span) -> tuple[str, ...]:
-        """Spell a span as options."""
-        start, end = (self.moments.argument(tick) for tick in span)
-        return ("--start", start, "--end", end)
 
 
 def backfill(asked: RequestedRun) -> Request:
@@ -100,17 +60,19 @@ def backfill(asked: RequestedRun) -> Request:
     if asked.flow.clock is Clock.WALL:
         raise WrongUse(f"{asked.called} lives by the real clock and has no days to run again: see its stream")
     engine, force = form.choice("engine", ENGINES), form.flag("force")
-    spans = _held(asked, _days(asked, form))
+    spans = held(asked, days_of(asked, form))
     state = asked.state(MAIN_RUN)
-    left = spans if force else _not_done(spans, state)
+    left = spans if force else not_done(spans, state)
     if left:
         state.parent_for(left[0][0])
     request: Request = {"flow": asked.flow.name, "run": MAIN_RUN, "force": force, **_told(asked, left or spans)}
+    if note := filled_text(asked, spans):
+        request["note"] = note
     if not left:
         told = asked.moments.span(spans[0][0], spans[-1][1])
         sentence = f"{told} is published already and not stale, so nothing is run; `force` runs it again"
         request["skip"] = {"run": sentence}
-    words = ["run", asked.called, *asked.words(_whole(left or spans)), *(["--engine", engine] if engine else [])]
+    words = ["run", asked.called, *asked.words(whole(left or spans)), *(["--engine", engine] if engine else [])]
     return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
 
 
@@ -121,7 +83,7 @@ def stream(asked: RequestedRun) -> Request:
         WrongUse: the form makes no sense, or a recorded feed has no range to play.
         GridError: the range lies off the flow's grid.
     """
-    form = Form(asked.conf, STREAM_KEYS)
+    form = Form(asked.conf, STREAM_KEYS, STREAM_TITLES)
     run, speed, lasts = form.text("run") or LIVE_RUN, form.positive("speed"), form.lasting("for")
     until = form.choice("until", (STOPPED, CAUGHT_UP)) or STOPPED
     span = _range(asked, form, run)
@@ -130,30 +92,41 @@ def stream(asked: RequestedRun) -> Request:
     words += ["--for", lasts] if lasts is not None else []
     words += ["--until-caught-up"] if until == CAUGHT_UP else []
     words += ["--after-backfill"] if form.flag("after_backfill") else []
-    page = ["report", asked.called, "--run", run, "--json"]
     status = ["status", asked.called, "--run", run, "--json"]
-    told = {"flow": asked.flow.name, "run": run, "until": until}
-    return told | {"commands": {"stream": [words, status], "report": [page]}}
+    told = {"flow": asked.flow.name, "run": run, "until": until, "published": len(asked.state(run).published)}
+    return told | {"commands": {"stream": [words, status], "report": [asked.page(run)]}}
 
 
 def quality(asked: RequestedRun) -> Request:
     """Say which published spans are checked: of the form, else of the assets' events, else all that is published.
 
+    What its gate has just judged is not judged again.
+
     Raises:
-        WrongUse: the form or an event makes no sense.
+        WrongUse: the form or an event makes no sense, or there is no such run.
         GridError: the days lie off the flow's grid.
     """
-    forms = [Form(asked.conf, QUALITY_KEYS)] if not asked.events or asked.conf else []
-    forms += [] if forms else [Form(_of_form(event), QUALITY_KEYS) for event in asked.events]
-    checks, runs = [], []
+    events = () if asked.conf else asked.events
+    judged = [event for event in events if event.get("verdict")]
+    forms = [Form(_of_form(event), QUALITY_KEYS) for event in events if event not in judged]
+    forms += [] if events else [Form(asked.conf, QUALITY_KEYS)]
+    checks, runs = [], [str(event.get("run") or MAIN_RUN) for event in judged]
     for form in forms:
         run, span = form.text("run") or MAIN_RUN, _both(asked, form)
-        asked.settings.root(asked.flow.name, run)
+        open_run(asked.called, run)
         check = ["check", asked.called, *(asked.words(span) if span else ()), "--run", run, "--json"]
         checks += [check] if check not in checks else []
-        runs += [run] if run not in runs else []
-    pages = [["report", asked.called, "--run", run, "--json"] for run in runs]
-    return {"flow": asked.flow.name, "runs": runs, "commands": {"check": checks, "report": pages}}
+        runs.append(run)
+    runs = list(dict.fromkeys(runs))
+    request: Request = {"flow": asked.flow.name, "runs": runs}
+    if not checks:
+        request["skip"] = {"check": _judged_text(judged)}
+    return request | {"commands": {"check": checks, "report": [asked.page(run) for run in runs]}}
+
+
+def _judged_text(judged: Sequence[dict[str, Any]]) -> str:
+    told = "; ".join(f"commit {event.get('commit')}: {event['verdict']}" for event in judged)
+    return f"the gate has just judged what was published ({told}), so nothing is checked again"
 
 
 def replay(asked: RequestedRun) -> Request:
@@ -173,9 +146,9 @@ def replay(asked: RequestedRun) -> Request:
     words += ["--from", start] if start else []
     words += ["--to", end] if end else []
     words += ["--speed", f"{speed:g}"] if speed is not None else []
-    page, status = ([verb, asked.called, "--run", into, "--json"] for verb in ("report", "status"))
+    status = ["status", asked.called, "--run", into, "--json"]
     told = {"flow": asked.flow.name, "run": run, "into": into, **_part(asked, run, into, (start, end))}
-    return told | {"commands": {"replay": [words, status], "report": [page]}}
+    return told | {"commands": {"replay": [words, status], "report": [asked.page(into)]}}
 
 
 KINDS: dict[str, Callable[[RequestedRun], Request]] = {
@@ -208,66 +181,23 @@ def _of_form(event: dict[str, Any]) -> dict[str, Any]:
     return {key: event[key] for key in QUALITY_KEYS if key in event}
 
 
-def _days(asked: RequestedRun, form: Form) -> list[Span]:
-    """Give the intervals that are asked for."""
-    start, end = form.text("start"), form.text("end")
-    if asked.by in OWN_DAYS:
-        if start or end:
-            raise WrongUse("a scheduled run takes its days from Airflow: leave `start` and `end` empty")
-        return _of_airflow(asked)
-    if start:
-        last = end or asked.moments.argument(interval_of(asked.flow, start)[1])
-        return intervals(asked.flow, start, last)
-    if end:
-        raise WrongUse("`end` in the form stands alone, expected `start` with it")
-    return _of_airflow(asked)
-
-
-def _of_airflow(asked: RequestedRun) -> list[Span]:
-    if asked.interval is None:
-        raise WrongUse("this run has no data interval, and no days were chosen: fill in `start` and `end`")
-    return intervals(asked.flow, *asked.interval)
-
-
-def _held(asked: RequestedRun, spans: list[Span]) -> list[Span]:
-    flow, moments = asked.flow, asked.moments
-    if outside(flow, *_whole(spans)):
-        first = moments.argument(flow.starts) if flow.starts is not None else "any day"
-        last = moments.argument(flow.ends) if flow.ends is not None else "any day"
-        came = moments.span(*_whole(spans))
-        raise WrongUse(f"the sources of {flow.name} hold {first} until {last} and not {came}: choose days within")
-    return spans
-
-
-def _whole(spans: Sequence[Span]) -> Span:
-    return spans[0][0], spans[-1][1]
-
-
-def _not_done(spans: list[Span], state: LogState) -> list[Span]:
-    """Leave out the published intervals at the beginning; behind one that is run, all are."""
-    stale = {entry.commit for entry in state.stale}
-    done = [entry.span for entry in state.published if entry.commit not in stale]
-    covered = [any(span.start <= start and end <= span.end for span in done) for start, end in spans]
-    return spans[covered.index(False) :] if False in covered else []
-
-
 def _told(asked: RequestedRun, spans: list[Span]) -> Request:
-    start, end = (asked.moments.argument(tick) for tick in _whole(spans))
+    start, end = (asked.moments.argument(tick) for tick in whole(spans))
     return {"start": start, "end": end, "intervals": len(spans)}
 
 
 def _pages(asked: RequestedRun, spans: list[Span]) -> list[list[str]]:
     """Give the commands that make the pages of the intervals and of the run; the one that is shown comes last."""
-    whole = ["report", asked.called, "--json"]
+    every = asked.page(MAIN_RUN)
     starts = [asked.moments.argument(start) for start, _ in spans[-MOST_PAGES:]]
-    own = [["report", asked.called, "--interval", start, "--json"] for start in starts]
-    return [whole, *own] if len(own) == 1 else [*own, whole]
+    own = [asked.page(MAIN_RUN, "--interval", start) for start in starts]
+    return [every, *own] if len(own) == 1 else [*own, every]
 
 
 def _both(asked: RequestedRun, form: Form) -> Span | None:
     start, end = form.text("start"), form.text("end")
     if start and end:
-        return _whole(intervals(asked.flow, start, end))
+        return whole(intervals(asked.flow, start, end))
     if start or end:
         given, missing = ("start", "end") if start else ("end", "start")
         raise WrongUse(f"`{given}` in the form stands alone, expected `{missing}` with it")
@@ -283,7 +213,7 @@ def _range(asked: RequestedRun, form: Form, run: str) -> Span | None:
         return None
     if span is None and read_range(root) is None:
         raise WrongUse(f"run `{run}` has played nothing yet: fill in `start` and `end`, the range to play")
-    return None if span is None else _whole(_held(asked, [span]))
+    return None if span is None else whole(held(asked, [span]))
 
 
 def main(argv: Sequence[str]) -> int:
@@ -299,8 +229,12 @@ def main(argv: Sequence[str]) -> int:
             interval=(given.start, given.end) if given.start and given.end else None,
             by=given.by,
             events=_events(_json(given.events, "the events")),
+            made_by=given.made_by,
         )
-        print(json.dumps(KINDS[given.kind](asked)))  # noqa: T201 - its output
+        request = KINDS[given.kind](asked)
+        if "note" in request:
+            print(request["note"])  # noqa: T201 - its output
+        print(json.dumps(request))  # noqa: T201 - its output
     except Exception as error:  # noqa: BLE001 - the one place that catches
         code, line = exit_code_of(error)
         print(line, file=sys.stderr)  # noqa: T201 - its output
@@ -343,6 +277,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("flow")
     parser.add_argument("--conf", default="{}", help="what came with the run, as JSON")
     parser.add_argument("--start", default="", help="begin of the data interval")
+    parser.add_argument("--as", dest="made_by", default="", help="name of Airflow's run")
     parser.add_argument("--end", default="", help="its end")
     parser.add_argument("--by", default="manual", help="Airflow's kind of the run")
     parser.add_argument("--events", default="[]", help="what the triggering assets said, as JSON")

@@ -6,7 +6,7 @@ Airflow checks a form in the browser and on its server, but takes unknown keys a
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.durations import parse
@@ -24,6 +24,7 @@ class Form:
     Args:
         values: as they came.
         known: every key the form has.
+        titles: what a person sees in place of a key, where that is another word.
 
     Raises:
         WrongUse: a key that the form does not have.
@@ -31,6 +32,7 @@ class Form:
 
     values: Mapping[str, Any]
     known: Collection[str]
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key in self.values:
@@ -83,4 +85,5 @@ class Form:
 
     def wrong(self, key: str, expected: str) -> WrongUse:
         """Make the error that a value deserves."""
-        return WrongUse(f"`{key}` in the form is `{self.values.get(key)}`, expected {expected}")
+        title = f"*{self.titles[key]}*, " if key in self.titles else ""
+        return WrongUse(f"{title}`{key}` in the form is `{self.values.get(key)}`, expected {expected}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import GapError
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.files.stored import path_of
@@ -76,6 +77,7 @@ def run_backfill(
         RejectedError: an interval may not be published; those after it were not begun.
         LeaseHeldError: another driver works on this root.
         MissingPredecessorError: an interval before the first must be run first.
+        GapError: intervals before the run's first instant do not reach it.
         LandingError: a feed cannot be landed.
         WrongUse: the streams do not go together with the feeds' columns, or published rows would be replaced by none;
             nothing was begun.
@@ -86,6 +88,7 @@ def run_backfill(
     fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
+        order = in_turn(driver.state(), intervals)
         wanted = replace(
             wanted,
             flow=with_buckets(wanted.flow, driver.state(), wanted.landing, feeds.values, wanted.engine.cores),
@@ -102,7 +105,7 @@ def run_backfill(
             gate = wanted.gate_of((finished.span.start, finished.span.end), intervals)
             ran.append(through(driver, gate, finished, begun, tell))
             done(ran[-1])
-        waiting = [each for each in intervals if pending is None or pending.span != each]
+        waiting = [each for each in order if pending is None or pending.span != each]
         on = Intervals(driver, wanted, intervals, feeds, final, tell)
         while waiting:
             _require_ground(driver.state(), waiting[0][0])
@@ -150,6 +153,22 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
         require_arrivals(counted(written, "landed"), now, Moments(wanted.flow.timezone).span(*span))
     driver.abandon(written.commit, why="its interval was run again, and is another now")
     return None
+
+
+def in_turn(state: LogState, intervals: Sequence[Interval]) -> list[Interval]:
+    """Give intervals in the order in which they are run: those that extend a run backwards come from the last to the
+    first, so that readers never see a gap, and then again in order, each on the carry of the one before.
+
+    Raises:
+        GapError: they lie before the run's first instant and do not reach it.
+    """  # noqa: D205 - one sentence
+    first = state.published[0].span.start if state.published else None
+    early = [interval for interval in intervals if first is not None and interval[0] < first]
+    if first is None or not early:
+        return list(intervals)
+    if early[-1][1] < first:
+        raise GapError(early[-1][1], first)
+    return [*reversed(early), *intervals[1:]]
 
 
 def _require_ground(state: LogState, start: int) -> None:

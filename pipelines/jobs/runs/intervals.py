@@ -152,7 +152,7 @@ class Intervals:
             return found
         for interval in waiting[1 : self._wanted.at_once or MOST]:
             enough = self._wanted.at_once is None and sum(each.rows for each in found) >= ENOUGH_ROWS
-            if enough or not self._shares(interval):
+            if enough or interval[0] != found[-1].span.end or not self._shares(interval):
                 break
             try:
                 more = self._landed(interval, Standing.LATER)

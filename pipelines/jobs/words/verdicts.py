@@ -6,9 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from expectations.laws import BLOCKING
+from expectations.laws import ACCOUNT_HOLDS, BLOCKING
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import State
+from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking
 from pipelines.operators.plain_words import counted
 
@@ -73,10 +74,32 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "held": verdict.held,
         "blocking_failed": [f"{each.table}: {each.sentence}" for each in verdict.blocking_failed],
         "rows": verdict.rows,
+        "sentence": sentence(verdict),
         "docs": str(verdict.docs / "index.html"),
         "next": next_step(verdict),
     }
     yield json.dumps(summary, ensure_ascii=False)
+
+
+def sentence(verdict: SpokenVerdict) -> str:
+    """Say what came of it in one sentence: what does not hold and for how many rows, what landed, what to do."""
+    landed = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in _landed(verdict).items())
+    came = f"{landed or 'nothing'} landed in {verdict.what}"
+    if verdict.held:
+        return f"all that blocks holds; {came}"
+    worst = min(verdict.blocking_failed, key=lambda each: each.expectation == ACCOUNT_HOLDS)
+    others = len(verdict.blocking_failed) - 1
+    rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
+    rows = f"{counted(worst.unexpected, 'row breaks it', 'rows break it')} of {worst.looked_at:,} in {worst.table}"
+    return f"does not hold: {worst.sentence}: {rows}{rest}; {came}; next: {next_step(verdict)}"
+
+
+def _landed(verdict: SpokenVerdict) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in verdict.judged.entries:
+        for name, rows in rows_of_commit(entry, "landed").items():
+            found[name] = found.get(name, 0) + rows
+    return found
 
 
 def text_lines(verdict: SpokenVerdict) -> Iterator[str]:

@@ -97,9 +97,27 @@ def test_a_missing_predecessor_is_named(week: Model) -> None:
     assert (refused.value.first_start, refused.value.first_end) == (40, 60)
 
 
-def test_a_run_does_not_begin_earlier_than_it_began(week: Model) -> None:
+def test_a_run_extended_backwards_leaves_its_old_beginning_stale(week: Model) -> None:
+    assert week.state.parent_for(0) == 0
+    assert week.run(0, 10, "z") == 4
+    assert numbers(week.state.published) == [4, 1, 2, 3]
+    assert numbers(week.state.stale) == [1]
+    assert week.state.parent_for(10) == 4
+    week.run(10, 20, "a")
+    assert not week.state.stale, "the carry came out as before, so what follows stands"
+
+
+def test_an_interval_before_the_first_must_reach_it(week: Model) -> None:
+    with pytest.raises(refusals.GapError) as refused:
+        week.begin(Span(0, 9))
+    assert (refused.value.end, refused.value.first) == (9, 10)
+
+
+def test_a_run_that_a_stream_began_does_not_begin_earlier() -> None:
+    model = Model()
+    model.run(10, 20, "a", CommitKind.EPOCH)
     with pytest.raises(refusals.BeforeFirstError, match="another name"):
-        week.state.parent_for(0)
+        model.state.parent_for(0)
 
 
 @pytest.mark.parametrize(("start", "end", "cut"), [(15, 30, 1), (10, 35, 3), (22, 28, 2)])
@@ -328,7 +346,8 @@ def test_a_stale_commits_parent_was_superseded_by_another_carry(
     state = play(acts).state
     ends = {row.span.end: row.carry_hash for row in state.published}
     for row in state.published[1:]:
-        assert (row in state.stale) == (state.commits[row.parent].carry_hash != ends[row.span.start])
+        began_with = state.commits[row.parent].carry_hash if row.parent else None
+        assert (row in state.stale) == (began_with != ends[row.span.start])
 
 
 @settings(max_examples=200, deadline=None)
@@ -528,6 +547,7 @@ def test_a_backfill_that_was_killed_gives_the_same_when_run_again(tmp_path: Path
         refusals.LeaseLostError("f", 1, 2, "process 1 on h", 0),
         refusals.MissingPredecessorError(3, 1, 3),
         refusals.BeforeFirstError(1, 2),
+        refusals.GapError(1, 2),
         refusals.PartialOverlapError(2, 1, 0, 10),
         refusals.StreamedSpanError(1, 2, 3, 0, 4),
         refusals.PendingCommitError(1, "intent"),

@@ -266,6 +266,11 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert len(each) == len(EXPECTED)
     assert (summary["flow"], summary["run"], summary["commit"], summary["held"]) == ("tiny", "main", 2, False)
     assert summary["blocking_failed"] == [f"{row['table']}: {row['sentence']}" for row in each if not row["held"]]
+    told = summary["sentence"]
+    assert told.startswith("does not hold: ")
+    assert "1 row breaks it of " in told
+    assert "landed in commit 2 (2013-01-02)" in told or "landed in commit 2 (2013-01-02 until 2013-01-03)" in told
+    assert told.endswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-03")
 
 
 @pytest.mark.parametrize(

@@ -216,3 +216,20 @@ def test_what_never_ran_begins_as_its_clock_wants(house: House) -> None:
         assert house.text.endswith(f"next: pulseline {first}")
         show_status(name, "main", as_json=False, tell=house.tell)
         assert house.text.endswith(f"nothing was run yet; next: pulseline {first}")
+
+
+def test_a_kept_page_shows_what_was_and_where_it_is_as_now(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    asked = ("tiny", "2013-01-01", "main")
+    report_flow(*asked, as_json=True, echo=house.tell, keep="manual__1:00+00")
+    first = Path(json.loads(house.text)["page"])
+    assert first.name == "2013-01-01-1-published-manual__1-00+00.html"
+    text = first.read_text()
+    assert '<a href="2013-01-01.html">As it is now</a>' in text
+    assert "for <b>manual__1:00+00</b>, commit 1" in text
+    house.backfill("2013-01-01", "2013-01-02")
+    report_flow(*asked, as_json=True, echo=house.tell, keep="manual__2")
+    second = Path(json.loads(house.text)["page"])
+    assert second.name == "2013-01-01-2-published-manual__2.html"
+    assert first.read_text() == text
+    assert "As it is now" not in second.with_name("2013-01-01.html").read_text()

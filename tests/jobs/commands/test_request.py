@@ -208,7 +208,7 @@ def test_a_stream_that_goes_on_needs_no_range(house: House, ask: Asking) -> None
         ({"speed": 0}, "a number above zero"),
         ({"speed": True}, "a number above zero"),
         ({"for": "10 parsecs"}, "`for` in the form is `10 parsecs`, expected a duration above zero, such as `90s`"),
-        ({"for": "-1"}, "`for` in the form is `-1`, expected a duration above zero"),
+        ({"for": "-1"}, "*Stop after*, `for` in the form is `-1`, expected a duration above zero"),
         ({"for": "0s"}, "`for` in the form is `0s`, expected a duration above zero"),
         ({"until": "cought up"}, "did you mean `caught up`?"),
         ({"start": "2013-01-01"}, "`start` in the form stands alone, expected `end` with it"),
@@ -223,7 +223,9 @@ def test_a_bad_form_of_a_stream_is_refused(house: House, ask: Asking, conf: dict
     assert said in told
 
 
-def test_quality_checks_what_the_assets_named(ask: Asking) -> None:
+def test_quality_checks_what_the_assets_named(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    house.backfill("2013-01-01", "2013-01-02", run="live")
     day = {"run": "main", "start": "2013-01-01T05:00:00.000000Z", "end": "2013-01-02T05:00:00.000000Z"}
     events = f"--events={json.dumps([day, day, {'run': 'live', 'streams': {}}])}"
     found = ask.found("quality", {}, events)
@@ -234,7 +236,56 @@ def test_quality_checks_what_the_assets_named(ask: Asking) -> None:
     assert found["runs"] == ["main", "live"]
 
 
-def test_quality_by_hand_checks_all_or_a_span(ask: Asking) -> None:
+def test_quality_does_not_check_again_what_the_gate_has_just_judged(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    day = {"run": "main", "start": "2013-01-01T05:00:00Z", "end": "2013-01-02T05:00:00Z", "commit": 1}
+    held = day | {"verdict": "9 expectations hold"}
+    found = ask.found("quality", {}, f"--events={json.dumps([held])}")
+    assert found["commands"]["check"] == []
+    assert found["skip"]["check"].startswith("the gate has just judged what was published (commit 1: 9 expectations")
+    both = ask.found("quality", {}, f"--events={json.dumps([held, day])}")
+    assert [check[2:6] for check in both["commands"]["check"]] == [["--start", "2013-01-01", "--end", "2013-01-02"]]
+    assert "skip" not in both
+
+
+def test_quality_refuses_a_run_that_nobody_made_at_once(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    code, told = ask("quality", {"run": "mian"})
+    assert (code, "mian" in told) == (2, True)
+
+
+def test_a_scheduled_run_fills_from_the_newest_published_end(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    late = ["--start=2013-01-03T05:00:00+00:00", "--end=2013-01-04T05:00:00+00:00"]
+    code, told = ask("backfill", {}, *late, "--by=scheduled")
+    note, line = told.splitlines()
+    assert code == 0
+    assert (
+        note
+        == "nothing is published from 2013-01-02 on, so what comes before 2013-01-03 is run first: 2 intervals in all"
+    )
+    found = json.loads(line)
+    assert (found["start"], found["end"], found["intervals"]) == ("2013-01-02", "2013-01-04", 2)
+    code, told = ask("backfill", {}, *late, "--by=backfill")
+    assert (code, "run 2013-01-02" in told) == (3, True), "a backfill of Airflow's names each day that it wants"
+
+
+def test_a_scheduled_run_of_an_empty_flow_begins_where_its_sources_start(house: House, ask: Asking) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "starts: 2013-01-01\n")
+    late = ["--start=2013-01-02T05:00:00+00:00", "--end=2013-01-03T05:00:00+00:00", "--by=scheduled"]
+    _, told = ask("backfill", {}, *late)
+    found = json.loads(told.splitlines()[-1])
+    assert (found["start"], found["end"]) == ("2013-01-01", "2013-01-03")
+
+
+def test_pages_are_kept_for_airflows_run(ask: Asking) -> None:
+    found = ask.found("backfill", {"start": "2013-01-01"}, "--as=manual__1")
+    assert all(page[-3:] == ["--keep", "manual__1", "--json"] for page in found["commands"]["report"])
+
+
+def test_quality_by_hand_checks_all_or_a_span(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
     assert ask.found("quality", {})["commands"]["check"] == [["check", "tiny", "--run", "main", "--json"]]
     code, told = ask("quality", {}, '--events=[{"run": "../x"}]')
     assert (code, "a name of letters" in told) == (2, True)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.columnar.columns import instant_text
-from pipelines.engine.commits.errors import BeforeFirstError, MissingPredecessorError, PartialOverlapError
+from pipelines.engine.commits.errors import GapError, MissingPredecessorError, PartialOverlapError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import SchemaChangedError
 from pipelines.engine.commits.readers import log_state
@@ -117,7 +117,7 @@ def test_an_interval_without_its_predecessor_is_refused_with_the_one_to_run_firs
 @pytest.mark.parametrize(
     ("span", "refusal"),
     [
-        ((SPANS[0][0] - HOUR, SPANS[0][0]), BeforeFirstError),
+        ((SPANS[0][0] - 2 * HOUR, SPANS[0][0] - HOUR), GapError),
         ((SPANS[0][0], SPANS[0][0] + 30 * MINUTE), PartialOverlapError),
         ((SPANS[0][0] + 30 * MINUTE, SPANS[1][1]), PartialOverlapError),
     ],
@@ -132,6 +132,16 @@ def test_a_span_that_does_not_fit_is_refused(here: Trial, span: tuple[int, int],
 def test_a_run_may_begin_anywhere(here: Trial) -> None:
     here.ran("late", SPANS[1:])
     assert [entry.parent for entry in state(here, "late").published] == [0, 1]
+
+
+def test_a_run_may_be_extended_backwards_and_what_follows_is_stale_until_it_ran_again(here: Trial) -> None:
+    here.ran("late", SPANS[2:])
+    here.ran("late", SPANS[:2])
+    assert [entry.span for entry in state(here, "late").published] == SPANS
+    assert [entry.span for entry in state(here, "late").stale] == SPANS[2:]
+    here.ran("late", SPANS[2:])
+    assert not state(here, "late").stale
+    assert here.hashes("late", WHOLE) == here.run("fresh", SPANS)
 
 
 def test_a_home_may_have_a_space_and_an_umlaut_in_its_name(tmp_path: Path) -> None:

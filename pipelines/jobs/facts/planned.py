@@ -1,0 +1,200 @@
+"""Where each interval of a run stands, and what running it would do: the plan of a backfill.
+
+An interval stands as it is while three things do: what arrived for it, what the flow means, and the carry that it began
+from. Whichever changed is its cause; what follows it in the run follows it in the plan, until a carry comes out as it
+was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.history import START_OF_RUN, CommitKind, Span, State
+from pipelines.flows.definition import fingerprint_of
+from pipelines.flows.grid import intervals
+from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.text.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.flows.model import Flow
+
+
+class PlanState(StrEnum):
+    """Where an interval stands."""
+
+    PUBLISHED = "published"
+    STALE = "stale"
+    """Published, and it would come out otherwise now, or might."""
+    HELD = "held"
+    """Written, and waits to be checked and published."""
+    RED = "red"
+    """Its last run was rejected."""
+    MISSING = "missing"
+    """Before what is published."""
+    PLANNED = "planned"
+    """Behind what is published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedInterval:
+    """One interval of the plan."""
+
+    span: Span
+    state: PlanState
+    cause: str | None = None
+    """Why it is not as it should be."""
+    commit: int | None = None
+    """What readers see of it, or what waits."""
+    rows: int | None = None
+    """That landed, where it ran."""
+    follows: bool = False
+    """Whether only what comes before it makes it stale: it is left alone where the carry comes out as it was."""
+
+    @property
+    def runs(self) -> bool:
+        """Say whether running the plan runs it."""
+        return self.state is not PlanState.PUBLISHED
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """All intervals of a run, in order."""
+
+    found: tuple[PlannedInterval, ...]
+    seconds_a_row: float
+    """Measured over what is published."""
+    usual_rows: float
+
+    @cached_property
+    def left(self) -> tuple[PlannedInterval, ...]:
+        """Give what running would run."""
+        return tuple(each for each in self.found if each.runs)
+
+    @property
+    def seconds(self) -> float:
+        """Say how long running it would take, by what was measured; 0 where nothing was."""
+        rows = (self.usual_rows if each.rows is None else each.rows for each in self.left)
+        return sum(rows) * self.seconds_a_row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planning:
+    """What a plan is made from."""
+
+    flow: Flow
+    state: LogState
+    changed: Callable[[Entry], tuple[str, ...]]
+    """Names the sources of which a published interval would land with other rows now."""
+    edit: Callable[[Entry], str]
+    """Says what of the flow has changed since a commit."""
+    start: int | None = None
+    end: int | None = None
+    """Where the plan begins and ends; what the sources hold, or what is published, unless given."""
+
+    @cached_property
+    def published(self) -> tuple[Entry, ...]:
+        """Give the published intervals."""
+        return tuple(entry for entry in self.state.published if entry.kind is CommitKind.INTERVAL)
+
+    def plan(self) -> RunPlan:
+        """Say where each interval stands."""
+        chained = _chained([*self._before(), *map(self._of, self.published), *self._behind()])
+        found = tuple(each for each in chained if self._asked(each.span))
+        rows = [_rows(entry) for entry in self.published]
+        every = sum(rows)
+        return RunPlan(
+            found=found,
+            seconds_a_row=sum(map(_seconds, self.published)) / every if every else 0.0,
+            usual_rows=every / len(rows) if rows else 0.0,
+        )
+
+    def _asked(self, span: Span) -> bool:
+        return (self.start is None or self.start <= span.start) and (self.end is None or span.end <= self.end)
+
+    def _before(self) -> list[PlannedInterval]:
+        """Give what the sources hold, or somebody asks for, before the run's first instant."""
+        first = self.published[0].span.start if self.published else None
+        begin = self.flow.starts if self.start is None else self.start
+        if first is None or begin is None or begin >= first:
+            return []
+        cause = "before the run's first instant"
+        return [PlannedInterval(span=span, state=PlanState.MISSING, cause=cause) for span in self._grid(begin, first)]
+
+    def _behind(self) -> list[PlannedInterval]:
+        """Give what comes behind what is published."""
+        tip = self.published[-1].span.end if self.published else None
+        begin = tip if tip is not None else (self.flow.starts if self.start is None else self.start)
+        end = self.flow.ends if self.end is None else self.end
+        return [] if begin is None or end is None or begin >= end else [self._next(s) for s in self._grid(begin, end)]
+
+    def _grid(self, start: int, end: int) -> list[Span]:
+        at = Moments(self.flow.timezone).at
+        return [Span(*each) for each in intervals(self.flow, at(start), at(end))]
+
+    def _next(self, span: Span) -> PlannedInterval:
+        last = self._last(span)
+        if last is not None and last.state is State.WRITTEN:
+            cause = "waits to be checked and published"
+            return PlannedInterval(span=span, state=PlanState.HELD, cause=cause, commit=last.commit, rows=_rows(last))
+        if last is not None and last.state is State.REJECTED:
+            cause = f"commit {last.commit} was rejected: {last.verdict}"
+            return PlannedInterval(span=span, state=PlanState.RED, cause=cause, rows=_rows(last))
+        return PlannedInterval(span=span, state=PlanState.PLANNED)
+
+    def _last(self, span: Span) -> Entry | None:
+        """Give the newest commit of exactly this span, whatever became of it."""
+        of_span = (entry for entry in self.state.commits.values() if entry.span == span)
+        return max(of_span, key=lambda entry: entry.commit, default=None)
+
+    def _of(self, entry: Entry) -> PlannedInterval:
+        """Say where a published interval stands by itself."""
+        made = PlannedInterval(span=entry.span, state=PlanState.PUBLISHED, commit=entry.commit, rows=_rows(entry))
+        last = self._last(entry.span)
+        if last is not None and last.state is State.REJECTED and last.commit > entry.commit:
+            cause = f"commit {last.commit} was rejected: {last.verdict}; commit {entry.commit} stands"
+            return replace(made, state=PlanState.RED, cause=cause)
+        cause = self._stale(entry)
+        return made if cause is None else replace(made, state=PlanState.STALE, cause=cause)
+
+    def _stale(self, entry: Entry) -> str | None:
+        if entry in self.state.stale:
+            return _superseded(self.state, entry)
+        if entry.fingerprint != fingerprint_of(self.flow):
+            return f"the flow has changed since: {self.edit(entry)}"
+        sources = self.changed(entry)
+        return (
+            f"what arrives of {' and '.join(sources)} is not what landed: a late or changed file" if sources else None
+        )
+
+
+def _superseded(state: LogState, entry: Entry) -> str:
+    if entry.parent == START_OF_RUN:
+        return "the run was extended backwards since"
+    return f"commit {entry.parent}, which it went on from, was superseded by {state.successors.get(entry.parent)}"
+
+
+def _chained(found: Sequence[PlannedInterval]) -> list[PlannedInterval]:
+    """Let what follows an interval that would be run again follow it in the plan, the whole chain at once."""
+    chained: list[PlannedInterval] = []
+    root: PlannedInterval | None = None
+    for each in found:
+        if each.state is PlanState.PUBLISHED and root is not None:
+            chained.append(replace(each, state=PlanState.STALE, cause=None, follows=True))
+            continue
+        root = each if root is None and each.runs else root
+        chained.append(each)
+    return chained
+
+
+def _rows(entry: Entry) -> int:
+    return sum(counted(entry, "landed").values())
+
+
+def _seconds(entry: Entry) -> float:
+    return sum(value for value in entry.durations.values() if isinstance(value, int | float)) / 1000

@@ -1,0 +1,112 @@
+"""`pulseline plan` and `run --plan`: what is not as it should be is named with its cause, and run, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.plan import PlanRequest, run_plan, show_plan
+from pipelines.jobs.commands.run import RunRequest
+from tests.jobs.conftest import trips
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+@pytest.fixture
+def three(house: House) -> House:
+    """Give a flow whose sources hold three days, of which two are published."""
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "starts: 2013-01-01\nends: 2013-01-04\n")
+    house.backfill("2013-01-01", "2013-01-03")
+    return house
+
+
+def states(house: House) -> list[str]:
+    """Give the state of each interval."""
+    house.printed.clear()
+    show_plan(PlanRequest(flow="tiny", as_json=True), house.tell)
+    *each, summary = [json.loads(line) for line in house.text.splitlines()]
+    assert summary["left"] == sum(row["state"] != "published" for row in each)
+    return [row["state"] for row in each]
+
+
+def ran(house: House) -> list[int]:
+    """Run the plan; give the numbers of the commits that readers see."""
+    house.printed.clear()
+    run_plan(RunRequest(flow="tiny", start="", end="", engine="core", check=False), house.tell)
+    return [entry.commit for entry in log_state(house.root).published]
+
+
+def test_what_is_not_run_yet_is_planned_and_run(three: House) -> None:
+    assert states(three) == ["published", "published", "planned"]
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    lines = three.text.splitlines()
+    assert lines[0] == "published  2013-01-01 until 2013-01-03  (2 intervals)"
+    assert lines[1] == "planned    2013-01-03  (1 interval)"
+    assert lines[2].startswith("running would run 1 interval of 3, about ")
+    assert lines[3] == "next: pulseline run tiny --plan"
+    assert ran(three) == [1, 2, 3]
+    assert three.text.splitlines()[-1] == "plan: 1 interval ran; 2 stayed as they were"
+    assert ran(three) == [1, 2, 3]
+
+
+def feed(house: House, rows: pa.Table, **how: int) -> None:
+    """Write the flow's feed anew."""
+    pq.write_table(rows, house.config / "flows" / "trips.parquet", **how)
+
+
+def test_a_late_row_of_a_published_day_is_noticed_and_what_follows_is_named_at_once(three: House) -> None:
+    ran(three)
+    feed(three, pa.concat_tables([trips(), trips().slice(0, 1)]))
+    assert states(three) == ["stale"] * 3
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    first, follow, *_ = three.text.splitlines()
+    assert first.startswith("stale      2013-01-01  (1 interval)  what arrives of ")
+    assert first.endswith("is not what landed: a late or changed file")
+    assert follow.endswith("(2 intervals)  what comes before it is run again")
+    ran(three)
+    assert states(three) == ["published"] * 3
+
+
+def test_a_file_that_changed_and_whose_rows_did_not_is_no_cause(three: House) -> None:
+    ran(three)
+    feed(three, trips(), row_group_size=7)
+    assert states(three) == ["published"] * 3
+
+
+def test_a_run_stops_where_the_carry_comes_out_as_before(three: House) -> None:
+    ran(three)
+    rows = trips()
+    place = rows.schema.get_field_index("weight")
+    feed(three, rows.set_column(place, "weight", pa.array([7.0, *rows["weight"].to_pylist()[1:]])))
+    assert states(three) == ["stale"] * 3
+    assert ran(three) == [4, 2, 3]
+    said = three.text.splitlines()[-1]
+    assert said == "plan: 1 interval ran; 2 intervals stood, for the carry came out as before; 0 stayed as they were"
+    assert states(three) == ["published"] * 3
+
+
+def test_a_changed_flow_makes_days_stale_and_says_what_changed(three: House) -> None:
+    ran(three)
+    flow = three.config / "flows" / "tiny.yaml"
+    flow.write_text(flow.read_text().replace("delay: 1h", "delay: 2h"))
+    assert states(three) == ["stale"] * 3
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    assert "the flow has changed since: punctual" in three.text or "delay 1h → 2h" in three.text
+    ran(three)
+    assert states(three) == ["published"] * 3
+
+
+def test_days_before_the_first_are_missing(house: House) -> None:
+    house.backfill("2013-01-02", "2013-01-03")
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "starts: 2013-01-01\n")
+    assert states(house) == ["missing", "stale"]
+    ran(house)
+    assert states(house) == ["published", "published"]
