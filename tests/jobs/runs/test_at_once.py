@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import Driver, open_driver
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
@@ -80,8 +81,7 @@ def test_the_carry_at_every_boundary_is_the_one_of_a_run_alone(here: Trial) -> N
     run_backfill(together(here, "main"), PARTS)
     for number in range(1, len(PARTS) + 1):
         rows = [read_carry(here.root(run), "ordered", "held", number) for run in ("main", "alone")]
-        order = [(name, "ascending") for name in ("arrival", "depot", "place")]
-        found = [each.drop_columns(["position"]).sort_by(order).to_pylist() for each in rows]
+        found = [content_hash(each, leave_out=frozenset({"position"})) for each in rows]
         assert found[0] == found[1]
 
 
