@@ -58,7 +58,8 @@ def shape_of(value: object) -> str:
     if isinstance(value, timedelta):
         return "timedelta" if value.total_seconds() == SECONDS else ""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return {SECONDS: "seconds", SECONDS * 1_000: "milliseconds", SECONDS * 1_000_000: "ticks"}.get(value, "")
+        units = {SECONDS: "seconds", SECONDS * 1_000: "milliseconds", SECONDS * 1_000_000: "ticks"}
+        return next((unit for number, unit in units.items() if number == value), "")
     return ""
 
 
