@@ -119,6 +119,7 @@ diagrams: setup ## draw the pictures of docs/operators anew, and the made parts 
 
 docs: setup ## make the reference from the code, and build the documentation site into build/site; a broken link fails it
 	@$(BIN)/python -m docs.site
+	@$(BIN)/python -m docs.measure_house write
 	@$(BIN)/zensical build --strict --clean
 	@$(BIN)/python -m docs.site check build/site
 

@@ -77,7 +77,8 @@ def _may_be_error(node: ast.ClassDef) -> bool:
 def _says(kind: type[PulselineError]) -> str:
     """Give the sentence of an error, its facts in braces; empty where whoever raises it writes it."""
     told = kind.__str__
-    if told is PulselineError.__str__:
+    speaker = next(each for each in kind.__mro__ if "__str__" in vars(each))
+    if speaker is PulselineError or "says" in vars(speaker):
         return "".join(text + (f"{{{fact}}}" if fact else "") for text, fact, _, _ in Formatter().parse(kind.says))
     (function,) = ast.parse(textwrap.dedent(inspect.getsource(told))).body
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]

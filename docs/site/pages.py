@@ -60,5 +60,9 @@ def remade(text: str) -> str:
     Raises:
         KeyError: a part has a name that nobody makes.
     """
-    made = makers()
+    return remade_by(makers(), text)
+
+
+def remade_by(made: Mapping[str, Callable[[], str]], text: str) -> str:
+    """Give a page with all its made parts written anew by somebody's makers."""
     return MADE.sub(lambda found: f"{found[1]}\n{made[found[2]]().strip()}\n\n{found[3]}", text)

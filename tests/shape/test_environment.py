@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
+CODE = ("pipelines", "expectations", "dags", "tests", "docs")
+PROGRAMS = {"import-linter", "ministack", "mypy", "pytest-cov", "pytest-timeout", "ruff", "types-psutil", "zensical"}
+"""What `make check`, `make docs` and the tests run, or take for types."""
 
 
 def normal(name: str) -> str:
@@ -37,6 +42,42 @@ def test_every_dependency_has_one_tested_version() -> None:
 
     assert [one for one in asked if normal(re.split(r"[<>=!~;\[ ]", one)[0]) not in versions] == []
     assert [one for one in asked if "==" in one and versions[normal(one.split("==")[0])] != one.split("==")[1]] == []
+
+
+def imported() -> set[str]:
+    """Name the packages whose modules anything here imports."""
+    trees = [ast.parse(path.read_text()) for top in CODE for path in (ROOT / top).rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    packages = metadata.packages_distributions()
+    return {normal(each) for name in names for each in packages.get(name.partition(".")[0], ())}
+
+
+def unexplained(project: str, known: set[str]) -> list[str]:
+    """Name the dependencies that nothing imports, for which no comment beside them says why they are asked for."""
+    lines = re.findall(r'^    "([\w.-]+)[^"]*",(.*)$', project.partition("[project.scripts]")[0], flags=re.MULTILINE)
+    assert len(lines) > 20
+    return [name for name, comment in lines if normal(name) not in known and "#" not in comment]
+
+
+def test_every_dependency_is_imported_or_says_why_it_is_asked_for() -> None:
+    project, known = (ROOT / "pyproject.toml").read_text(), imported() | PROGRAMS
+
+    assert unexplained(project, known) == []
+    assert unexplained(project.replace('    "deltalake",', '    "unused-by-all",\n    "deltalake",'), known) == [
+        "unused-by-all"
+    ]
+
+
+def test_what_is_kept_out_would_else_be_installed() -> None:
+    """An override stays only as long as a package that is installed asks for what it leaves out."""
+    uv = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]
+    out = {normal(each.partition(";")[0].strip()) for each in uv["override-dependencies"]}
+    required = chain.from_iterable(each.requires or () for each in metadata.distributions())
+    asked = {normal(re.split(r"[<>=!~;\[ (]", one)[0]) for one in required if "extra ==" not in one}
+
+    assert out - asked == set()
 
 
 def test_the_client_that_overwrites_pyspark_is_left_out() -> None:

@@ -39,7 +39,22 @@ class FeedUnreadableError(LandingError):
     file: str
     declared: str
     problem: str
+    """In our own words: they stand in the ledger, whose content hash no other version of a library may change."""
     says = "{file} must be {declared}; {problem}: correct the file or the feed's declaration"
+
+    def __str__(self) -> str:
+        """Say also what the library said that could not read it."""
+        return f"{self.in_ledger} ({self.__cause__})" if self.__cause__ else self.in_ledger
+
+    @property
+    def in_ledger(self) -> str:
+        """Say what the ledger says of the file."""
+        return super().__str__()
+
+
+def in_ledger(error: Exception) -> str:
+    """Say of an error what the ledger says: no words of a library."""
+    return error.in_ledger if isinstance(error, FeedUnreadableError) else str(error)
 
 
 @dataclass(eq=False)

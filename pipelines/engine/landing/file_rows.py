@@ -134,7 +134,7 @@ def read_parquet(file: str, data: bytes, schema: pa.Schema, timezone: str | None
     try:
         table = pq.read_table(pa.BufferReader(data))
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise FeedUnreadableError(file, PARQUET, str(error)) from error
+        raise FeedUnreadableError(file, PARQUET, "it cannot be read as Parquet") from error
     return read_rows(file, table, schema, timezone, terms)
 
 
@@ -162,7 +162,7 @@ def read_rows(file: str, table: pa.Table, schema: pa.Schema, timezone: str | Non
         others = {name: table[name] for name in table.column_names if name not in schema.names}
         undeclared = {name: _undeclared(file, name, column, timezone) for name, column in others.items()}
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise FeedUnreadableError(file, PARQUET, str(error)) from error
+        raise FeedUnreadableError(file, PARQUET, "a value in it is not of its column's type") from error
     return FileRows(rows=rows, numbers=np.arange(1, rows.num_rows + 1), count=rows.num_rows, undeclared=undeclared)
 
 
@@ -181,8 +181,11 @@ def _landed(
         except (pa.ArrowException, ColumnTypeError) as error:
             if terms.retyped is not Retyped.STOP:
                 raise
-            breach = Breach("retyped", wanted.name, spelled_type(wanted.type), f"it is {came.type} ({error})")
-            raise OtherColumnsError(file, PARQUET, str(error), breach) from error
+            required = spelled_type(wanted.type)
+            own = isinstance(error, ColumnTypeError)
+            why = str(error) if own else f"`{wanted.name}` has values that are no {required}"
+            breach = Breach("retyped", wanted.name, required, f"it is {came.type} ({why})")
+            raise OtherColumnsError(file, PARQUET, why, breach) from error
         text = unreadable(came, landed)
         if text is not None:
             lost[wanted.name] = text

@@ -77,7 +77,7 @@ def _footer(path: str, size: int, changed: int, touched: int) -> Footer:
     except (pa.ArrowException, UnicodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise FeedUnreadableError(path, "Parquet whose footer can be read", str(error)) from error
+        raise FeedUnreadableError(path, "Parquet whose footer can be read", "this one cannot") from error
 
 
 def _checked(path: str) -> pq.FileMetaData:

@@ -61,7 +61,7 @@ def refusal(file: Path) -> str:
     try:
         footer_of(file)
     except FeedUnreadableError as problem:
-        return problem.problem
+        return str(problem)
     return ""
 
 

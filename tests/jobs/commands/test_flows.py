@@ -251,7 +251,7 @@ def test_what_other_programs_write_is_said_with_what_is_accepted(house: House) -
     assert "decimals have a point" in text
     (house.config / "flows" / "rows.csv").write_bytes(b"k;at;v;note\nb;2024-02-01;1.5;caf\xe9\n")
     validate_flow("own", house.tell)
-    assert "is no UTF-8 (unexpected end of data): the ledger tells it (unreadable_row); text is UTF-8" in house.text
+    assert "is no UTF-8: the ledger tells it (unreadable_row); text is UTF-8" in house.text
 
 
 def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house: House, tmp_path: Path) -> None:

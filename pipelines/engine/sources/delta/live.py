@@ -11,7 +11,7 @@ from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import canonical_json
 from pipelines.engine.commits.paths import LOG
 from pipelines.engine.landing.column_errors import ColumnBrokenError, OtherColumnsError
-from pipelines.engine.landing.errors import ColumnTypeError, FeedUnreadableError
+from pipelines.engine.landing.errors import ColumnTypeError, FeedUnreadableError, in_ledger
 from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, read_rows
 from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.undeclared import Names
@@ -279,7 +279,7 @@ class CommitsFeed(ComesOnce):
         if breach is not None and (not is_lacking or gathered.terms.missing is Missing.STOP):
             raise ColumnBrokenError(self.source.name, where, breach)
         reason = "missing_column" if is_lacking else "unreadable_file"
-        gathered.tell(reason, DROPPED, canonical_json(dict(facts)).encode(), f"{where}: {error}")
+        gathered.tell(reason, DROPPED, canonical_json(dict(facts)).encode(), f"{where}: {in_ledger(error)}")
 
     def _note(self, state: str, why: str, waiting: int) -> None:
         """Note how the table is, and tell when it goes or comes back."""

@@ -58,7 +58,8 @@ def rows_of(
     except FileNotFoundError:
         raise
     except (pa.ArrowException, UnicodeError, OSError) as error:
-        raise FeedUnreadableError(str(file.path), "Parquet with the table's columns", str(error)) from error
+        declared = "Parquet with the table's columns"
+        raise FeedUnreadableError(str(file.path), declared, "it cannot be read as such") from error
 
 
 def _constants(file: DataFile, shape: TableShape, committed: tuple[str, int] | None) -> pc.Expression:

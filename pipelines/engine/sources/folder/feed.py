@@ -21,6 +21,7 @@ from pipelines.engine.landing.errors import (
     ColumnTypeError,
     FeedMissingError,
     FeedUnreadableError,
+    in_ledger,
 )
 from pipelines.engine.landing.file_rows import (
     DROPPED,
@@ -297,7 +298,7 @@ class _TakenFiles:
 
     def refuse(self, file: _File, data: bytes, error: Exception) -> None:
         """Tell of a file that does not land; where the flow says to stop at what is wrong with it, that is told too."""
-        told = f"{file.path} ({file.seen.size} bytes, sha256 {file.sha256}): {error}"
+        told = f"{file.path} ({file.seen.size} bytes, sha256 {file.sha256}): {in_ledger(error)}"
         breach = error.breach if isinstance(error, OtherColumnsError) else None
         is_lacking = breach is not None and breach.setting == "missing"
         stops = breach if not is_lacking or self.terms.missing is Missing.STOP else None

@@ -133,7 +133,7 @@ def unpacked(path: str, data: bytes, most: int) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
             found = packed.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise FeedUnreadableError(path, "gzip", str(error)) from error
+        raise FeedUnreadableError(path, "gzip", "it is none, or not all of one") from error
     if len(found) > most:
         raise FeedUnreadableError(path, LARGE.format(most), "it unpacks to more")
     return found

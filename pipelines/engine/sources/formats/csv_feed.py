@@ -149,8 +149,8 @@ class _CsvFile:
             for batch in mending.batches(self._fit, self._rows, self._zones):
                 yield batch
                 self._rows = mending.rows
-        except WRONG as error:
-            problem = f"row {self._rows + 1}, and all behind it: {error}"
+        except WRONG:
+            problem = f"row {self._rows + 1}, and all behind it: the file cannot be read on"
             yield alone(with_unreadable(self._feed.schema), spoilt(self._where, _head(self._file), problem))
 
     def _opened(self) -> Iterator[pa.RecordBatch]:
@@ -211,8 +211,15 @@ def _header(file: Path, delimiter: str) -> Header:
             names = next((line for line in csv.reader(lines, delimiter=delimiter) if line), [])
         found = [name.encode(BYTEWISE).decode() for name in _without_bom(names, delimiter)]
     except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return Header((), f"its first line cannot be read ({error})")
+        return Header((), f"its first line cannot be read: {_wrong(error)}")
     return Header(tuple(found), "" if found else "it is empty")
+
+
+def _wrong(error: Exception) -> str:
+    """Say in our own words what is wrong with a first line: the ledger has them."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no UTF-8"
+    return "its quotes do not pair" if isinstance(error, csv.Error) else "it is no gzip, or not all of one"
 
 
 def _without_bom(names: list[str], delimiter: str) -> list[str]:

@@ -219,9 +219,9 @@ class _Read:
         for row, text in enumerate(column.to_pylist()):
             try:
                 found.append(None if text is None else text.encode(BYTEWISE).decode())
-            except UnicodeDecodeError as error:
+            except UnicodeDecodeError:
                 found.append(None)
-                self.wrong[row] = (f"`{name}` is no UTF-8 ({error.reason})", None)
+                self.wrong[row] = (f"`{name}` is no UTF-8", None)
         return pa.array(found, pa.string())
 
     def _column(self, name: str) -> pa.Array:

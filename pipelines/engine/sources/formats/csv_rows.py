@@ -85,7 +85,7 @@ def read_csv_records(  # noqa: PLR0913 - what is read, and as what
     try:
         texts = _texts(names, [body[number - 1] for number in whole], spec)
     except pa.ArrowInvalid as error:
-        raise FeedUnreadableError(file, "CSV", str(error)) from error
+        raise FeedUnreadableError(file, "CSV", "its quotes do not pair") from error
     if texts.num_rows != len(whole):
         raise FeedUnreadableError(file, "CSV", "its quotes do not pair")
     rows, wrong = _typed(texts, schema, spec.timezone)
@@ -106,7 +106,7 @@ def _header(file: str, header: bytes, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([header.decode()], delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise FeedUnreadableError(file, "CSV in UTF-8", str(error)) from error
+        raise FeedUnreadableError(file, "CSV in UTF-8", "its first line cannot be read") from error
 
 
 def _undeclared(texts: pa.ChunkedArray) -> Undeclared:
@@ -139,10 +139,10 @@ def _of_text(names: list[str], body: list[bytes], delimiter: str, lines: dict[in
 def _problem(record: bytes, count: int, delimiter: str) -> str | None:
     try:
         found = list(csv.reader([record.decode()], delimiter=delimiter, strict=True))
-    except UnicodeDecodeError as error:
-        return f"no UTF-8 ({error.reason})"
-    except csv.Error as error:
-        return str(error)
+    except UnicodeDecodeError:
+        return "no UTF-8"
+    except csv.Error:
+        return "its quotes do not pair" if len(record) <= csv.field_size_limit() else "a field is too long"
     fields = len(found[0]) if found else 0
     return None if fields == count else f"{fields} fields, not {count}"
 

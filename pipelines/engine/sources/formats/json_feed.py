@@ -77,8 +77,8 @@ class JsonFeed(Feed):
         data = file.read_bytes()
         try:
             text = gzip.decompress(data) if file.suffix == ".gz" else data
-        except (OSError, EOFError, zlib.error) as error:
-            yield alone(with_unreadable(self.schema), spoilt(where, data, f"it is no gzip ({error})"))
+        except (OSError, EOFError, zlib.error):
+            yield alone(with_unreadable(self.schema), spoilt(where, data, "it is no gzip, or not all of one"))
             return
         if not text.strip():
             yield alone(with_unreadable(self.schema), spoilt(where, text, "it is empty"))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from pipelines.engine.columnar.columns import TIME, canonical_json
+from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.columnar.text_times import read_times, read_values, remember_unread, told_texts
 from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, FileRows, Line, with_unreadable
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 BLOCK_BYTES = 1 << 20
 MOST_BYTES = 1 << 30
+MOST_SHOWN = 200
+"""Letters of a value that a problem shows; the row itself stands beside it."""
 RECORDED = ColumnTerms()
 
 
@@ -103,7 +105,7 @@ class _Found:
 
     def refuse(self, numbered: tuple[int, bytes], problem: str, breach: Breach | None) -> None:
         stopping = breach if self._terms.retyped is Retyped.STOP else None
-        self._tell(numbered, "unreadable_row", DROPPED, problem.partition("\n")[0], stopping)
+        self._tell(numbered, "unreadable_row", DROPPED, problem, stopping)
 
     def _tell(
         self, numbered: tuple[int, bytes], reason: str, action: str, problem: str, breach: Breach | None = None
@@ -117,8 +119,8 @@ class _Found:
         try:
             objects = _objects([raw for _, raw in wanted])
             table = _values([raw for _, raw in wanted], self._schema)
-        except (ValueError, RecursionError) as error:
-            self._halve(wanted, str(error))
+        except (ValueError, RecursionError):
+            self._halve(wanted)
             return
         self._tables.append(table)
         for numbered, came in zip(wanted, objects, strict=True):
@@ -148,27 +150,39 @@ class _Found:
         self.lacking.add(len(self.numbers))
         self._tell(numbered, "missing_column", DROPPED, f"no `{column}`: {has}", breach)
 
-    def _halve(self, wanted: Numbered, problem: str) -> None:
+    def _halve(self, wanted: Numbered) -> None:
         if len(wanted) == 1:
-            stops = self._terms.retyped is Retyped.STOP
-            self.refuse(wanted[0], problem, self._retyped(wanted[0][1]) if stops else None)
+            self.refuse(wanted[0], *self._wrong(wanted[0][1]))
             return
         self.read(wanted[: len(wanted) // 2])
         self.read(wanted[len(wanted) // 2 :])
 
-    def _retyped(self, raw: bytes) -> Breach | None:
-        """Find the field whose value is not of its declared type; None where the line itself is wrong."""
+    def _wrong(self, raw: bytes) -> tuple[str, Breach | None]:
+        """Say in our own words what is wrong with a line: of a value that is not of its declared type, whose it is."""
         try:
             (came,) = _objects([raw])
-        except (ValueError, RecursionError):
-            return None
-        for field in self._schema:
-            try:
-                _values([json.dumps({field.name: came.get(field.name)}).encode()], pa.schema([field]))
-            except ValueError:
-                declared = spelled_type(self._declared.field(field.name).type)
-                return Breach("retyped", field.name, declared, f"it is {canonical_json(came[field.name])}")
-        return None
+        except UnicodeDecodeError:
+            return "it is no UTF-8", None
+        except RecursionError:
+            return "it is nested too deep", None
+        except ValueError:
+            return "it is no JSON object", None
+        field = _unfit(came, list(self._schema))
+        if field is None:
+            return "it cannot be read as the declared columns", None
+        declared, value = spelled_type(self._declared.field(field.name).type), json.dumps(came[field.name])
+        breach = Breach("retyped", field.name, declared, f"it is {value}")
+        return f"`{field.name}` is {value[:MOST_SHOWN]}, no {declared}", breach
+
+
+def _unfit(came: Object, fields: list[pa.Field]) -> pa.Field | None:
+    """Find the first field whose value is not of its type, by halves."""
+    try:
+        _values([json.dumps({field.name: came.get(field.name) for field in fields}).encode()], pa.schema(fields))
+    except (ValueError, RecursionError):
+        half = len(fields) // 2
+        return fields[0] if len(fields) == 1 else _unfit(came, fields[:half]) or _unfit(came, fields[half:])
+    return None
 
 
 def _values(lines: Sequence[bytes], schema: pa.Schema) -> pa.Table:

@@ -106,7 +106,9 @@ class ParquetFeed(Feed):
                 batches = self._plain(shape, where) if shape.is_plain else self._odd(shape, where)
                 yield from (in_file(batch, shape.where) for batch in batches)
             except (pa.ArrowException, UnicodeError, OSError) as error:
-                raise FeedUnreadableError(str(shape.path), "Parquet whose pages can be read", str(error)) from error
+                raise FeedUnreadableError(
+                    str(shape.path), "Parquet whose pages can be read", "those of this one cannot"
+                ) from error
 
     def _plain(self, shape: FileShape, where: pa.compute.Expression | None) -> Iterator[pa.RecordBatch]:
         recorded = ds.dataset([str(shape.path)], schema=self.schema, format="parquet")
@@ -290,7 +292,7 @@ def _columns(file: Path) -> tuple[pa.Schema | None, str]:
         # Of bits that make no sense Arrow says the same as of a disk that fails, but for the number of the error.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        return None, str(error)
+        return None, "its footer cannot be read"
 
 
 def _names(columns: pa.Schema | None) -> list[str]:
