@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 KEYS = 1_000
 ROWS = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 TASKS = (1, 10, 100, 1_000, 10_000)
-SLOTS = 32
+SLOTS = 8
 """Sleeping tasks that run at once."""
-NAP = 0.05
+NAP = 0.02
 """Seconds that each sleeps."""
 WARM = 8
 """Sleeping tasks of each slot that are not counted: a worker imports with its first one."""

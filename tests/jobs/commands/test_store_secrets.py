@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_opens_a_store_is_written_and_told_nowhere(folder: Path, store: StorePath) -> None:
     flow = str(folder / "flow.yaml")
     told = []
-    for words in (["run", flow, *DATES, "--engine", "core"], ["status", flow], ["doctor", flow], ["report", flow]):
+    for words in (["run", flow, *DATES, "--engine", "core"], ["status", flow], ["report", flow]):
         code, text = said(folder, store, *words)
         assert code == 0, text
         told.append((words[0], text))
