@@ -29,7 +29,7 @@ from pipelines.engine.commits.paths import (
     NewFile,
     TableError,
     commits_path,
-    require_file,
+    require_files,
     table_path,
 )
 from pipelines.engine.commits.plan import plan_text
@@ -173,8 +173,7 @@ class Driver:
         """Have the files of a commit on disk, and spell their list."""
         named = {name: [file._replace(first=n, last=n) for file in listed] for name, listed in files.items()}
         for name, listed in named.items():
-            for file in listed:
-                require_file(table_path(self.root, name), file)
+            require_files(table_path(self.root, name), listed)
         paths = [table_path(self.root, name) / file.name for name, listed in named.items() for file in listed]
         durable.sync_files(self.root, paths)
         return lists_to_json(self.root, n, named)
@@ -195,8 +194,7 @@ class Driver:
         """
         self.tables.agree(n)
         for name, listed in FileLists(self.root, self.state()).of(n).items():
-            for file in listed:
-                require_file(table_path(self.root, name), file)
+            require_files(table_path(self.root, name), listed)
         done = self._step(partial(steps.publish, number=n, verdict=verdict, detail=detail, durations=durations))
         self._settle(n)
         return done
