@@ -35,5 +35,5 @@ def hasty() -> None:
         known.append(state)
         return sweep.sweep(root, keep, known[max(len(known) - 2, 0)], log_of)
 
-    sweep._is_open = lambda _state, _commit: False
-    housekeeping.sweep = swept
+    sweep._is_open = lambda *_: False
+    housekeeping.sweep = swept  # type: ignore[attr-defined]
