@@ -33,7 +33,7 @@ from pipelines.engine.commits.table_log import SETTLED, TableChange, TableLog
 from pipelines.engine.files import ordered as inputs
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.sources.recorded_feed import open_recorded
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.carry import to_records
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.feeds.parquet import ParquetSpec

@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a script beside the documents whose figures it makes, no package
-"""Measure what makes a task of many rows cheap: how its files are written, and what Spark's workers keep.
+"""Measure what makes tasks cheap: how files are written, what Spark's workers keep, and how tasks are handed to them.
 
-    .venv/bin/python -m docs.measure_tasks [files] [workers] [shares]
+    .venv/bin/python -m docs.measure_tasks [files] [workers] [shares] [handing]
 
 Each line is one figure, a median of three, warm; compare the figures of one line with each other.
 """
@@ -9,10 +9,12 @@ Each line is one figure, a median of three, warm; compare the figures of one lin
 from __future__ import annotations
 
 import cProfile
+import pickle
 import pstats
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -23,13 +25,13 @@ import pyarrow.parquet as pq
 from docs.measure import MILLION, seconds, stream_rows, told
 from pipelines.engine.files.writing import COMPRESSION, COMPRESSION_LEVEL, open_writer
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.engine.tasks.spark import SETTINGS, SparkEngine
+from pipelines.engine.tasks.spark import SETTINGS, SparkEngine, run_in_worker
 from pipelines.engine.tasks.task import run_task
 from pipelines.jobs.bench.generated import record
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipelines.engine.tasks.task import Done, Task
 
@@ -101,7 +103,7 @@ def measure_shares() -> None:
             run_backfill(wanted, feed.spans(1))
     stats = pstats.Stats(Watched.profile)
     spent = {f"{Path(file).name}:{name}": cumulative for (file, _, name), (*_, cumulative, _) in stats.stats.items()}  # type: ignore[attr-defined]
-    whole = spent["tasks.py:run_task"]
+    whole = spent["task.py:run_task"]
     told(
         f"shares of {whole:.1f} s: " + ", ".join(f"{name} {spent[where] / whole:.0%}" for name, where in SHARES.items())
     )
@@ -137,7 +139,48 @@ def run_once(how: str) -> None:
     told(f"{median(taken[1:]):.3f}")
 
 
-MEASURES = {"files": measure_files, "workers": measure_workers, "shares": measure_shares}
+class Listening(CoreEngine):
+    """Keeps the tasks that it was given last."""
+
+    tasks: Sequence[Task] = ()
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks one after the other."""
+        self.tasks = tasks
+        return super().run(tasks)
+
+
+def measure_handing() -> None:
+    """Compare eight small tasks that go to Spark's workers as an RDD with the same ones as rows of a DataFrame."""
+    with tempfile.TemporaryDirectory() as folder:
+        feed, core = record(Path(folder), 8_000, 64), Listening()
+        run_backfill(
+            Backfill(flow=feed.beating(buckets=8), root=feed.folder / "run", base=feed.folder, engine=core),
+            feed.spans(1),
+        )
+        engine = SparkEngine("local[2]", feed.folder / "spark.log")
+        shipped = seconds(lambda: engine.run(core.tasks))
+        framed = seconds(lambda: over_a_frame(engine, core.tasks))
+        engine.close()
+    told(
+        f"handing: {len(core.tasks)} small tasks as an RDD {shipped:.3f} s, as rows of a DataFrame {framed:.3f} s, "
+        f"{framed / shipped:.2f} times"
+    )
+
+
+def over_a_frame(engine: SparkEngine, tasks: Sequence[Task]) -> list[Done]:
+    """Run tasks on Spark's workers by `mapInArrow`, a partition each."""
+    rows = engine.session().range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(_worked, tasks), "done binary")
+    return [pickle.loads(row.done) for row in rows.collect()]  # noqa: S301 - our own
+
+
+def _worked(tasks: Sequence[Task], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        done = [pickle.dumps(run_in_worker(tasks[number])) for number in batch["id"].to_pylist()]
+        yield pa.RecordBatch.from_pydict({"done": done})
+
+
+MEASURES = {"files": measure_files, "workers": measure_workers, "shares": measure_shares, "handing": measure_handing}
 
 
 def main(words: list[str]) -> None:

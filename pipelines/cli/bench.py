@@ -96,13 +96,15 @@ def bench_scale(
     cores: Annotated[int, typer.Option(min=1, help="Foretold: cores of a node.")] = 16,
     day: Annotated[float, typer.Option(min=1, help="Foretold: rows of a day.")] = 1e10,
     every: Annotated[float, typer.Option(min=1, help="Foretold: seconds of an interval.")] = 900.0,
+    call: Annotated[float, typer.Option(min=0, help="Foretold: milliseconds of a call of the store.")] = 30.0,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
-    """Measure what rows, tasks and files cost, fit a model, and say what it foretells of a cluster (10 minutes)."""
-    from pipelines.jobs.bench.scale import LargerDay
+    """Measure what rows, tasks, files and calls cost, fit a model, and say what it foretells of a cluster (20 min)."""
     from pipelines.jobs.bench.scale import bench_scale as measure
+    from pipelines.jobs.bench.scale_model import LargerDay
 
-    return measure(as_json, rows, tasks, LargerDay(nodes=nodes, cores=cores, rows=day, every=every), tell)
+    ahead = LargerDay(nodes=nodes, cores=cores, rows=day, every=every, call=call / 1_000)
+    return measure(as_json, rows, tasks, ahead, tell)
 
 
 @app.command("heartbeat", epilog="Example: `pulseline bench heartbeat --rows 1000000 --part batch --part merge`")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pipelines.engine.files.stored import StorePath
 
-DAY = ("--start", "2013-01-07", "--end", "2013-01-08")
 TWO_DAYS = ("--start", "2013-01-07", "--end", "2013-01-09")
 BEGIN, END = 1_357_534_800_000_000, 1_357_707_600_000_000
 """Of these two days in New York, in ticks."""
@@ -83,7 +82,8 @@ def test_spark_streams_checks_and_replays_there(tmp_path: Path, store: StorePath
     other = User(tmp_path / "home", tmp_path, {})
     other.types("run", "flights", *TWO_DAYS, "--engine", "core", "--no-check")
     wanted = other.hashes("main")
-    user.types("run", "flights", *DAY, "--engine", "batch")
+    user.types("run", "flights", *TWO_DAYS, "--engine", "batch", "--run", "batch")
+    assert user.hashes("batch") == wanted
     stream = ("stream", "flights", *TWO_DAYS, "--speed", "100000", "--until-caught-up", "--run", "live")
     user.types("run", "flights", *TWO_DAYS, "--engine", "core", "--no-check")
     assert user.hashes("main") == wanted

@@ -34,14 +34,18 @@ from tests.laws.test_cuts import ANY, examples, placed
 from tests.laws.trials import PARCELS, SECOND, SPANS, WHOLE, Trial, cut, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hypothesis.strategies import SearchStrategy
 
     from pipelines.engine.files.stored import StorePath
+    from pipelines.engine.tasks.stages import Engine
+    from tests.conftest import LentSpark
 
 NOW = dt.timedelta(0)
 
 
-def hold(flows: SearchStrategy[str], store: StorePath, count: int) -> None:
+def hold(flows: SearchStrategy[str], store: StorePath, count: int, batch: Engine | None = None) -> None:
     @examples(count)
     @given(flow=flows, rows=ROWS, others=ROWS, cuts=CUTS)
     def equal(flow: str, rows: list[Row], others: list[Row], cuts: list[int]) -> None:
@@ -50,6 +54,8 @@ def hold(flows: SearchStrategy[str], store: StorePath, count: int) -> None:
             there = replace(here, home=store / Path(folder).name)
             whole = here.run("whole", [(START, END)])
             assert there.run("cut", cut(START, END, cuts), buckets=3) == whole
+            if batch is not None:
+                assert there.run("batch", cut(START, END, cuts), batch, buckets=2) == whole
             streamed(there, "live", START, [*sorted(set(cuts)), END], restart=Restart.EVERY_EPOCH)
             assert there.hashes("live", [(START, END)]) == whole
 
@@ -61,8 +67,12 @@ def test_drawn_flows_are_the_same_in_a_store(store: StorePath) -> None:
 
 
 @pytest.mark.exhaustive
-def test_twelve_drawn_flows_are_the_same_in_a_store(store: StorePath) -> None:
-    hold(ANY, store, 12)
+def test_twelve_drawn_flows_are_the_same_in_a_store_on_sparks_workers_too(
+    store: StorePath, spark: LentSpark, bucket: Mapping[str, str]
+) -> None:
+    # Workers have the variables of the process that began Spark, which may be an earlier test's.
+    spark.session().sparkContext.environment.update(bucket)
+    hold(ANY, store, 12, spark)
 
 
 def parcel_trial(folder: Path, store: StorePath) -> Trial:

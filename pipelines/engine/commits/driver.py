@@ -30,7 +30,7 @@ from pipelines.engine.commits.paths import (
     NewFile,
     TableError,
     commits_path,
-    require_file,
+    require_files,
     table_path,
 )
 from pipelines.engine.commits.plan import plan_text
@@ -215,8 +215,7 @@ class Driver:
         """Have files on disk that hold rows of the commits from one to another."""
         named = {name: [file._replace(first=first, last=last) for file in listed] for name, listed in files.items()}
         for name, listed in named.items():
-            for file in listed:
-                require_file(table_path(self.root, name), file)
+            require_files(table_path(self.root, name), listed)
         paths = [table_path(self.root, name) / file.name for name, listed in named.items() for file in listed]
         durable.sync_files(self.root, paths)
         return named
@@ -237,8 +236,7 @@ class Driver:
         """
         self.tables.agree(n)
         for name, listed in FileLists(self.root, self.state()).of(n).items():
-            for file in listed:
-                require_file(table_path(self.root, name), file)
+            require_files(table_path(self.root, name), listed)
         done = self._step(partial(steps.publish, number=n, verdict=verdict, detail=detail, durations=durations))
         self._settle(n)
         return done

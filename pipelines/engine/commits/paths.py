@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.stored import is_stored
+from pipelines.engine.files.stored import each_at_once, is_stored
 from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 COMMIT = "commit"
@@ -209,6 +211,14 @@ def require_file(path: Path, file: NewFile) -> None:
         size = -1
     if size != file.size:
         raise FileMissingError(str(path), file.name)
+
+
+def require_files(path: Path, files: Sequence[NewFile]) -> None:
+    """See that files lie below their table's folder, whole; arguments and errors as those of `require_file`.
+
+    In a store several are asked for beside each other, for a commit has as many as it had tasks.
+    """
+    each_at_once(partial(require_file, path), files, stored=is_stored(path))
 
 
 def landed_path(root: Path) -> Path:

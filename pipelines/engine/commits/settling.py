@@ -30,6 +30,7 @@ from pipelines.engine.commits.paths import (
     TableLostError,
     data_tables,
     require_file,
+    require_files,
     table_name,
     version_path,
 )
@@ -196,8 +197,7 @@ class Tables:
             gone, instead = self._without(log, superseded, entry)
             if not (files or gone):
                 return
-            for file in files:
-                require_file(path, file)
+            require_files(path, files)
             change = TableChange(adds=[*files, *(each.file for each in instead)], removes=gone)
             if self._done(log, change, entry.commit, instead):
                 return

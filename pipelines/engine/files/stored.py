@@ -78,8 +78,8 @@ class StoreFailedError(PulselineError, OSError):
     """As of a disk that fails: whoever tells that from what is not there, or is torn, tells this too."""
     says = (
         "{path} must be had from its object store, and it does not answer as it should ({reason}): see to the store, "
-        "the network and the credentials in the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...), and run the "
-        "command again"
+        "the network and the credentials in the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, ...), "
+        "and run the command again"
     )
 
 

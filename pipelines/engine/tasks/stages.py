@@ -17,12 +17,13 @@ from pipelines.engine.commits.delta_log import check_columns, create, exists
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import NewFile, TableLostError, ledger_path, stream_path
-from pipelines.engine.commits.readers import Carry, carry_on, log_state
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.writing import Layout, Written
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link_catalogue import link_of
-from pipelines.engine.tasks.task import NOTHING_CARRIED, CommitShare, Done, Input, Task, carry_parts, flow_of, payloads
+from pipelines.engine.tasks.own_carry import carry_of, of_bucket
+from pipelines.engine.tasks.task import CommitShare, Done, Input, Task, flow_of, payloads
 from pipelines.operators.rows import INFINITY
 from pipelines.operators.scan import NO_BLIND
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from pipelines.engine.commits.history import CarryLine, LogState
+    from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import Chain
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Plan, Stage
@@ -143,7 +144,7 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
 def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
     buckets = work.landed.buckets if stage.key else 1
     line = work.state.carry_line(work.parent)
-    carry = _carry(work, flow, stage, line)
+    carry = carry_of(work, flow, stage, line)
     layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(
@@ -158,7 +159,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
             start=work.start,
             close=work.close,
             inputs=tuple(_input(work, flow, plan, stage, bucket, name, before) for name in stage.reads),
-            carry=carry,
+            carry=of_bucket(carry, stage, bucket, buckets),
             layouts=layouts,
             blind=work.blind,
             final=work.final,
@@ -169,17 +170,6 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
         )
         for bucket in range(buckets)
     ]
-
-
-def _carry(work: Work, flow: Flow, stage: Stage, line: CarryLine) -> dict[tuple[str, str], Carry]:
-    """Find the files of the carry once for all tasks of a stage."""
-    parts = carry_parts(flow) if line != NOTHING_CARRIED else {}
-    lists = FileLists(work.root, work.state)
-    # What a stream takes promises over from may stand in another stage.
-    names = {*stage.streams, *(given for name in stage.streams for given in flow.streams[name].inputs)}
-    return {
-        (name, part): carry_on(work.root, name, part, line, lists) for name in names for part in parts.get(name, ())
-    }
 
 
 def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:

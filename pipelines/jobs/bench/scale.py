@@ -1,8 +1,9 @@
 """`pulseline bench scale`: what rows, tasks and files cost, fitted to runs of this machine, and what that foretells.
 
 Two things grow with a cluster: rows, which workers share, and what one driver does for each row, task and file. Rows
-are measured by backfills of growing size, tasks by ones that only sleep, files by flows of many buckets. The model is a
-sum of these costs; `foretell` asks it about a day of a team that is larger than this machine.
+are measured by backfills of growing size, tasks by ones that only sleep, files by flows of many buckets, calls by
+commits in an emulated store. The model is a sum of these costs; `scale_model` fits it, holds it against each
+measurement and asks it about a day of a team that is larger than this machine.
 """
 
 from __future__ import annotations
@@ -12,21 +13,37 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.spark import SparkEngine
-from pipelines.jobs.bench.figures import BenchFigure, seconds, tell_figures
+from pipelines.flows.reading import MOST_BUCKETS
+from pipelines.jobs.bench.figures import seconds, tell_figures
 from pipelines.jobs.bench.generated import Recorded, record
 from pipelines.jobs.bench.memory import MEGABYTE, Peak
+from pipelines.jobs.bench.scale_model import (
+    BUCKETS,
+    INTERVAL,
+    WORKERS,
+    Called,
+    Measured,
+    Took,
+    figure,
+    fitted,
+    foretold,
+    residuals,
+    told,
+)
+from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator, in_environment
+from pipelines.jobs.proofs.store_proxy import StoreFault, StoreProxy
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 
 if TYPE_CHECKING:
@@ -34,86 +51,26 @@ if TYPE_CHECKING:
 
     from pipelines.engine.tasks.task import Done, Task
     from pipelines.flows.model import Flow
+    from pipelines.jobs.bench.figures import BenchFigure
+    from pipelines.jobs.bench.scale_model import LargerDay
 
 KEYS = 1_000
-INTERVAL = 10_000_000
-"""Most rows of one interval that is measured."""
 ROWS = (1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000)
 TASKS = (1, 10, 100, 1_000, 10_000)
-SLOTS = 32
+SLOTS = 8
 """Sleeping tasks that run at once."""
-NAP = 0.05
+NAP = 0.02
 """Seconds that each sleeps."""
 WARM = 8
 """Sleeping tasks of each slot that are not counted: a worker imports with its first one."""
-WORKERS = 2
-DAY = 86_400
-PARTS = ("landing", "tasks", "merge", "dispatch", "files", "commit")
-
-
-class Took(NamedTuple):
-    """What a backfill took."""
-
-    rows: int
-    landing: float
-    """Seconds, in the driver."""
-    tasks: float
-    """Seconds on the workers, from the first to the last."""
-    whole: float
-    """Seconds behind the landing: tasks and commit."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costs:
-    """The model: what each part costs on this machine, in seconds."""
-
-    landing: float
-    """Of a row, in the driver."""
-    task: float
-    """Of a row of one stage by key, of one core."""
-    merge: float
-    """Of a row of a stage without key, which is one task."""
-    dispatch: float
-    """Of a task, in the driver."""
-    file: float
-    """Of a task's files, in the driver: named, listed, looked for, settled."""
-    commit: float
-    """Of a commit, whatever it holds."""
-    memory: float
-    """Bytes of the driver for each row of an interval that lands."""
-    disk: float
-    """Bytes of a row that landed once and left once."""
-
-    def foretell(self, rows: float, tasks: float, cores: float) -> dict[str, float]:
-        """Give the seconds of one interval, by part; parts follow one another.
-
-        Args:
-            rows: of the interval.
-            tasks: of its stage by key.
-            cores: of all workers.
-        """
-        parts = (
-            self.landing * rows,
-            self.task * rows / min(cores, tasks),
-            self.merge * rows,
-            self.dispatch * tasks,
-            self.file * tasks,
-            self.commit,
-        )
-        return dict(zip(PARTS, parts, strict=True))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LargerDay:
-    """A cluster and a day that the model is asked about."""
-
-    nodes: int
-    cores: int
-    """Of a node."""
-    rows: float
-    """Of a day."""
-    every: float
-    """Seconds of an interval."""
+CALLED = (1, 4, 16)
+"""Tasks of commits whose calls are counted."""
+KEYS_A_TASK = 8
+"""So many that no task has none."""
+WARM_COMMITS, COMMITS = 2, 3
+"""Of those that ask a store: not counted, counted, and as many again that are held up."""
+HELD_UP = 0.05
+"""Seconds of a call then."""
 
 
 def bench_scale(as_json: bool, most_rows: int, most_tasks: int, ahead: LargerDay, echo: Callable[[str], None]) -> int:  # noqa: FBT001
@@ -136,109 +93,41 @@ def bench_scale(as_json: bool, most_rows: int, most_tasks: int, ahead: LargerDay
 
 
 def _measured(base: Path, sizes: Sequence[int], counts: Sequence[int], ahead: LargerDay) -> Iterator[BenchFigure]:
-    engine = SparkEngine(f"local[{WORKERS}]", base / "spark.log")
+    engine, runs = SparkEngine(f"local[{WORKERS}]", base / "spark.log"), list[Took]()
     try:
-        runs = [_ran(engine, base, rows) for rows in sizes]
+        for rows in sizes:
+            runs.append(_ran(engine, base, rows))
+            yield from _told_run(runs[-1])
         disk, memory, merge = _bytes_and_merge(engine, base, min(sizes[-1], INTERVAL))
     finally:
         engine.close()
-    for took in runs:
-        yield _figure(f"backfill of {took.rows:,} rows", took.landing + took.whole, "s", took.rows)
-        yield _figure("  of it landing", took.landing, "s", took.rows)
-        yield _figure("  of it tasks", took.tasks, "s", took.rows)
-    files = [(tasks, _many_files(base, tasks)) for tasks in counts]
+    files = [(tasks, _many_files(base, tasks)) for tasks in counts if tasks <= MOST_BUCKETS]
     for tasks, spent in files:
-        yield _figure(f"the driver's part of a commit of {tasks:,} tasks and their files", spent, "s")
-    dispatched = [(tasks, waves) for tasks, waves in zip(counts, _slept(base, counts), strict=True)]
-    for tasks, spent in dispatched:
-        yield _figure(f"{tasks:,} tasks that sleep, beyond their sleep", spent, "s")
-    costs = fitted(runs, files, dispatched, merge, memory, disk)
-    yield from _told(costs)
-    yield _figure("the model's largest error over the backfills", _error(costs, runs) * 100, "%")
+        yield figure(f"the driver's part of a commit of {tasks:,} tasks and their files", spent, "s")
+    slept = list(zip(counts, _slept(base, counts), strict=True))
+    for tasks, spent in slept:
+        yield figure(f"{tasks:,} tasks that sleep, beyond their sleep", spent, "s")
+    called = [_called(base, tasks) for tasks in CALLED]
+    for each in called:
+        yield figure(f"calls of a commit of {each.tasks:,} tasks in a store", each.calls, "calls")
+        yield figure("  of the driver's, one behind another", each.chain, "calls")
+    found = Measured(runs=runs, files=files, slept=slept, called=called, merge=merge, memory=memory, disk=disk)
+    costs = fitted(found)
+    yield from told(costs)
+    yield from residuals(costs, found)
     yield from foretold(costs, ahead)
 
 
-def fitted(  # noqa: PLR0913 - all that was measured
-    runs: Sequence[Took],
-    files: Sequence[tuple[int, float]],
-    dispatched: Sequence[tuple[int, float]],
-    merge: float,
-    memory: float,
-    disk: float,
-) -> Costs:
-    """Fit the model: each cost is a slope, weighted so that small runs count as much as large ones."""
-    rows = np.array([took.rows for took in runs], dtype=float)
-    landing, _ = _line(rows, np.array([took.landing for took in runs]))
-    task, _ = _line(rows, np.array([took.tasks for took in runs]))
-    file, commit = _line(np.array([n for n, _ in files], dtype=float), np.array([spent for _, spent in files]))
-    dispatch, _ = _line(np.array([n for n, _ in dispatched], dtype=float), np.array([spent for _, spent in dispatched]))
-    return Costs(
-        landing=landing,
-        task=task * WORKERS,
-        merge=merge,
-        dispatch=dispatch,
-        file=file,
-        commit=commit,
-        memory=memory,
-        disk=disk,
-    )
-
-
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Fit y = slope x + rest with the least relative error, neither below zero."""
-    if len(x) == 1:
-        return float(y[0] / x[0]), 0.0
-    design = np.stack([x, np.ones_like(x)], axis=1) / y[:, None]
-    slope, rest = np.linalg.lstsq(design, np.ones_like(y), rcond=None)[0]
-    if rest < 0:
-        return float(1 / np.mean(y / x / (y / x) ** 2)), 0.0
-    return max(float(slope), 0.0), float(rest)
-
-
-def _error(costs: Costs, runs: Sequence[Took]) -> float:
-    """Give the largest share by which the model misses a backfill."""
-    return max(abs(_modelled(costs, took) / (took.landing + took.whole) - 1) for took in runs)
-
-
-def _modelled(costs: Costs, took: Took) -> float:
-    intervals = max(1, took.rows // INTERVAL)
-    parts = costs.foretell(took.rows / intervals, 4, WORKERS)
-    return intervals * sum(value for name, value in parts.items() if name != "merge")
-
-
-def _told(costs: Costs) -> Iterator[BenchFigure]:
-    yield _figure("landing, of a row in the driver", costs.landing * 1e6, "µs")
-    yield _figure("a stage by key, of a row and one core", costs.task * 1e6, "µs")
-    yield _figure("a stage without key, of a row in its one task", costs.merge * 1e6, "µs")
-    yield _figure("dispatch, of a task in the driver", costs.dispatch * 1e3, "ms")
-    yield _figure("files, of a task in the driver", costs.file * 1e3, "ms")
-    yield _figure("a commit, whatever it holds", costs.commit * 1e3, "ms")
-    yield _figure("memory of the driver, of a row of the interval that lands", costs.memory, "bytes")
-    yield _figure("disk, of a row that landed once and left once", costs.disk, "bytes")
-
-
-def foretold(costs: Costs, ahead: LargerDay) -> Iterator[BenchFigure]:
-    """Say what an interval of a larger day would take, and what each part would fill of the time there is."""
-    rows, cores = ahead.rows * ahead.every / DAY, ahead.nodes * ahead.cores
-    parts = costs.foretell(rows, cores, cores)
-    yield _figure(f"foretold: rows of an interval of {ahead.every:,.0f} s, {cores:,} cores", rows, "rows")
-    for name, value in parts.items():
-        yield _figure(f"foretold: {name}", value, "s", share=value / ahead.every)
-    whole = sum(parts.values())
-    yield _figure("foretold: an interval, part after part", whole, "s", share=whole / ahead.every)
-    yield _figure("foretold: memory of the driver", costs.memory * rows / 1e9, "GB")
-    yield _figure("foretold: bytes a second into the home", costs.disk * ahead.rows / DAY / 1e6, "MB/s")
-
-
-def _figure(name: str, value: float, unit: str, rows: int = 0, share: float | None = None) -> BenchFigure:
-    against = "" if share is None else "the time there is"
-    return BenchFigure(bench="scale", name=name, value=value, unit=unit, rows=rows, against=against, ratio=share)
+def _told_run(took: Took) -> Iterator[BenchFigure]:
+    yield figure(f"backfill of {took.rows:,} rows", took.landing + took.whole, "s", took.rows)
+    yield figure("  of it landing", took.landing, "s", took.rows)
+    yield figure("  of it tasks", took.tasks, "s", took.rows)
 
 
 def _ran(engine: SparkEngine, base: Path, rows: int) -> Took:
     """Backfill generated rows, in intervals of at most `INTERVAL`; once more before, where they are few, for warmth."""
     feed = record(base / f"rows-{rows}", rows, KEYS)
-    flow = feed.beating()
+    flow = feed.beating(BUCKETS)
     if rows == ROWS[0]:
         _backfilled(engine, feed, flow, "warm")
     took = _backfilled(engine, feed, flow, "run")
@@ -296,6 +185,33 @@ def _many_files(base: Path, tasks: int) -> float:
     whole = seconds(lambda: run_backfill(wanted, feed.spans(1), done=done.append))
     shutil.rmtree(feed.folder)
     return whole - float(str(done[0].entry.durations["tasks_ms"])) / 1_000
+
+
+def _called(base: Path, tasks: int) -> Called:
+    """Count what a commit of so many tasks asks of an emulated store, its landing among it, and what waits for what.
+
+    Each call is held up for a while, and what the driver takes longer by says how many of its calls waited for one
+    another. Tasks are not in it: on a cluster they wait beside each other.
+    """
+    feed = record(base / f"called-{tasks}", 10_000, KEYS_A_TASK * tasks)
+    counts, spent = list[int](), list[float]()
+    with emulator() as behind, StoreProxy(behind).listening() as proxy, in_environment(access_to(proxy.port)):
+        proxy.slow = HELD_UP
+
+        def counted(ran: Ran) -> None:
+            calls, _, _ = proxy.counted()
+            counts.append(calls.total())
+            spent.append(ran.seconds - float(str(ran.entry.durations["tasks_ms"])) / 1_000)
+            if len(spent) == WARM_COMMITS + COMMITS:
+                proxy.disturbing = lambda _: StoreFault.SLOW
+
+        root = path_of(f"s3://{BUCKET}/called-{tasks}")
+        wanted = Backfill(flow=feed.beating(tasks), root=root, base=feed.folder, engine=CoreEngine())
+        run_backfill(wanted, feed.spans(WARM_COMMITS + 2 * COMMITS), done=counted)
+    shutil.rmtree(feed.folder)
+    quick, slow = np.split(np.array(spent[WARM_COMMITS:]), 2)
+    chain = float(np.median(slow) - np.median(quick)) / HELD_UP
+    return Called(tasks, float(np.median(counts[WARM_COMMITS:])), max(chain, 1.0))
 
 
 class _Listening(CoreEngine):

@@ -49,7 +49,7 @@ CUTS = 10
 STARTS = 12
 """Of a seed at most; the last ones are not disturbed."""
 CALM = 3
-PATIENCE = 120.0
+PATIENCE = 400.0
 """Seconds that a process may take."""
 STOPPED = 3
 """Exit code of a process that stopped with a sentence."""

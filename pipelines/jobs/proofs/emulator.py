@@ -9,19 +9,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HERE = "127.0.0.1"
 BUCKET = "home"
 STARTS_IN = 60
 """Seconds."""
 ENDS_IN = 10
+WRITERS, KEYS = 16, 4
+"""How many write at once, and how often, before it is believed that one alone succeeds."""
 ALONE = {"SERVICES": "s3", "IOT_MTLS_ENABLED": "0", "LOG_LEVEL": "ERROR", "S3_PERSIST": "0"}
 """Nothing of it but S3."""
 
@@ -60,14 +65,14 @@ def free_port() -> int:
 
 @contextmanager
 def emulator(host: str = HERE, within: Sequence[str] = ()) -> Iterator[int]:
-    """Run an emulator with one empty bucket, `home`; give its port.
+    """Run an emulator with one bucket, `home`; give its port, once its conditional writes have been seen to exclude.
 
     Args:
         host: the one address that it listens to; no other machine can reach it unless one is given.
         within: what its command begins with, as where it runs in a network namespace.
 
     Raises:
-        WrongUse: it is not installed, or does not begin to answer.
+        WrongUse: it is not installed, does not begin to answer, or lets a conditional write through that comes second.
     """
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -77,6 +82,7 @@ def emulator(host: str = HERE, within: Sequence[str] = ()) -> Iterator[int]:
             process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)  # noqa: S603 - fixed
         try:
             _await(process, host, port)
+            require_exclusion(port, host)
             yield port
         finally:
             process.terminate()
@@ -99,3 +105,42 @@ def _await(process: subprocess.Popen[bytes], host: str, port: int) -> None:
         "the emulator of S3 must answer, and does not: it comes with the packages for development (pip install -c "
         "constraints.txt -e '.[dev]'); see that `python -m ministack` starts"
     )
+
+
+def require_exclusion(port: int, host: str = HERE) -> None:
+    """Have many create one object and many replace one, again and again: a single one of them may succeed.
+
+    Args:
+        port: of a store that asks nobody who they are.
+        host: its address.
+
+    Raises:
+        WrongUse: two did, or none; nothing that is proved on such a store would hold.
+    """
+    with ThreadPoolExecutor(WRITERS) as writers:
+        for _ in range(KEYS):
+            write = partial(_written, host, port, f"/{BUCKET}/{uuid4().hex}")
+            tags = _those(writers.map(partial(write, "If-None-Match", "*"), range(WRITERS)))
+            newer = _those(writers.map(partial(write, "If-Match", tags[0] if tags else ""), range(WRITERS)))
+            if len(tags) != 1 or len(newer) != 1:
+                raise WrongUse(
+                    f"of {WRITERS} that create an object one must succeed, and of {WRITERS} that replace it one; here "
+                    f"{len(tags)} and {len(newer)} did: a store that lets both through loses commits"
+                )
+
+
+def _those(said: Iterable[str | None]) -> list[str]:
+    return [tag for tag in said if tag is not None]
+
+
+def _written(host: str, port: int, path: str, condition: str, value: str, number: int) -> str | None:  # noqa: PLR0913 - one call
+    """Put an object on a condition; give its tag, or nothing where that was refused."""
+    asked = http.client.HTTPConnection(host, port, timeout=STARTS_IN)
+    try:
+        # No two write the same, for tags are made of what is written.
+        asked.request("PUT", path, f"{condition} {number}".encode(), {condition: value})
+        said = asked.getresponse()
+        said.read()
+        return said.getheader("etag", "") if said.status == http.HTTPStatus.OK else None
+    finally:
+        asked.close()

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.jobs.drill.stored import KINDS, StoreSeed, disturbed, drill_store
 from pipelines.jobs.proofs.emulator import emulator
-from tests.jobs.drill.planted_store import foreign
+from tests.jobs.drill.planted_store import foreign, hasty
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,3 +35,12 @@ def test_a_write_that_takes_its_own_for_anothers_is_found(tmp_path: Path) -> Non
         seeds = [StoreSeed(number, tmp_path, behind, foreign) for number in range(1, SEEDS + 1)]
 
         assert any(done.differences for done in disturbed(seeds, AT_ONCE))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+def test_a_file_that_is_removed_before_the_listing_is_sure_is_found(tmp_path: Path) -> None:
+    with emulator() as behind:
+        (done,) = disturbed([StoreSeed(KINDS.index("upkeep"), tmp_path, behind, hasty)], AT_ONCE)
+
+        assert done.differences
