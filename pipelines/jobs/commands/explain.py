@@ -184,7 +184,8 @@ def _values(row: dict[str, Any], names: list[str]) -> str:
 
 def _read(stream: dict[str, Any]) -> list[str]:
     """Name what a stream takes rows from: of what it imports it has the CTIs alone."""
-    return stream["inputs"][:1] if stream["operator"] == "advance_time" else stream["inputs"]
+    inputs: list[str] = stream["inputs"]
+    return inputs[:1] if stream["operator"] == "advance_time" else inputs
 
 
 def _step(known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int]) -> Step:  # noqa: PLR0913 - what is known of one step

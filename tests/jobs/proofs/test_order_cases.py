@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipelines.jobs.commands import conform
 from pipelines.jobs.commands.conform import answers
 from pipelines.jobs.proofs import order_graphs
+from pipelines.jobs.runs.backfill import run_backfill
 
 Trace = list[list[Any]]
 
@@ -134,12 +135,11 @@ def test_what_fails_in_one_case_fails_no_other(monkeypatch: pytest.MonkeyPatch) 
     config = {"nodes": {"In": "input", "A": "map"}, "edges": {"In:0": ["A"]}}
     case = {"operator": "execution_order", "config": config, "input": [["In", "x"]]}
     broken = {**case, "config": {"nodes": {"In": "input", "A": "map", "B": "map"}, "edges": {"In:0": ["A", "B"]}}}
-    run = conform.run_backfill
 
     def failing(wanted: Any, *of: Any, **told: Any) -> None:  # noqa: ANN401
         if "n2" in wanted.flow.streams:
             raise OSError("no space")
-        run(wanted, *of, **told)
+        run_backfill(wanted, *of, **told)
 
     monkeypatch.setattr(conform, "run_backfill", failing)
     first, second = answers([{"id": "a", **broken}, {"id": "b", **case}], "core")
