@@ -44,6 +44,7 @@ def test_the_demo(home: Path, lent: LentSpark, monkeypatch: pytest.MonkeyPatch) 
     assert "6,063 flights landed, 35 were cancelled" in text
     assert len(re.findall(r"^\S+ +[\d,]+  [0-9a-f]{32}  (\d+) of \1 equal$", text, re.MULTILINE)) == TABLES
     assert "DIFFERENT" not in text
+    assert "130 flights of two days left more than an hour late, 145 later legs of their aircraft with them" in text
     assert_page(home / "reports" / "flights" / "main" / "index.html", text)
     assert mine.read_text() == "a user's"
     runs = {each.name for each in (home / "flights").iterdir()}

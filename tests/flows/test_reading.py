@@ -35,6 +35,15 @@ def test_the_flights_are_a_flow_without_warnings() -> None:
     assert flow.warnings == ()
 
 
+def test_punctuality_is_a_flow_of_modules_instances_and_a_loop() -> None:
+    flow = read_flow(FLIGHTS.with_name("punctuality.yaml"))
+    assert [use.module for use in flow.modules] == ["promising", "promising", "analysis"]
+    assert flow.regions == 5
+    assert flow.notes == ("analysed: nothing that it remembers is divided: 4 instances give the rows of one",)
+    assert flow.warnings == ()
+    assert flow.streams["knock_on"].operator == "loop"
+
+
 def test_the_journeys_are_a_flow_whose_source_says_how_its_time_advances() -> None:
     flow = read_flow(FLIGHTS.with_name("journeys.yaml"))
     assert flow.tables() == ("scheduled", "flying", "delayed", "aloft", "waiting")

@@ -97,7 +97,7 @@ def answers(cases: list[Case], engine: str) -> list[Row]:
             found |= _streamed(list(shared.values()), runner)
         else:
             for group in shared.values():
-                found |= dict(_run(group, runner, stream=False))
+                found |= _answered(group, runner, stream=False)
         runner.close()
     return [{"id": case["id"], **found[number]} for number, case in enumerate(cases)]
 
@@ -139,8 +139,16 @@ def _streamed(groups: list[list[tuple[int, PreparedCase]]], engine: Engine) -> d
     """Run cases as queries, some of them at once on one session, and answer each."""
     engine.session()  # type: ignore[attr-defined]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        ran = pool.map(lambda group: dict(_run(group, engine, stream=True)), groups)
+        ran = pool.map(lambda group: _answered(group, engine, stream=True), groups)
         return {number: answer for answers in ran for number, answer in answers.items()}
+
+
+def _answered(group: list[tuple[int, PreparedCase]], runner: Engine, *, stream: bool) -> dict[int, Row]:
+    """Answer cases that share a flow; what fails fails them, and the others are answered all the same."""
+    try:
+        return dict(_run(group, runner, stream=stream))
+    except Exception as error:  # noqa: BLE001 - of these cases
+        return {number: {"failed": f"{type(error).__name__}: {error}"} for number, _ in group}
 
 
 def _run(group: list[tuple[int, PreparedCase]], engine: Engine, *, stream: bool) -> Iterator[tuple[int, Row]]:

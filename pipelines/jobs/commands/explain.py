@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
+TIMES = frozenset({"event_time", "event_end"})
+"""Which an operator may move, while it passes all other columns on."""
 PAYLOAD_SHOWN = 4
 
 
@@ -132,13 +134,15 @@ def _rows(known: KnownRun, table: str, row: LandedRow) -> pa.Table:
 def _steps(known: KnownRun, row: LandedRow, lines: dict[str, list[str]]) -> Iterator[Step]:
     """Walk the streams that the row can have come to, each behind what it reads."""
     came: dict[str, int] = {row.source: row.landed_at}
+    found: dict[str, pa.Table] = {}
     for told in lines.get(row.source, ()):
         yield _ended(row.source, told)
     for name, stream in known.streams.items():
-        given = [read for read in stream["inputs"] if read in came]
+        given = [read for read in _read(stream) if read in came]
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
-            rows = _rows(known, table, row)
+            rows = _own(known, stream, table, _rows(known, table, row), [(read, found.get(read)) for read in given])
             if rows.num_rows:
+                found[table] = rows
                 first = ticks(rows["arrival"])[0]
                 came[table] = int(first)
                 yield _step(known, name, table, given, rows, came)
@@ -150,13 +154,47 @@ def _steps(known: KnownRun, row: LandedRow, lines: dict[str, list[str]]) -> Iter
             yield _without(known, name, stream)
 
 
+def _own(
+    known: KnownRun, stream: dict[str, Any], table: str, rows: pa.Table, above: list[tuple[str, pa.Table | None]]
+) -> pa.Table:
+    """Leave away rows of another source that landed at the same place: those that did not come by what it reads.
+
+    A merge of streams says the port; else a row that was passed on has the columns that it had above. Where neither
+    tells them apart, for they are alike or a source is read directly, all stay.
+    """
+    if len(known.sources_of(table)) < 2 or not rows.num_rows:  # noqa: PLR2004 - one source has no other
+        return rows
+    if stream["operator"] == "merge" and len(stream["inputs"]) > 1 and "port" in rows.column_names:
+        return rows.filter(pc.is_in(rows["port"], pa.array([read for read, _ in above])))
+    before = [each for _, each in above if each is not None]
+    if len(before) < len(above):
+        return rows
+    names = [name for name in rows.column_names if name not in HIDDEN | TIMES]
+    if stream["operator"] == "loop":
+        return rows
+    if stream["operator"] == "project":
+        names = ["arrival", "place"]
+    known_rows = {_values(each, names) for table in before for each in table.to_pylist()}
+    return rows.filter(pa.array([_values(each, names) in known_rows for each in rows.to_pylist()]))
+
+
+def _values(row: dict[str, Any], names: list[str]) -> str:
+    return repr([row.get(name) for name in names])
+
+
+def _read(stream: dict[str, Any]) -> list[str]:
+    """Name what a stream takes rows from: of what it imports it has the CTIs alone."""
+    inputs: list[str] = stream["inputs"]
+    return inputs[:1] if stream["operator"] == "advance_time" else inputs
+
+
 def _step(known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int]) -> Step:  # noqa: PLR0913 - what is known of one step
     arrival, place, commit = came[table], rows["place"][0].as_py(), rows["commit"][0].as_py()
     stream, before = known.streams[name], min(came[read] for read in given)
     at = f"{known.moments.text(arrival)} place {place}, commit {commit}"
     told, rule = ("at once", "X1") if arrival <= before else (f"held since {known.moments.text(before)}", "X11")
     told = f"{told}, set aside" if table != name else told
-    readers = [each for each, made in known.streams.items() if given[0] in made["inputs"]]
+    readers = [each for each, made in known.streams.items() if given[0] in _read(made)]
     if stream["operator"] == "loop":
         told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds", "X5"
     elif stream["operator"] == "dispatch":

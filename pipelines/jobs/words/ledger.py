@@ -179,7 +179,9 @@ class Accounts:
         return f"{self._moments.brief(line['arrival'])}{place}, at {line['stream']}"
 
     def _promise(self, line: Line) -> str:
-        made = f"made {self._moments.brief(line['cti_arrival'])}, place {line['cti_place']}"
+        made = "made before the key was heard"
+        if line["cti_arrival"] is not None:
+            made = f"made {self._moments.brief(line['cti_arrival'])}, place {line['cti_place']}"
         return f"the CTI {self._moments.brief(line['cti'])}, {made}"
 
     def _cause(self, row: Line | None) -> str:

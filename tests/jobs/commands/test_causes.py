@@ -91,3 +91,25 @@ def test_one_that_passed_a_filter_before_its_side_is_found_behind_it(house: Hous
     assert [(stream, cause and (cause["kind"], cause["who"])) for stream, _, cause in told] == [
         ("hours", ("cti", "stays"))
     ]
+
+
+CLOCK = "  clock: {advance_time: marks, every: {events: 1}, late: drop}\n"
+
+
+def test_of_a_key_that_is_heard_later_it_is_found_where_it_was_made(house: House) -> None:
+    streams = CLOCK + "  settled: {advance_time: stays, by: key, import: clock, late: drop}\n"
+    told = explained(house, streams, MARKS, [("a", "09:20", "09:10", "data"), *STAYS[1:]])
+    assert [(stream, cause and (cause["who"], cause["event_time"][11:16])) for stream, _, cause in told] == [
+        ("settled", ("marks", "09:30")),
+        ("settled", ("marks", "09:50")),
+    ]
+    assert "09:30, made before the key was heard" in told[0][1]
+
+
+def test_through_a_filter_and_a_union_it_is_the_row_that_made_it(house: House) -> None:
+    streams = CLOCK + "  own: {advance_time: stays, every: {events: 1}, delay: -1h, late: drop}\n"
+    streams += "  none: {filter: clock, where: 'false'}\n"
+    streams += "  both: {union: [own, none]}\n  settled: {advance_time: stays, import: both, late: drop}\n"
+    told = explained(house, streams, MARKS, [*STAYS, ("a", "10:30", "09:20", "data")])
+    found = [(cause and (cause["who"], cause["event_time"][11:16])) for stream, _, cause in told if stream == "settled"]
+    assert found == [("marks", "09:30"), ("marks", "09:50"), ("marks", "09:50")]

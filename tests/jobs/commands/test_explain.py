@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -65,6 +67,7 @@ FLOW = """\
 flow: tiny
 sources:
   rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+  others: {feed: {parquet: others.parquet}, key: line, time: sent, arrival: seen}
 modules:
   round:
     inputs: [came]
@@ -80,18 +83,27 @@ streams:
   gone: {loop: few, module: round, most_rounds: 3}
   counts: {window: promised, size: 5s, measures: {n: count}}
   promised: {advance_time: few, every: {events: 9}, late: drop}
+  importing: {advance_time: others, import: promised, late: drop}
+  fewer: {project: others, columns: {number: number}}
+  both: {interleave: [few, fewer]}
+  high: {filter: both, where: number > 90}
+  merged: {merge: [rows, others], by: line}
 """
 
 
 def test_branches_loops_and_ends_are_told(house: House) -> None:
     flows = house.config / "flows"
     (flows / "tiny.yaml").write_text(FLOW)
-    pq.write_table(feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)]), flows / "rows.parquet")
+    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
+    pq.write_table(rows, flows / "rows.parquet")
+    number = rows.column_names.index("number")
+    more = rows.set_column(number, rows.field(number), pc.add(rows["number"], pa.scalar(100, rows.field(number).type)))
+    pq.write_table(more, flows / "others.parquet")
     house.backfill("2024-01-01", "2024-01-02")
     steps = traced(house, "rows@2024-01-01T00:00:06/1")
 
     assert [(step["stream"], step["rows"], step["rule"]) for step in steps] == [
-        ("few", 1, "X1"),
+        ("few", 1, "X2"),
         ("even", 1, "X2"),
         ("third", 1, "X2"),
         ("met", 3, "X10"),
@@ -99,7 +111,11 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
         ("gone", 0, "S17"),
         ("promised", 1, "X2"),
         ("counts", 0, "X1"),
+        # Of the other source's row, which landed at the same place, there is none.
+        ("both", 1, "X10"),
+        ("high", 0, "S17"),
+        ("merged", 1, "X2"),
     ]
-    assert "branch 1 of 5 behind few" in steps[1]["what"]
+    assert "branch 1 of 6 behind few" in steps[1]["what"]
     assert steps[4]["what"].endswith("at once, 3 rows in rounds")
     assert "went round a loop as often as it may" in steps[5]["what"]
