@@ -93,7 +93,7 @@ class Checkpoints:
             index: columns that tell rows apart, given of rows that break a check.
         """
         results = _whole(self._validated(suite, rows), "")
-        size = len(rows) if isinstance(rows, pd.DataFrame) else rows.count()
+        size = size_of(rows)
         return {_check_of(each): self._asked(each, rows, index, size) for each in results}
 
     def _asked(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str], size: int) -> Asked:  # noqa: ANN401 - GX's result
@@ -161,6 +161,11 @@ class Checkpoints:
         for name, result in self._results.items():
             (self._docs / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
         return self._docs / "index.html"
+
+
+def size_of(rows: pd.DataFrame | DataFrame) -> int:
+    """Count the rows of a frame of pandas or of Spark."""
+    return len(rows) if isinstance(rows, pd.DataFrame) else rows.count()
 
 
 def _project(docs: Path | None) -> DataContextConfig:

@@ -77,7 +77,8 @@ def shown(view: View, key: Sequence[str], found: Sequence[tuple[Any, ...]]) -> t
     """
     wanted = set(found[:MOST])
     # What landed has no commit.
-    columns = tuple(name for name in dict.fromkeys((*IDENTITY, *key)) if name in view.schema.names)
+    there = set(view.schema.names)
+    columns = tuple(name for name in dict.fromkeys((*IDENTITY, *key)) if name in there)
     near = view.ask(_near(wanted, columns, key), columns)
     whole = _whole(view, near, key)
     rows = [{**whole[_identity(row, key)], **row} for row in plain_rows(near)]

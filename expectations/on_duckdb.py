@@ -69,7 +69,7 @@ class PlainView:
 
     def chosen(self, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
         """As `View` has it."""
-        wanted = None if columns is None else needed_columns(columns, where, self.schema.names)
+        wanted = None if columns is None else needed_columns(columns, where)
         kinds = kinds_asked(where)
         rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
         if where and self.truth is not None:
@@ -77,7 +77,7 @@ class PlainView:
         return as_pandas(rows if columns is None else rows.append_column(AT, ticks_of(rows["arrival"])))
 
     def _batch(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-        rows = self.rows.scan([name for name in columns if name in self.schema.names], where)
+        rows = self.rows.scan(columns, where)
         judged = rows.append_column(JUDGED, pa.repeat(True, rows.num_rows))  # noqa: FBT003 - the value of the column
         if self.before is None:
             return judged

@@ -47,13 +47,13 @@ class SparkView:
         """As `View` has it."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        return to_arrow_schema(self.rows.schema)
+        return to_arrow_schema(self.rows.schema, timezone="UTC")
 
     def chosen(self, columns: Sequence[str] | None, where: str) -> DataFrame:
         """As `View` has it."""
         from pyspark.sql import functions as sql
 
-        wanted = self.rows.columns if columns is None else needed_columns(columns, where, self.rows.columns)
+        wanted = self.rows.columns if columns is None else needed_columns(columns, where)
         rows = self.rows.select(*(sql.col(quoted(name)) for name in wanted))
         kinds = kinds_asked(where)
         rows = rows if kinds is None else rows.where(sql.col("kind").isin(list(kinds)))
@@ -73,7 +73,7 @@ class SparkView:
         """Put rows and what binds from before them into one frame, told apart by `__judged`."""
         from pyspark.sql import functions as sql
 
-        rows = self.rows.select(*(sql.col(quoted(name)) for name in columns if name in self.rows.columns))
+        rows = self.rows.select(*(sql.col(quoted(name)) for name in columns))
         judged = rows.withColumn(JUDGED, sql.lit(True))  # noqa: FBT003 - the value of the column
         if self.before is None:
             return judged

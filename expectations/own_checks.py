@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
+from expectations.checkpoints import size_of
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import shown
@@ -54,14 +55,34 @@ def own_judgements(flow: Flow, table: str, view: View, checkpoints: Checkpoints)
     """
     checks = [check for check in flow.expect.get(table, ()) if not check.in_order]
     schema = view.schema if checks else pa.schema([])
-    for check in checks:
-        _see(table, check, schema)
+    try:
+        for check in checks:
+            _see(table, check, schema)
+    except CheckDoesNotFitError:
+        if size_of(view.chosen((), "")):
+            raise
+        # A table has no columns of its own before its first row.
+        return [_unasked(check, table) for check in checks]
     found: dict[str, Judgement] = {}
     for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in checks)):
         some = [check for check in checks if (check.where, _is_whole(check)) == (where, whole)]
         name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
         found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints)}
     return [found[check.label] for check in checks]
+
+
+def _unasked(check: Check, table: str) -> Judgement:
+    """Judge a check of a table that never had a row."""
+    return Judgement(
+        expectation=check.label,
+        table=table,
+        severity=check.severity,
+        sentence=f"{check.label} ({table})",
+        remedy=remedy_of(check),
+        held=True,
+        looked_at=0,
+        unexpected=0,
+    )
 
 
 def _is_whole(check: Check) -> bool:
@@ -78,8 +99,8 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     key = flow.key_of(table)
     columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in check.columns))
     index = [AT, "place", *key]
-    frame = view.chosen(None if columns is None else (*columns, *key), checks[0].where)
-    asked = checkpoints.ask(own_suite(name, table, [_typed(check, view.schema) for check in checks]), frame, index)
+    frame, schema = view.chosen(None if columns is None else (*columns, *key), checks[0].where), view.schema
+    asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, index)
     for check in checks:
         yield _judged(check, table, asked[check.label], view, key)
 

@@ -80,7 +80,7 @@ def kinds_asked(where: str) -> tuple[str, ...] | None:
     return None if where and "kind" in parse_expression(where).columns else EVENTS
 
 
-def needed_columns(columns: Sequence[str], where: str, names: Sequence[str]) -> list[str]:
+def needed_columns(columns: Sequence[str], where: str) -> list[str]:
     """Name the columns to read: what is asked, what `where` asks, and what tells a row from others."""
     asked = (*columns, *(parse_expression(where).columns if where else ()), "kind", "arrival", "place")
-    return [name for name in dict.fromkeys(asked) if name in names]
+    return list(dict.fromkeys(asked))

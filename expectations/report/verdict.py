@@ -95,7 +95,7 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     found = broken.broken[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
-    rows = counted(found.unexpected, "row breaks", "rows break")
+    rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
     return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{rest}."

@@ -67,10 +67,10 @@ def _column(name: str, values: pa.ChunkedArray) -> Iterator[Proposed]:
 
 
 def _numbers(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
-    finite = known if pa.types.is_integer(known.type) else known.filter(pc.is_finite(known))
-    if not len(finite):
+    # A value that is no number lies between no two, so a column that has some would break its own bounds.
+    if not len(known) or not (pa.types.is_integer(known.type) or pc.all(pc.is_finite(known)).as_py()):
         return
-    low, high = (pc.min_max(finite)[end].as_py() for end in ("min", "max"))
+    low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
     more = (high - low) / WIDER
     is_whole = pa.types.is_integer(known.type)
     bounds = (low - more, high + more)

@@ -181,3 +181,14 @@ def test_a_where_that_is_no_condition_is_refused(made: Trial, tmp_path: Path) ->
     flow = with_checks(made.flow, flow_with(tmp_path, checks))
     with pytest.raises(WrongUse, match="a condition"):
         check_span(flow, made.root("main"), None, None)
+
+
+def test_a_table_that_never_had_a_row_is_not_asked(tmp_path: Path) -> None:
+    rows = parcels()
+    nobody = rows.filter(pc.field("number") < 0)
+    made = trial(tmp_path, PARCELS, {"parcels": nobody})
+    made.ran("main", SPANS[:1])
+    checks = "    expect:\n      - expect_column_mean_to_be_between: {column: weight, max_value: 1}\n"
+    flow = with_checks(made.flow, flow_with(tmp_path, checks))
+    found = own(check_span(flow, made.root("main"), None, None))
+    assert [(each.held, each.looked_at) for each in found.values()] == [(True, 0)]
