@@ -14,7 +14,7 @@ from great_expectations.compatibility.pydantic import Field
 from great_expectations.core.result_format import ResultFormat
 from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.expectation import ColumnAggregateExpectation
+from great_expectations.expectations.expectation import ColumnAggregateExpectation, Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.metrics.column_aggregate_metric_provider import (
     ColumnAggregateMetricProvider,
@@ -169,7 +169,7 @@ def own_suite(name: str, table: str, checks: Sequence[tuple[Check, Mapping[str, 
     return gx.ExpectationSuite(name=name, expectations=[_own(table, *each) for each in checks])
 
 
-def _own(table: str, check: Check, arguments: Mapping[str, Any]) -> gx.expectations.Expectation:
+def _own(table: str, check: Check, arguments: Mapping[str, Any]) -> Expectation:
     kind = get_expectation_impl(check.name)
     severity = FailureSeverity.CRITICAL if check.severity == BLOCKING else FailureSeverity.WARNING
     meta = {"check": check.label, "table": table, "where": check.where, "owner": check.owner}
@@ -178,10 +178,11 @@ def _own(table: str, check: Check, arguments: Mapping[str, Any]) -> gx.expectati
     return made
 
 
-def sentence_of(made: gx.expectations.Expectation, check: Check) -> str:
+def sentence_of(made: Expectation, check: Check) -> str:
     """Say in a sentence what an expectation wants, as Great Expectations' own pages do."""
     rendered = InlineRenderer(render_object=made.configuration).get_rendered_content()
-    value = rendered[0].to_json_dict().get("value", {}) if rendered else {}
-    params = {name: each.get("value") for name, each in (value.get("params") or {}).items()}
-    said = Template(value.get("template") or "").safe_substitute({name: str(each) for name, each in params.items()})
+    told: Any = rendered[0].to_json_dict() if rendered else {}
+    value = told.get("value") or {}
+    params = {name: str(each.get("value")) for name, each in (value.get("params") or {}).items()}
+    said = Template(value.get("template") or "").safe_substitute(params)
     return " ".join(said.split()) or check.label

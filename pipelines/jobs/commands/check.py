@@ -9,7 +9,8 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from expectations.judge import Judgement, judge
+from expectations.judge import judge
+from expectations.judgement import Judgement
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality

@@ -66,12 +66,13 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
         return ()
     before = [state.commits[number] for number in reversed(judged.earlier)]
     every = [entry for entry in (*before, *judged.entries) if entry.kind is CommitKind.INTERVAL]
-    found: list[Reckoned] = []
+    asked = [Volume(entry.commit, *entry.span, 0) for entry in every if entry.commit in wanted]
+    found = [gaps(asked)]
     for name, source in flow.sources.items():
         volumes = [Volume(entry.commit, *entry.span, counted(entry, "landed").get(name, 0)) for entry in every]
         found += [empty(name, volumes, wanted), odd(name, volumes, wanted, flow.timezone)]
         found.append(_silent(root, source, every, wanted))
-    return (gaps([volume for volume in volumes if volume.commit in wanted]), *found)
+    return tuple(found)
 
 
 def gaps(volumes: Sequence[Volume]) -> Reckoned:

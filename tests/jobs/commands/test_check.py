@@ -35,7 +35,7 @@ from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, tri
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from expectations.judge import Judgement
+    from expectations.judgement import Judgement
     from pipelines.jobs.facts.views import Session
     from tests.conftest import LentSpark
     from tests.jobs.conftest import House

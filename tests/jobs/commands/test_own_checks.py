@@ -27,7 +27,7 @@ from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from expectations.judge import Judgement
+    from expectations.judgement import Judgement
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.views import Session
     from tests.conftest import LentSpark

@@ -10,6 +10,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.facts import usual
 from pipelines.jobs.facts.usual import Volume, empty, fell_silent, gaps, odd
 from pipelines.jobs.facts.views import JudgedCommits
+from pipelines.jobs.runs.counts import counted
 from tests.laws.trials import PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.Monke
     found = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), judged, state)}
     assert list(found) == ["intervals_touch", "rows_land", "usual_volume", "keys_speak"]
     assert [(row["commit"], row["depot"]) for row in found["keys_speak"].rows] == [(3, "north")]
-    assert found["rows_land"].looked_at == sum(state.commits[n].counts["landed"]["parcels"] for n in (1, 2, 3))
+    assert found["rows_land"].looked_at == sum(counted(state.commits[n], "landed")["parcels"] for n in (1, 2, 3))
 
     last = replace(judged, entries=judged.entries[2:], earlier=(2, 1))
     again = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), last, state)}
