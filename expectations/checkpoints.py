@@ -27,7 +27,7 @@ from great_expectations.data_context.types.base import (
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from great_expectations.core import ExpectationSuiteValidationResult
@@ -37,8 +37,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SITE = "docs"
+MOST_ROWS = 1_000_000
+"""Rows that break a check and are gathered: more would not fit into memory, and nobody reads them."""
 HEAVY = ("static/fonts", "static/images")
 """What GX copies beside each site, 4 MB of it; pages are read as well without."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What came of one of a team's own checks."""
+
+    held: bool
+    sentence: str
+    looked_at: int
+    unexpected: int
+    """Rows that break it; 0 where it speaks of a column or table as a whole."""
+    observed: Any
+    """What was seen of that."""
+    rows: tuple[tuple[Any, ...], ...]
+    """Of each row that breaks it: the columns that tell it apart; in stream order."""
 
 
 class Checkpoints:
@@ -63,6 +80,49 @@ class Checkpoints:
         Returns:
             By law and table, how many rows break it.
         """
+        return dict(_found(each) for each in _whole(self._validated(suite, rows), "observed_value"))
+
+    def ask(
+        self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame, index: Sequence[str]
+    ) -> Mapping[str, Asked]:
+        """Run a suite of a team's own checks over a frame.
+
+        Args:
+            suite: each expectation has the check's label as `check` in its `meta`.
+            rows: the frame.
+            index: columns that tell rows apart, given of rows that break a check.
+        """
+        results = _whole(self._validated(suite, rows), "")
+        size = size_of(rows)
+        return {_check_of(each): self._asked(each, rows, index, size) for each in results}
+
+    def _asked(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str], size: int) -> Asked:  # noqa: ANN401 - GX's result
+        found = result.result
+        unexpected = int(found.get("unexpected_count") or 0)
+        told: tuple[tuple[Any, ...], ...] = ()
+        if not result.success and 0 < unexpected <= MOST_ROWS:
+            told = self._rows(result, rows, index)
+        return Asked(
+            held=bool(result.success),
+            sentence=_sentence(result),
+            looked_at=int(found.get("element_count") or size),
+            unexpected=unexpected,
+            observed=_plain(found.get("observed_value")),
+            rows=told,
+        )
+
+    def _rows(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str]) -> tuple[tuple[Any, ...], ...]:  # noqa: ANN401 - as above
+        """Say which rows break a check, in stream order."""
+        asset = self._source_of(rows).add_dataframe_asset(f"rows-{len(self._results)}-{_check_of(result)}")
+        batch = asset.add_batch_definition_whole_dataframe("span").get_batch({"dataframe": rows})
+        wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": list(index)}
+        again = batch.validate(result.expectation_config.to_domain_obj(), result_format=wanted)
+        found = again.result.get("unexpected_index_list") or []
+        return tuple(sorted({tuple(_plain(each[name]) for name in index) for each in found}, key=_in_order))
+
+    def _validated(
+        self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame
+    ) -> ExpectationSuiteValidationResult:
         asset = self._source_of(rows).add_dataframe_asset(suite.name)
         batch = asset.add_batch_definition_whole_dataframe("span")
         held = self._context.suites.add(suite)
@@ -77,7 +137,7 @@ class Checkpoints:
         )
         (result,) = ran.run_results.values()
         self._results[suite.name] = result.to_json_dict()  # type: ignore[no-untyped-call]
-        return dict(_found(each) for each in _whole(result))
+        return result
 
     def _source_of(self, rows: pd.DataFrame | DataFrame) -> PandasDatasource | SparkDatasource:
         if isinstance(rows, pd.DataFrame):
@@ -103,6 +163,11 @@ class Checkpoints:
         return self._docs / "index.html"
 
 
+def size_of(rows: pd.DataFrame | DataFrame) -> int:
+    """Count the rows of a frame of pandas or of Spark."""
+    return len(rows) if isinstance(rows, pd.DataFrame) else rows.count()
+
+
 def _project(docs: Path | None) -> DataContextConfig:
     """Keep everything in memory but the pages."""
     site = {
@@ -118,13 +183,46 @@ def _project(docs: Path | None) -> DataContextConfig:
     )
 
 
-def _whole(result: ExpectationSuiteValidationResult) -> list[Any]:
-    """Give the results of the expectations, all of which could be asked."""
+def _whole(result: ExpectationSuiteValidationResult, needed: str) -> list[Any]:
+    """Give the results of the expectations, all of which could be asked.
+
+    Args:
+        result: of a suite.
+        needed: a part that each result has; empty for none.
+    """
     for each in result.results:
-        failed = (each.exception_info or {}).get("exception_message")
-        if failed or "observed_value" not in each.result:
+        failed = _exception_of(each.exception_info or {})
+        if failed or (needed and needed not in each.result):
             raise CheckFailedError(_sentence(each), str(failed or each.exception_info))
     return list(result.results)
+
+
+def _exception_of(info: Mapping[str, Any]) -> str | None:
+    """Give what went wrong: GX tell it flat, or by metric."""
+    if message := info.get("exception_message"):
+        return str(message)
+    told = (each.get("exception_message") for each in info.values() if isinstance(each, dict))
+    return next((str(message) for message in told if message), None)
+
+
+def _check_of(result: Any) -> str:  # noqa: ANN401 - GX's result
+    return str(result.expectation_config.meta["check"])
+
+
+def _in_order(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    at, place, *key = found
+    return (at, *(str(each) for each in key), place)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever GX saw
+    """Give a value as JSON has it."""
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 def _sentence(result: Any) -> str:  # noqa: ANN401 - GX's result

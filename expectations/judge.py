@@ -6,44 +6,32 @@ come from rows of earlier commits. Great Expectations is loaded when the first s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from expectations.account import account_marks, accounts
+from expectations.judgement import Judgement
 from expectations.laws import ACCOUNT_HOLDS, account_laws, laws_of
+from expectations.reckoned import reckoned_judgements
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from expectations.checkpoints import Checkpoints
     from expectations.laws import Law
+    from expectations.reckoned import Reckoned
     from expectations.report.facts import Account
     from expectations.views import Counts, View, Views
     from pipelines.flows.model import Flow
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What came of one expectation."""
-
-    expectation: str
-    table: str
-    severity: str
-    """`blocking`, or `warning`."""
-    sentence: str
-    """What must hold, in words."""
-    remedy: str
-    held: bool
-    looked_at: int
-    """Rows that it is about."""
-    unexpected: int
-    """Rows that break it; of an account, rows that are missing or too many, or that a merge holds."""
-    rows: tuple[dict[str, Any], ...] = ()
-    """The first rows that break it, as `offenders` gives them; of an account, its figures."""
-
-
-def judge(
-    flow: Flow, views: Views, span: tuple[int, int], docs: Path | None = None, name: str = ""
+def judge(  # noqa: PLR0913 - what is judged, and where it is told
+    flow: Flow,
+    views: Views,
+    span: tuple[int, int],
+    docs: Path | None = None,
+    name: str = "",
+    reckoned: Sequence[Reckoned] = (),
 ) -> tuple[Judgement, ...]:
     """Judge the rows of a span.
 
@@ -53,6 +41,7 @@ def judge(
         span: start and end, in ticks; names the run where there is no `name`.
         docs: folder that takes the Data Docs, replaced as a whole; None writes none.
         name: of what is judged, such as `commit 5`.
+        reckoned: what others found of the same rows, told with the rest.
 
     Returns:
         One outcome an expectation, in the order of the flow's tables.
@@ -64,9 +53,20 @@ def judge(
     found = _accounts(flow, accounts(flow, views, counts), checkpoints)
     for table, view in views.tables.items():
         found += _table(flow, table, view, counts, checkpoints)
+    found += _own(flow, views, checkpoints)
+    found += reckoned_judgements(flow, reckoned, checkpoints)
     checkpoints.publish()
-    place = {table: number for number, table in enumerate(flow.tables())}
-    return tuple(sorted(found, key=lambda each: place[each.table]))
+    place = {table: number for number, table in enumerate((*flow.sources, *flow.tables()))}
+    return tuple(sorted(found, key=lambda each: place.get(each.table, len(place))))
+
+
+def _own(flow: Flow, views: Views, checkpoints: Checkpoints) -> list[Judgement]:
+    if not flow.expect:
+        return []
+    from expectations.own_checks import own_judgements
+
+    every = {**views.landed, **views.tables}
+    return [each for table in flow.expect for each in own_judgements(flow, table, every[table], checkpoints)]
 
 
 def _accounts(flow: Flow, drawn: tuple[Account, ...], checkpoints: Checkpoints) -> list[Judgement]:

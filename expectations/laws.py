@@ -15,9 +15,12 @@ from expectations.scopes import promise_scope, timer_scope
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
 
 BLOCKING, WARNING = "blocking", "warning"
+EVENTS = ("data", "start", "end")
+"""Kinds of rows that carry what a source sent; timers and CTIs are made."""
 JUDGED = "__judged"
 """True on rows that are judged, false on timers and promises taken along from before them."""
 BOUND = "__bound"
@@ -25,14 +28,19 @@ BOUND = "__bound"
 GOVERNED = "__governed"
 """The governor itself, of a row that is shown."""
 ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
+AS_PUBLISHED, TOLD_AT_LANDING = "as_published", "told_at_landing"
+INTERVALS_TOUCH, ROWS_LAND = "intervals_touch", "rows_land"
+USUAL_VOLUME, KEYS_SPEAK = "usual_volume", "keys_speak"
+OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK})
+"""Laws that count intervals or keys, not rows."""
 OF_ACCOUNTS = frozenset({ACCOUNT_HOLDS, FEW_HELD})
 """Laws of the account of an operator; all others are of the rows of a table."""
 HELD_PERCENT = 20
 """How many of a hundred rows that came into a merge may stay held in it, on balance, before that is worth a warning."""
 HELD_LEAST = 100
 """Fewer held rows than these are no sign of anything: an interval of few rows ends while some wait."""
-EVENT_TIME = "`event_time`"
-GOVERNOR = "STRUCT(`event_time`, `arrival`, `place`, `commit`)"
+GOVERNOR = ("kind", "event_time", "arrival", "place", "commit")
+"""What is told of a governor, beside what is held against it."""
 ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 """Columns that a law may ask for, beside its scope."""
 MAX, LAST = "MAX", "LAST_VALUE"
@@ -49,8 +57,10 @@ class Law:
     severity: str = BLOCKING
     scope: tuple[str, ...] = ()
     """Columns that rows share which bind each other; () is the whole stream."""
-    governor: str = ""
-    """Kind of the rows that bind: `timer` or `cti`."""
+    governors: tuple[str, ...] = ()
+    """Kinds of the rows that bind: `timer`, `cti`, or events."""
+    measured: str = "event_time"
+    """The column that is held against the governor's."""
     governed: tuple[str, ...] = ()
     """Kinds of the rows that are bound."""
     newest: str = MAX
@@ -62,16 +72,27 @@ class Law:
         """Spell the expression that finds, for a row, the governor before it.
 
         Args:
-            what: of the governor is wanted, `EVENT_TIME` or `GOVERNOR`; one without an event time binds nothing.
+            what: of the governor is wanted, `value` or `governor`; one without a value binds nothing.
         """
         ignore = " IGNORE NULLS" if self.newest == LAST else ""
         over = f"{_partition(self.scope)}ORDER BY `arrival`, `place` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-        binds = f"`kind` = '{self.governor}' AND {EVENT_TIME} IS NOT NULL"
+        binds = f"`kind` IN ({spelled(self.governors)}) AND {self.value} IS NOT NULL"
         return f"{self.newest}(CASE WHEN {binds} THEN {what} END){ignore} OVER ({over})"
 
-    def is_broken(self, bound: str = BOUND) -> str:
-        """Spell what is true of a row that breaks the law, and false of all others; `bound` names the column."""
-        return f"COALESCE({self.broken.replace(BOUND, bound)}, FALSE)"
+    @property
+    def value(self) -> str:
+        """Spell the column that is held against the governor's."""
+        return quoted(self.measured)
+
+    @property
+    def governor(self) -> str:
+        """Spell what is told of a governor."""
+        columns = dict.fromkeys((*GOVERNOR, self.measured))
+        return f"STRUCT({', '.join(quoted(name) for name in columns)})"
+
+    def is_broken(self, bound: str = f"`{BOUND}`") -> str:
+        """Spell what is true of a row that breaks the law, and false of all others; `bound` spells the column."""
+        return f"COALESCE({self.broken.replace(quoted(BOUND), bound)}, FALSE)"
 
 
 def marks(laws: Sequence[Law], rows: str) -> str:
@@ -81,21 +102,30 @@ def marks(laws: Sequence[Law], rows: str) -> str:
         laws: of one table.
         rows: a view with the columns of a stream and `__judged`. Rows that neither bind nor are bound are left out.
     """
-    bounds = [f"{law.newest_of(EVENT_TIME)} AS `{BOUND}_{law.name}`" for law in laws]
-    kept = [f"NOT {law.is_broken(f'{BOUND}_{law.name}')} AS `{law.name}`" for law in laws]
-    kinds = ", ".join(f"'{kind}'" for kind in kinds_of(laws))
+    bounds = [f"{law.newest_of(law.value)} AS {quoted(f'{BOUND}_{law.name}')}" for law in laws]
+    kept = [f"NOT {law.is_broken(quoted(f'{BOUND}_{law.name}'))} AS {quoted(law.name)}" for law in laws]
+    kinds = spelled(kinds_of(laws))
     bound = f"SELECT *, {', '.join(bounds)} FROM {rows} WHERE `kind` IN ({kinds})"  # noqa: S608 - names are quoted
     return f"SELECT {', '.join(kept)} FROM ({bound}) WHERE `{JUDGED}`"  # noqa: S608 - as above
 
 
 def kinds_of(laws: Sequence[Law]) -> tuple[str, ...]:
     """Name the kinds of rows that bind or are bound."""
-    return tuple(dict.fromkeys(kind for law in laws for kind in (*law.governed, law.governor)))
+    return tuple(dict.fromkeys(kind for law in laws for kind in (*law.governed, *law.governors)))
 
 
 def columns_of(laws: Sequence[Law]) -> tuple[str, ...]:
     """Name the columns that laws ask for."""
-    return tuple(dict.fromkeys((*ORDER, *(name for law in laws for name in law.scope))))
+    return tuple(dict.fromkeys((*ORDER, *(name for law in laws for name in (*law.scope, law.measured)))))
+
+
+def spelled(kinds: Sequence[str]) -> str:
+    """Spell kinds of rows as SQL has a list.
+
+    >>> spelled(("data", "end"))
+    "'data', 'end'"
+    """
+    return ", ".join(f"'{kind}'" for kind in kinds)
 
 
 def quoted(name: str) -> str:
@@ -130,7 +160,7 @@ def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False)
         remedy="A timer that has left is never sent again, so a task or a carry has gone wrong: run the interval again "
         "with the other engine (--engine core, --engine batch) and compare with `pulseline parity`.",
         scope=scope,
-        governor="timer",
+        governors=("timer",),
         governed=("timer",),
         newest=LAST,
         broken=f"`kind` = 'timer' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
@@ -150,7 +180,7 @@ def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
         remedy="Whoever trusted the promise has results without these rows: do not publish; run the interval again, "
         "and where it stays so compare the engines with `pulseline parity`.",
         scope=scope,
-        governor="cti",
+        governors=("cti",),
         governed=("data", "start", "end"),
         broken=f"({starts}) OR (`kind` = 'end' AND `event_end` < `{BOUND}`)",
     )
@@ -168,7 +198,7 @@ def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
         remedy="A promise that does not move time forward is never sent, so the newest CTI was lost on the way: run "
         "the interval again, and where it stays so compare the engines with `pulseline parity`.",
         scope=scope,
-        governor="cti",
+        governors=("cti",),
         governed=("cti",),
         broken=f"`kind` = 'cti' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
     )
@@ -206,10 +236,138 @@ def few_held(stream: str) -> Law:
     )
 
 
+def as_published(table: str, what: str = "") -> Law:
+    """Give the law of what lies on disk: it is what its commits wrote.
+
+    Args:
+        table: a stream, the ledger, a source, or the carry.
+        what: `landed`, or `carry`; nothing of rows that readers see.
+    """
+    rows = {"landed": f"The rows of {table} that landed", "carry": "The carry's files"}.get(what, f"Rows of {table}")
+    said = "their manifests say" if what == "landed" else "their commits say"
+    return Law(
+        name=AS_PUBLISHED,
+        table=table,
+        sentence=f"{rows} are what {said}: nothing has been changed since.",
+        remedy="Somebody or a disk changed a file after it was written: find out who, then run the interval again "
+        "(pulseline run), which writes it anew; `pulseline check --deep` says which rows are others.",
+        broken="FALSE",
+    )
+
+
+def told_at_landing(source: str) -> Law:
+    """Give the law of rows that did not land: each has its line in the ledger.
+
+    Rules of docs/semantics.md: S17
+    """
+    return Law(
+        name=TOLD_AT_LANDING,
+        table=source,
+        sentence=f"Every row of {source} that its landing dropped or noted has its line in the ledger.",
+        remedy="A line of the ledger is missing, so somebody would not know that a row never came in: run the interval "
+        "again, and where it stays so compare the engines with `pulseline parity`.",
+        broken="FALSE",
+    )
+
+
+def intervals_touch() -> Law:
+    """Give the law of a calendar without holes."""
+    return Law(
+        name=INTERVALS_TOUCH,
+        table="intervals",
+        sentence="Each interval begins where the one before it ended: none between them was never run.",
+        remedy="Run the missing ones: `pulseline run` with their start and end.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def rows_land(source: str) -> Law:
+    """Give the law of intervals that are not empty."""
+    return Law(
+        name=ROWS_LAND,
+        table=source,
+        sentence=f"Rows of {source} landed in each interval.",
+        remedy="Look whether the files of that time are there and not empty; once they are, run the interval again.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_volume(source: str, asked: int, every: int, least: int) -> Law:
+    """Give the law of intervals that have as many rows as is usual.
+
+    Args:
+        source: its name.
+        asked: intervals that have a history.
+        every: intervals in all.
+        least: how many of the same weekday before one make a history.
+    """
+    history = (
+        f"{asked:,} of {every:,} intervals have {least} such days before them"
+        if asked
+        else (f"no interval has {least} such days before it yet, so none was asked")
+    )
+    return Law(
+        name=USUAL_VOLUME,
+        table=source,
+        sentence=f"Each interval has at least half the fewest and at most twice the most rows of {source} "
+        f"that the same weekday had before ({history}).",
+        remedy="Ask whoever sends the rows; a holiday is no mistake.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def keys_speak(source: str, least: int, looked: int) -> Law:
+    """Give the law of keys that go on.
+
+    Args:
+        source: its name.
+        least: how many intervals before one make a history.
+        looked: how many are looked at.
+    """
+    return Law(
+        name=KEYS_SPEAK,
+        table=source,
+        sentence=f"Every key of {source} that had rows in each of the {least} to {looked} intervals before has some.",
+        remedy="A sensor, a shop or a gate fell silent: ask whoever runs it.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
 def account_laws(flow: Flow, stream: str) -> tuple[Law, ...]:
     """Name what must hold of the account of an operator that passes rows on."""
     merges = flow.streams[stream].operator == "merge"
     return (account_holds(stream), *([few_held(stream)] if merges else []))
+
+
+def values_in_order(flow: Flow, table: str, check: Check) -> Law:
+    """Give the law of values that only increase, or only decrease, in stream order, each key for itself."""
+    (column,), key = check.columns, flow.key_of(table)
+    strictly, up = bool(check.arguments.get("strictly")), check.name.endswith("increasing")
+    wrong = ("<=" if strictly else "<") if up else (">=" if strictly else ">")
+    return Law(
+        name=check.label,
+        table=table,
+        sentence=f"Values of {column} in {table} {'strictly ' if strictly else ''}{'increase' if up else 'decrease'} "
+        f"in stream order, {_timeline(key)}.",
+        remedy=remedy_of(check),
+        severity=check.severity,
+        scope=key,
+        governors=EVENTS,
+        governed=EVENTS,
+        newest=LAST,
+        measured=column,
+        broken=f"`kind` IN ({spelled(EVENTS)}) AND {quoted(column)} {wrong} `{BOUND}`",
+    )
+
+
+def remedy_of(check: Check) -> str:
+    """Say what to do where a check of a flow's own does not hold, and whom to ask."""
+    todo = check.remedy or "Look at the rows, and at what has changed in where they come from"
+    return f"{todo.rstrip('.')}. Owner: {check.owner}." if check.owner else f"{todo.rstrip('.')}."
 
 
 def _timeline(scope: Sequence[str]) -> str:
@@ -224,6 +382,7 @@ def laws_of(flow: Flow, table: str) -> tuple[Law, ...]:
         laws.append(timers_increase(table, timers, merged=_merged(flow, table)))
     if promises is not None:
         laws += [no_event_behind_cti(table, promises), ctis_increase(table, promises)]
+    laws += [values_in_order(flow, table, check) for check in flow.expect.get(table, ()) if check.in_order]
     return tuple(laws)
 
 

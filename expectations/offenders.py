@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from expectations.laws import BOUND, EVENT_TIME, GOVERNED, GOVERNOR, JUDGED, columns_of, quoted
+from expectations.laws import BOUND, GOVERNED, JUDGED, columns_of, quoted
 from expectations.views import ROWS
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from expectations.laws import Law
     from expectations.views import View
 
+IDENTITY = ("commit", "arrival", "place", "kind", "event_time")
+"""Columns that, with the key, tell a row from all others."""
 MOST = 20
 BEFORE, AFTER = 3, 1
 BAD, NEAR, POSITION = "__bad", "__near", "__position"
@@ -43,21 +45,62 @@ def offenders(law: Law, view: View, key: Sequence[str]) -> tuple[dict[str, Any],
     whole = _whole(view, found, key)
     rows = [{**whole[_identity(row, key)], **row} for row in plain_rows(found)]
     places = {_place(row, key): row for row in rows}
-    return tuple(_with_context(law, row, places, key) for row in [row for row in rows if row[BAD]][:MOST])
+    return tuple(_with_context(row, places, key) for row in [row for row in rows if row[BAD]][:MOST])
 
 
 def _query(law: Law, columns: Sequence[str], key: Sequence[str]) -> str:
     """Number the rows in stream order, and keep those that break the law and the ones around them."""
+    bound = f"{law.newest_of(law.value)} AS `{BOUND}`, {law.newest_of(law.governor)} AS `{GOVERNED}`"
+    bad = f"SELECT *, `{JUDGED}` AND {law.is_broken()} AS `{BAD}` FROM (SELECT *, {bound} FROM {ROWS})"  # noqa: S608 - names are quoted
+    return _numbered(bad, (*columns, GOVERNED), key)
+
+
+def _numbered(bad: str, columns: Sequence[str], key: Sequence[str]) -> str:
+    """Number rows of which some are bad in stream order, and keep those and the ones around them."""
     by = f"PARTITION BY {', '.join(quoted(name) for name in key)} " if key else ""
     order = f"{by}ORDER BY `arrival`, `place`"
-    bound = f"{law.newest_of(EVENT_TIME)} AS `{BOUND}`, {law.newest_of(GOVERNOR)} AS `{GOVERNED}`"
-    bad = f"SELECT *, `{JUDGED}` AND {law.is_broken()} AS `{BAD}` FROM (SELECT *, {bound} FROM {ROWS})"  # noqa: S608 - names are quoted
     near = f"MAX(`{BAD}`) OVER ({order} ROWS BETWEEN {AFTER} PRECEDING AND {BEFORE} FOLLOWING) AS `{NEAR}`"
     numbered = f"SELECT *, ROW_NUMBER() OVER ({order}) AS `{POSITION}`, {near} FROM ({bad})"  # noqa: S608 - as above
-    shown = ", ".join(quoted(name) for name in (*columns, GOVERNED, BAD, POSITION))
+    shown = ", ".join(quoted(name) for name in (*columns, BAD, POSITION))
     ranks = ", ".join(["`arrival`", *(quoted(name) for name in key), f"`{POSITION}`"])
     most = MOST * (BEFORE + 1 + AFTER)
     return f"SELECT {shown} FROM ({numbered}) WHERE `{NEAR}` ORDER BY {ranks} LIMIT {most}"  # noqa: S608 - as above
+
+
+def shown(view: View, key: Sequence[str], found: Sequence[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
+    """Give the first of some rows among those around them, as `offenders` gives them, held against nothing.
+
+    Args:
+        view: the rows.
+        key: columns by which the table is numbered.
+        found: of each row its arrival in ticks, its place and its key.
+    """
+    wanted = set(found[:MOST])
+    # What landed has no commit.
+    there = set(view.schema.names)
+    columns = tuple(name for name in dict.fromkeys((*IDENTITY, *key)) if name in there)
+    near = view.ask(_near(wanted, columns, key), columns)
+    whole = _whole(view, near, key)
+    rows = [{**whole[_identity(row, key)], **row} for row in plain_rows(near)]
+    places = {_place(row, key): row for row in rows}
+    bad = [row for row in rows if row[BAD] and _told_apart(row, key) in {_as_told(each) for each in wanted}]
+    return tuple(_with_context(row, places, key) for row in bad[:MOST])
+
+
+def _near(wanted: Iterable[tuple[Any, ...]], columns: Sequence[str], key: Sequence[str]) -> str:
+    is_wanted = " OR ".join(
+        f"(UNIX_MICROS(`arrival`) = {int(at)} AND `place` = {int(place)})" for at, place, *_ in sorted(wanted, key=str)
+    )
+    return _numbered(f"SELECT *, `{JUDGED}` AND ({is_wanted}) AS `{BAD}` FROM {ROWS}", columns, key)  # noqa: S608 - numbers
+
+
+def _told_apart(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
+    return (row["arrival"], row["place"], *(row[name] for name in key))
+
+
+def _as_told(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    at, place, *key = found
+    return (instant(at), place, *key)
 
 
 def _whole(view: View, found: pa.Table, key: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -70,7 +113,7 @@ def _whole(view: View, found: pa.Table, key: Sequence[str]) -> dict[tuple[Any, .
 
 
 def _identity(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("commit", "arrival", "place", "kind", "event_time", *key))
+    return tuple(row.get(name) for name in (*IDENTITY, *key))
 
 
 def _place(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
@@ -78,7 +121,7 @@ def _place(row: Mapping[str, Any], key: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _with_context(
-    law: Law, row: Mapping[str, Any], places: Mapping[tuple[Any, ...], Mapping[str, Any]], key: Sequence[str]
+    row: Mapping[str, Any], places: Mapping[tuple[Any, ...], Mapping[str, Any]], key: Sequence[str]
 ) -> dict[str, Any]:
     *values, position = _place(row, key)
 
@@ -87,8 +130,7 @@ def _with_context(
         return [_told(each) for each in found if each is not None]
 
     around = {"before": at(range(-BEFORE, 0)), "after": at(range(1, AFTER + 1))}
-    governor = None if row[GOVERNED] is None else {"kind": law.governor, **row[GOVERNED]}
-    return _told(row) | {"governed_by": governor, "around": around}
+    return _told(row) | {"governed_by": row.get(GOVERNED), "around": around}
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expectations.laws import JUDGED, columns_of, kinds_of, marks
-from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts
+from expectations.views import AT, DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from expectations.laws import Law
+    from expectations.views import Truth
 
 LONELY: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoinstall_known_extensions": False,
@@ -44,6 +45,8 @@ class PlainView:
 
     rows: Readable
     before: pa.Table | None = None
+    truth: Truth | None = None
+    """Asked for `where` of a flow's own checks."""
 
     def marks(self, laws: Sequence[Law]) -> pd.DataFrame:
         """As `View` has it, with Arrow's types: of others pandas takes a missing value for a number."""
@@ -59,6 +62,20 @@ class PlainView:
         kind = self.rows.scan(["arrival"], pc.scalar(False)).schema.field("arrival").type  # noqa: FBT003 - no row
         return self.rows.scan(where=pc.field("arrival").isin(pa.array(arrivals, pa.int64()).cast(kind)))
 
+    @property
+    def schema(self) -> pa.Schema:
+        """As `View` has it."""
+        return self.rows.scan(where=pc.scalar(False)).schema  # noqa: FBT003 - no row
+
+    def chosen(self, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+        """As `View` has it."""
+        wanted = None if columns is None else needed_columns(columns, where)
+        kinds = kinds_asked(where)
+        rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
+        if where and self.truth is not None:
+            rows = rows.filter(self.truth(where, rows))
+        return as_pandas(rows if columns is None else rows.append_column(AT, ticks_of(rows["arrival"])))
+
     def _batch(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         rows = self.rows.scan(columns, where)
         judged = rows.append_column(JUDGED, pa.repeat(True, rows.num_rows))  # noqa: FBT003 - the value of the column
@@ -67,6 +84,11 @@ class PlainView:
         known = [name for name in columns if name in self.before.column_names]
         before = self.before.select(known).append_column(JUDGED, pa.repeat(False, self.before.num_rows))  # noqa: FBT003
         return pa.concat_tables([judged, before], promote_options="permissive")
+
+
+def ticks_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Give instants as whole microseconds since 1970."""
+    return instants.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
 
 
 def as_pandas(rows: pa.Table) -> pd.DataFrame:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from expectations.laws import JUDGED, columns_of, marks, quoted
-from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts
+from expectations.views import AT, DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from expectations.laws import Law
+    from expectations.views import Truth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class SparkView:
     rows: DataFrame
     """All columns of the stream, in any order and partitioning."""
     before: pa.Table | None = None
+    truth: Truth | None = None
+    """Asked for `where` of a flow's own checks, in Spark's workers."""
 
     def marks(self, laws: Sequence[Law]) -> DataFrame:
         """As `View` has it."""
@@ -38,6 +41,25 @@ class SparkView:
         """As `View` has it."""
         wanted = ", ".join(str(int(tick)) for tick in arrivals)
         return self.rows.where(f"UNIX_MICROS(`arrival`) IN ({wanted})").toArrow()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As `View` has it."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(self.rows.schema, timezone="UTC")
+
+    def chosen(self, columns: Sequence[str] | None, where: str) -> DataFrame:
+        """As `View` has it."""
+        from pyspark.sql import functions as sql
+
+        wanted = self.rows.columns if columns is None else needed_columns(columns, where)
+        rows = self.rows.select(*(sql.col(quoted(name)) for name in wanted))
+        kinds = kinds_asked(where)
+        rows = rows if kinds is None else rows.where(sql.col("kind").isin(list(kinds)))
+        if where and self.truth is not None:
+            rows = rows.mapInArrow(partial(_true, self.truth, where), rows.schema)
+        return rows if columns is None else rows.withColumn(AT, sql.unix_micros("arrival"))
 
     def _answer(self, query: str, columns: Sequence[str]) -> DataFrame:
         session = self.rows.sparkSession
@@ -58,6 +80,15 @@ class SparkView:
         known = [name for name in columns if name in self.before.column_names]
         before = rows.sparkSession.createDataFrame(self.before.select(known))
         return judged.unionByName(before.withColumn(JUDGED, sql.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+
+
+def _true(truth: Truth, where: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep the rows of which an expression is true; runs in a worker."""
+    import pyarrow as pa
+
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        yield from rows.filter(truth(where, rows)).to_batches()
 
 
 def count_on_spark(tables: Mapping[str, DataFrame], landed: Mapping[str, DataFrame], ledger: DataFrame) -> Counts:

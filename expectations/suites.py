@@ -6,6 +6,7 @@ with pandas or on Spark, where all of a table are counted in one job.
 
 from __future__ import annotations
 
+from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import great_expectations as gx
@@ -13,22 +14,41 @@ from great_expectations.compatibility.pydantic import Field
 from great_expectations.core.result_format import ResultFormat
 from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.expectation import ColumnAggregateExpectation
+from great_expectations.expectations.expectation import ColumnAggregateExpectation, Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.metrics.column_aggregate_metric_provider import (
     ColumnAggregateMetricProvider,
     column_aggregate_partial,
     column_aggregate_value,
 )
+from great_expectations.expectations.registry import get_expectation_impl
+from great_expectations.render.renderer.inline_renderer import InlineRenderer
 
 from expectations.account import column_of
-from expectations.laws import ACCOUNT_HOLDS, BLOCKING, FEW_HELD, OF_ACCOUNTS, Law, account_laws, laws_of
+from expectations.laws import (
+    ACCOUNT_HOLDS,
+    AS_PUBLISHED,
+    BLOCKING,
+    FEW_HELD,
+    INTERVALS_TOUCH,
+    KEYS_SPEAK,
+    ROWS_LAND,
+    TOLD_AT_LANDING,
+    USUAL_VOLUME,
+    Law,
+    account_laws,
+    laws_of,
+    remedy_of,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pandas as pd
     from great_expectations.execution_engine.execution_engine import ExecutionEngine
     from pyspark.sql import Column
 
+    from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
 
 BROKEN = "column.broken_law"
@@ -87,19 +107,38 @@ class ExpectFewRowsHeld(LawExpectation):
     """Of the rows that came into a merge, no large share was added to those that it holds."""
 
 
+class ExpectToBeAsPublished(LawExpectation):
+    """What lies on disk has the content that its commits, or its manifests, say."""
+
+
+class ExpectLandingsToBeTold(LawExpectation):
+    """What a landing did not let in stands in the ledger."""
+
+
+class ExpectIntervalsToBeAsUsual(LawExpectation):
+    """No interval is missing, empty or far from what is usual, and no key fell silent."""
+
+
+class ExpectValuesInStreamOrder(LawExpectation):
+    """Values increase, or decrease, in stream order, within `scope`."""
+
+
 CLASSES: dict[str, type[LawExpectation]] = {
     "timers_increase": ExpectTimersToIncrease,
     "no_event_behind_cti": ExpectNoEventBehindCti,
     "ctis_increase": ExpectCtisToIncrease,
     ACCOUNT_HOLDS: ExpectAccountToHold,
     FEW_HELD: ExpectFewRowsHeld,
+    AS_PUBLISHED: ExpectToBeAsPublished,
+    TOLD_AT_LANDING: ExpectLandingsToBeTold,
+    **dict.fromkeys((INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK), ExpectIntervalsToBeAsUsual),
 }
 
 
 def expectation_of(law: Law) -> LawExpectation:
     """Make the expectation of a law; sentence and remedy stand on the instance, or GX would not store them."""
-    return CLASSES[law.name](
-        column=column_of(law) if law.name in OF_ACCOUNTS else law.name,
+    return CLASSES.get(law.name, ExpectValuesInStreamOrder)(
+        column=law.name if law.governors else column_of(law),
         scope=list(law.scope),
         description=law.sentence,
         severity=FailureSeverity.CRITICAL if law.severity == BLOCKING else FailureSeverity.WARNING,
@@ -123,3 +162,27 @@ def account_suite(flow: Flow) -> gx.ExpectationSuite:
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:
     """Make a suite of laws."""
     return gx.ExpectationSuite(name=name, expectations=[expectation_of(law) for law in laws])
+
+
+def own_suite(name: str, table: str, checks: Sequence[tuple[Check, Mapping[str, Any]]]) -> gx.ExpectationSuite:
+    """Make a suite of a team's own checks, each with its arguments as its columns have values."""
+    return gx.ExpectationSuite(name=name, expectations=[_own(table, *each) for each in checks])
+
+
+def _own(table: str, check: Check, arguments: Mapping[str, Any]) -> Expectation:
+    kind = get_expectation_impl(check.name)
+    severity = FailureSeverity.CRITICAL if check.severity == BLOCKING else FailureSeverity.WARNING
+    meta = {"check": check.label, "table": table, "where": check.where, "owner": check.owner}
+    made = kind(**arguments, severity=severity, notes=remedy_of(check), meta=meta)
+    made.description = sentence_of(made, check)
+    return made
+
+
+def sentence_of(made: Expectation, check: Check) -> str:
+    """Say in a sentence what an expectation wants, as Great Expectations' own pages do."""
+    rendered = InlineRenderer(render_object=made.configuration).get_rendered_content()
+    told: Any = rendered[0].to_json_dict() if rendered else {}
+    value = told.get("value") or {}
+    params = {name: str(each.get("value")) for name, each in (value.get("params") or {}).items()}
+    said = Template(value.get("template") or "").safe_substitute(params)
+    return " ".join(said.split()) or check.label

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+import pyarrow as pa
 
-    import pyarrow as pa
+from expectations.laws import EVENTS
+from pipelines.flows.expressions import parse_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
     from expectations.laws import Law
 
+AT = "__at"
+"""Arrival in ticks: a column of frames that Great Expectations look at row by row."""
+Truth = Callable[[str, pa.Table], pa.ChunkedArray]
+"""Says of each row whether an expression is true."""
 ROWS = "pulseline_rows"
 """What a query calls the rows of a table."""
 Counts = Counter[tuple[str, str, str]]
@@ -33,6 +41,18 @@ class View(Protocol):
         """Give the rows that arrived at some instants, in ticks, with all their columns."""
 
     @property
+    def schema(self) -> pa.Schema:
+        """Give all columns of the table, in its order."""
+
+    def chosen(self, columns: Sequence[str] | None, where: str) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
+        """Give the events, for Great Expectations.
+
+        Args:
+            columns: those that are asked for, with `__at`, the arrival in ticks; None gives the table as it is.
+            where: an expression; only rows of which it is true. One that names `kind` speaks of all rows.
+        """
+
+    @property
     def before(self) -> pa.Table | None:
         """Of each timer scope the last timer, of each promise scope the newest CTI, from earlier commits."""
 
@@ -43,7 +63,24 @@ class Views:
 
     tables: Mapping[str, View]
     """By stream and side stream."""
+    landed: Mapping[str, View] = field(default_factory=dict)
+    """By source of which the flow expects something."""
     count: Callable[[], Counts]
     """Counts what landed, what stands in streams, and what the ledger says was dropped."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By stream and kind: rows held in its carry at the end of the span, less those at its beginning."""
+
+
+def kinds_asked(where: str) -> tuple[str, ...] | None:
+    """Name the kinds of rows that a check is about: events, or all where its `where` speaks of kinds itself.
+
+    >>> kinds_asked("delay > 5"), kinds_asked("kind = 'timer'")
+    (('data', 'start', 'end'), None)
+    """
+    return None if where and "kind" in parse_expression(where).columns else EVENTS
+
+
+def needed_columns(columns: Sequence[str], where: str) -> list[str]:
+    """Name the columns to read: what is asked, what `where` asks, and what tells a row from others."""
+    asked = (*columns, *(parse_expression(where).columns if where else ()), "kind", "arrival", "place")
+    return list(dict.fromkeys(asked))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.flows.check import Severity
 from pipelines.flows.durations import spell
 from pipelines.flows.feeds.csv_text import CsvText
 from pipelines.flows.feeds.delta import Changes
@@ -58,6 +59,7 @@ def _word(kind: type, name: str) -> str:
 
 
 ABOUT = Key("a sentence", "nothing", "For people. It changes nothing.")
+EXPECT = Key("a list of checks", NONE, "What must hold of its rows; see [Checks](checks.md). It changes no result.")
 FLOW = {
     "flow": Key("a name", REQUIRED, "The name of the flow. Its tables lie in a folder of that name."),
     "about": ABOUT,
@@ -172,6 +174,24 @@ SOURCE = {
     ),
     "history": Key("a duration above zero", "as `from`", "The same of so long before; not beside `from`."),
     "about": ABOUT,
+    "expect": EXPECT,
+}
+CHECK = {
+    "expect_…": Key(
+        "its arguments, as a mapping", REQUIRED, "One expectation of [those below](checks.md#expectations)."
+    ),
+    "severity": Key(
+        _words(Severity),
+        _code(Severity.BLOCKING.name.lower()),
+        "Whether an interval that breaks it is kept from readers, or published with a warning.",
+    ),
+    "where": Key(
+        "[an expression](../expressions.md)",
+        "all events",
+        "The check is about rows of which it is true. One that names `kind` is about timers and CTIs too.",
+    ),
+    "owner": Key("a name or an address", "nobody", "Whom to ask; told with what failed."),
+    "remedy": Key("a sentence", "a general one", "What to do where it does not hold."),
 }
 PATHS = "a path, a pattern, a folder, or a list of them"
 FEED = {

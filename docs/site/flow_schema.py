@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docs.site.flow_keys import FEED, FLOW, MODULE, REFERENCE, SOURCE, Key
+from docs.site.flow_keys import CHECK, FEED, FLOW, MODULE, REFERENCE, SOURCE, Key
 from pipelines.flows import modules, reading, sources, streams
+from pipelines.flows.checks import BESIDE
 from pipelines.flows.durations import UNITS
 from pipelines.flows.feeds.catalog import WRITTEN
 from pipelines.flows.type_names import PLAIN, SPELLED
@@ -42,6 +43,11 @@ def module_keys() -> str:
 def source_keys() -> str:
     """Give the keys of a source."""
     return f"{HEAD}\n{_rows(sources.KEYS, SOURCE)}"
+
+
+def check_keys() -> str:
+    """Give the keys of a check under `expect`."""
+    return f"{HEAD}\n{_rows(('expect_…', *BESIDE), CHECK)}"
 
 
 def feed_keys() -> str:

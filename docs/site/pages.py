@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docs.site.checks import expectations, refused
 from docs.site.commands import commands
 from docs.site.errors import errors
 from docs.site.flow_schema import (
+    check_keys,
     feed_keys,
     flow_keys,
     keys_to_come,
@@ -43,6 +45,9 @@ def makers() -> Mapping[str, Callable[[], str]]:
         "keys of operators": operator_settings,
         "keys to come": keys_to_come,
         "types": type_names,
+        "keys of a check": check_keys,
+        "expectations": expectations,
+        "expectations that are refused": refused,
         "columns of a stream": stream_columns,
         "columns of the ledger": ledger_columns,
         "columns of commits": commits_columns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from expectations.laws import OF_INTERVALS
 from expectations.report.words import instant_or_text
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class CheckLine:
     broken: tuple[BrokenView, ...]
     left_out: int
     """Checks in which it failed and that are not told."""
+
+    @property
+    def noun(self) -> str:
+        """Name what breaks it."""
+        return "case" if self.facts.name in OF_INTERVALS else "row"
 
 
 @dataclass(frozen=True, kw_only=True)

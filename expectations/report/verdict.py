@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
+LEFT_OUT = ("landing", "dropped")
+"""Operator and action of the ledger's lines about rows that did not land."""
+OF_FILES = ("file_changed", "unreadable_file")
+"""Reasons of the ledger's lines about a whole file, of which nobody knows the rows."""
 
 
 class Tone(Enum):
@@ -48,7 +52,7 @@ def verdict(facts: ReportFacts) -> Verdict:
     proved = [f"all {ways} ways of computing it give the same bytes"] if ways > 1 else []
     proved += [_holding(facts)] if facts.expectations and not facts.unchecked else []
     head = listed(proved) or "published, parity not checked yet"
-    sentence = f"{head[0].upper()}{head[1:]}: {_came(facts)}{_aside(facts)}{_kept(facts)}."
+    sentence = f"{head[0].upper()}{head[1:]}: {_came(facts)}{_aside(facts)}{_dropped(facts)}{_kept(facts)}."
     if proved and not _gaps(facts):
         return Verdict(tone=Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
@@ -91,7 +95,7 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     found = broken.broken[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
-    rows = counted(found.unexpected, "row breaks", "rows break")
+    rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
     return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{rest}."
@@ -152,6 +156,16 @@ def _aside(facts: ReportFacts) -> str:
     return f", {facts.set_aside:,} of them late and set aside" if facts.set_aside else ""
 
 
+def _dropped(facts: ReportFacts) -> str:
+    """Say how many rows never got into a stream: they came with the others, and only the ledger has them."""
+    if facts.ledger is None:
+        return ""
+    lines = zip(*(facts.ledger[name].to_pylist() for name in ("operator", "action", "reason")), strict=True)
+    rows = sum(line[:2] == LEFT_OUT and line[2] not in OF_FILES for line in lines)
+    noun = "more was dropped at landing, with a line" if rows == 1 else "more were dropped at landing, with a line each"
+    return f", {rows:,} {noun} in the ledger" if rows else ""
+
+
 def _kept(facts: ReportFacts) -> str:
     gaps = _gaps(facts)
     if gaps:
@@ -167,7 +181,7 @@ def _kept(facts: ReportFacts) -> str:
 def _left_files(facts: ReportFacts) -> str:
     """Say of how many files nobody took what is in them: the ledger has a line for each, and not their rows."""
     reasons = [] if facts.ledger is None else facts.ledger["reason"].to_pylist()
-    changed, unread = (reasons.count(reason) for reason in ("file_changed", "unreadable_file"))
+    changed, unread = (reasons.count(reason) for reason in OF_FILES)
     told = [
         *([f"{counted(changed, 'landed file')} changed afterwards"] if changed else []),
         *([f"{counted(unread, 'file')} could not be read"] if unread else []),

@@ -70,6 +70,20 @@ def show(
     show_stream(flow, stream, key, kind, limit, shape, run, teller)
 
 
+@app.command(epilog="Example: `pulseline expect flights punctual`")
+@guarded
+def expect(
+    flow: FlowName,
+    stream: Annotated[str, typer.Argument(help="Name of a stream, or of what one sets aside.")],
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Propose checks that all published rows of a stream keep, as YAML to paste under it."""
+    from pipelines.jobs.commands.expect import propose
+
+    propose(flow, stream, run, as_json, tell)
+
+
 @app.command(
     epilog="Examples: `pulseline ledger flights --reason late`, `pulseline ledger flights --stream punctual --key JFK "
     "--explain`, `pulseline ledger flights --start 2013-01-03 --end 2013-01-04 --format csv`"

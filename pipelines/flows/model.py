@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from pipelines.flows.check import Check  # noqa: TC001 - as above
 from pipelines.flows.feeds.spec import Clock, FeedSpec
 from pipelines.operators.replay import ReplayPolicy  # noqa: TC001 - as above
 from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
@@ -220,6 +221,8 @@ class Flow:
 
     modules: tuple[ModuleUse, ...] = field(default=(), compare=False)
     """Where modules were pasted; their streams stand among the others."""
+    expect: Mapping[str, tuple[Check, ...]] = field(default_factory=dict, compare=False)
+    """By source or stream, what its team expects of its rows. No part of what the flow means."""
 
     @property
     def regions(self) -> int:

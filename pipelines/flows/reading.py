@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pipelines.flows.checks import read_checks
 from pipelines.flows.dividing import divided
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
@@ -29,6 +30,7 @@ from pipelines.flows.zones import read_timezone
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipelines.flows.check import Check
     from pipelines.flows.model import Source
     from pipelines.flows.modules import Pasted
 
@@ -198,10 +200,20 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     flow = replace(flow, modules=pasted.uses, file_order=tuple(drafts))
     for name in in_order(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
+    flow = replace(flow, expect=_expected(top, flow, pasted))
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
     told = divided(flow)
     warnings = (*_warnings(top, flow, pasted), *pasted.warnings, *told.warnings)
     return replace(flow, warnings=warnings, notes=told.notes, unsaid=unsaid)
+
+
+def _expected(top: Section, flow: Flow, pasted: Pasted) -> dict[str, tuple[Check, ...]]:
+    """Read what is expected of rows, by source and stream."""
+    sources = top.inner("sources", "`sources`")
+    sections = {name: sources.inner(name, f"source `{name}`") for name in flow.sources}
+    sections |= {name: drafted.section for name, drafted in pasted.drafts.items()}
+    found = {name: read_checks(section, name, flow) for name, section in sections.items()}
+    return {name: checks for name, checks in found.items() if checks}
 
 
 def _streams(top: Section, flow: Flow) -> Iterator[tuple[str, Section]]:

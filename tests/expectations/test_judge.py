@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.judge import Judgement, judge
+from expectations.judge import judge
 from expectations.laws import JUDGED, laws_of
 from expectations.on_spark import SparkView
 from tests.expectations.planted import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from expectations.judgement import Judgement
     from pipelines.flows.model import Flow
     from tests.conftest import LentSpark
 SPAN = (1_000_000_000, 1_200_000_000)

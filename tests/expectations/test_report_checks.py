@@ -104,3 +104,21 @@ def test_a_warning_that_fails_is_told_and_does_not_turn_the_page_red(checked: Re
     news = verdict(dataclasses.replace(checked, expectations=(HOLDS, fails(checked, severity="warning"))))
     assert news.tone is Tone.GOOD
     assert "1 of 2 expectations hold, the rest warn" in news.sentence
+
+
+def test_a_check_of_a_whole_column_names_what_was_seen_and_no_rows(checked: ReportFacts) -> None:
+    failed = fails(checked)
+    seen = dataclasses.replace(failed.broken[0], unexpected=0, rows=({"observed_value": 73.9},))
+    facts = dataclasses.replace(checked, expectations=(dataclasses.replace(failed, broken=(seen,)),))
+    page = re.sub(r"\s+", " ", render(facts))
+    assert "it does not hold" in page
+    assert "73.9" in page
+    assert "0 rows break" not in page
+    assert "what is seen breaks" in verdict(facts).sentence
+
+
+def test_a_law_of_intervals_counts_cases(checked: ReportFacts) -> None:
+    quiet = dataclasses.replace(fails(checked, severity="warning"), name="rows_land")
+    page = render(dataclasses.replace(checked, expectations=(quiet,)))
+    assert "7 cases break it" in page
+    assert "The first 5 of 7 cases." in page

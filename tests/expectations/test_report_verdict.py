@@ -18,7 +18,8 @@ def test_a_good_run_is_told_in_one_sentence(week: ReportFacts) -> None:
     assert news.next_step is None
     assert news.sentence == (
         f"All 10 ways of computing it give the same bytes: {rows:,} rows of departures came in, "
-        f"{aside} of them late and set aside, and none was lost."
+        f"{aside} of them late and set aside, 35 more were dropped at landing, with a line each in the ledger, "
+        "and none was lost."
     )
 
 

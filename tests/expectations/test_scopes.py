@@ -95,7 +95,7 @@ def test_the_laws_of_a_stream(flow: Flow) -> None:
 
 
 def test_names_of_columns_are_quoted_for_both_kinds_of_sql() -> None:
-    law = Law(name="x", table="t", sentence="", remedy="", scope=('a`{b}"',), governor="cti", broken="true")
+    law = Law(name="x", table="t", sentence="", remedy="", scope=('a`{b}"',), governors=("cti",), broken="true")
     query = marks([law], ROWS)
     assert quoted('a`{b}"') in query
     assert '"a`{b}"""' in translated(query)

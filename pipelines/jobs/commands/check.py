@@ -9,26 +9,32 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from expectations.judge import Judgement, judge
+from expectations.judge import judge
+from expectations.judgement import Judgement
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.durable import of_this_machine
 from pipelines.errors import Exit
+from pipelines.flows.check import with_checks
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.told_at_landing import landings_told
+from pipelines.jobs.facts.unchanged import unchanged
+from pipelines.jobs.facts.usual import usual
 from pipelines.jobs.facts.views import JudgedCommits, Session, views_of
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from expectations.reckoned import Reckoned
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
@@ -129,7 +135,13 @@ def _published(state: LogState, start: int | None, end: int | None) -> JudgedCom
 
 
 def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
-    flow: Flow, root: Path, judged: JudgedCommits, state: LogState, commit: int, session: Session | None
+    flow: Flow,
+    root: Path,
+    judged: JudgedCommits,
+    state: LogState,
+    commit: int,
+    session: Session | None,
+    reckoned: Sequence[Reckoned] = (),
 ) -> tuple[Judgement, ...]:
     start, end = judged.span
     found = judge(
@@ -138,6 +150,7 @@ def _check(  # noqa: PLR0913 - which rows, of which run, and under which name th
         (start, end),
         docs_folder(root, start, end, commit),
         judged_name(start, end, commit),
+        reckoned,
     )
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
@@ -194,10 +207,11 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
     known, settings = open_run(name, run), read_settings()
-    flow = _flow_of(known, commit)
+    flow = _with_own(known, settings, _flow_of(known, commit))
     judged = _wanted(known, flow, start, end, commit)
     with spark_if_asked(settings) as session:
-        found = _check(flow, known.root, judged, known.state, commit or 0, session)
+        reckoned = _reckoned(flow, known, judged)
+        found = _check(flow, known.root, judged, known.state, commit or 0, session, reckoned)
     verdict = SpokenVerdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
     for line in json_lines(verdict) if as_json else text_lines(verdict):
         echo(line)
@@ -209,6 +223,22 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     entry = known.state.commits.get(commit or 0)
     plan = entry.plan if entry else None
     return flow_from_json(json.loads(plan)["flow"] if plan else known.definition)
+
+
+def _reckoned(flow: Flow, known: KnownRun, judged: JudgedCommits) -> tuple[Reckoned, ...]:
+    """Find what the gate does not ask: whether intervals are as usual, landings told, and files as published."""
+    usually = usual(flow, known.root, judged, known.state)
+    told = landings_told(flow, known.root, judged.entries, known.state)
+    return (*usually, *told, *unchanged(flow, known.root, judged, known.state))
+
+
+def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:
+    """Give a flow with the checks that its file has now; those that it was made with where there is no file."""
+    try:
+        return with_checks(made, load_flow(settings, known.called, known.given))
+    except WrongUse:
+        # No file: the run is known by its tables alone.
+        return made
 
 
 def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> JudgedCommits:

@@ -12,6 +12,7 @@ from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.flows.check import with_checks
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import intervals
 from pipelines.jobs.environment.engines import engine_named
@@ -153,7 +154,7 @@ def checking(root: Path, flow: Flow, session: Session | None) -> Gate:
 
     Args:
         root: the run's folder.
-        flow: what runs; a commit that an older flow began is judged by its own.
+        flow: what runs; a commit that an older flow began is judged by its own, and by the checks of this one.
         session: as `check_commit` has it.
     """
 
@@ -162,7 +163,7 @@ def checking(root: Path, flow: Flow, session: Session | None) -> Gate:
 
         plan = state.commits[number].plan
         own = flow_from_json(json.loads(plan)["flow"]) if plan else flow
-        return check_commit(own, root, number, state, session)
+        return check_commit(with_checks(own, flow), root, number, state, session)
 
     return Checked(judge)
 

@@ -51,7 +51,8 @@ def before(  # noqa: PLR0913 - which rows, of which table, and where they may li
     step, place = 1, 0
     while wanted.num_rows and place < len(earlier):
         some = rows_of(root, path, earlier[place : place + step], otherwise, state)
-        rows = some.scan([*TOLD, *law.scope], (pc.field("kind") == law.governor) & pc.field("event_time").is_valid())
+        binds = pc.field("kind").isin(list(law.governors)) & pc.field(law.measured).is_valid()
+        rows = some.scan(list(dict.fromkeys((*TOLD, *law.scope, law.measured))), binds)
         newest = _newest(rows, law)
         found.append(newest)
         wanted = _without(wanted, newest, law.scope)

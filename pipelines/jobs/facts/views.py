@@ -29,6 +29,8 @@ from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of
 from pipelines.engine.tasks.task import carry_key
+from pipelines.flows.known_columns import OF_EVERY_STREAM
+from pipelines.jobs.facts.chosen import LandedRows, is_true
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
 
@@ -90,6 +92,7 @@ def views_of(flow: Flow, root: Path, judged: JudgedCommits, state: LogState, ses
     before = {name: _before(flow, root, name, judged, state) for name in flow.tables()}
     landed = {name: _landed(root, name, judged) for name in flow.sources}
     held = {name: _held(root, flow, name, judged, state) for name in flow.streams}
+    expected = {name: LandedRows(root, name, judged) for name in flow.expect if name in flow.sources}
     if session is not None and any(sum(size_of(file) for file in rows.files) >= LARGE for rows in found.values()):
         from expectations.on_spark import SparkView, count_on_spark
 
@@ -97,12 +100,17 @@ def views_of(flow: Flow, root: Path, judged: JudgedCommits, state: LogState, ses
         frames = {name: frame(spark, rows) for name, rows in found.items()}
         of_landed = {name: _landed_frame(spark, *pieces) for name, pieces in landed.items()}
         return Views(
-            tables={name: SparkView(rows=rows, before=before[name]) for name, rows in frames.items()},
+            tables={name: SparkView(rows=rows, before=before[name], truth=is_true) for name, rows in frames.items()},
+            landed={
+                name: SparkView(rows=spark.createDataFrame(rows.scan()), truth=is_true)
+                for name, rows in expected.items()
+            },
             count=partial(count_on_spark, frames, of_landed, frame(spark, ledger)),
             held=held,
         )
     return Views(
-        tables={name: PlainView(rows=rows, before=before[name]) for name, rows in found.items()},
+        tables={name: PlainView(rows=rows, before=before[name], truth=is_true) for name, rows in found.items()},
+        landed={name: PlainView(rows=rows, truth=is_true) for name, rows in expected.items()},
         count=partial(count_plain, found, {name: _landed_rows(*pieces) for name, pieces in landed.items()}, ledger),
         held=held,
     )
@@ -114,16 +122,18 @@ def _rows(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogSt
 
 def _otherwise(flow: Flow, name: str) -> pa.Schema:
     """Give the columns where there is no table: those that may be asked for."""
-    scopes = dict.fromkeys(column for law in laws_of(flow, name) for column in (*law.scope, *flow.key_of(name)))
-    return pa.schema([*ORDER_FIELDS, *(pa.field(column, pa.string()) for column in scopes)])
+    asked = (column for law in laws_of(flow, name) for column in (*law.scope, law.measured, *flow.key_of(name)))
+    others = dict.fromkeys(column for column in asked if column not in OF_EVERY_STREAM)
+    return pa.schema([*ORDER_FIELDS, *(pa.field(column, pa.string()) for column in others)])
 
 
 def _before(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> pa.Table | None:
-    laws: dict[str, Law] = {}
+    laws: dict[tuple[tuple[str, ...], str], Law] = {}
     for law in laws_of(flow, name):
         # A promise binds all that any law says it does: a span may have events and no promise of its own.
-        known = laws.get(law.governor, law)
-        laws[law.governor] = replace(law, governed=tuple(dict.fromkeys((*known.governed, *law.governed))))
+        binds = (law.governors, law.measured)
+        known = laws.get(binds, law)
+        laws[binds] = replace(law, governed=tuple(dict.fromkeys((*known.governed, *law.governed))))
     found = [before(root, law, judged.commits, judged.earlier, _otherwise(flow, name), state) for law in laws.values()]
     tables = [table for table in found if table is not None]
     return pa.concat_tables(tables, promote_options="default") if tables else None

@@ -131,6 +131,8 @@ def kept_words(judged: Sequence[GateFinding]) -> str:
 
 
 def broken_words(judged: GateFinding) -> str:
-    """Say which expectation does not hold, where, and for how many rows."""
+    """Say which expectation does not hold, where, and for how many rows; one of a whole column has none."""
+    if not judged.unexpected:
+        return f"{judged.table}: `{judged.sentence}` does not hold"
     noun = "row breaks" if judged.unexpected == 1 else "rows break"
     return f"{judged.table}: {judged.unexpected:,} {noun} `{judged.sentence}`"

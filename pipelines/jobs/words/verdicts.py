@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from expectations.laws import ACCOUNT_HOLDS, BLOCKING
+from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import State
 from pipelines.jobs.runs.counts import counted as rows_of_commit
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from expectations.judge import Judgement
+    from expectations.judgement import Judgement
     from pipelines.jobs.facts.views import JudgedCommits
     from pipelines.jobs.runs.known import KnownRun
 
@@ -117,7 +117,9 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
 
 
 def _broken(outcome: Judgement) -> Iterator[str]:
-    yield f"    {counted(outcome.unexpected, 'row breaks it', 'rows break it')}; times are UTC"
+    if outcome.unexpected:
+        noun = "case" if outcome.expectation in OF_INTERVALS else "row"
+        yield f"    {counted(outcome.unexpected, f'{noun} breaks it', f'{noun}s break it')}; times are UTC"
     for row in outcome.rows[:SHOWN]:
         around = row.get("around") or {"before": [], "after": []}
         if governor := row.get("governed_by"):

@@ -1,0 +1,28 @@
+"""What came of one expectation: what is kept of it, told, and asked by the gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What came of one expectation."""
+
+    expectation: str
+    table: str
+    severity: str
+    """`blocking`, or `warning`."""
+    sentence: str
+    """What must hold, in words."""
+    remedy: str
+    held: bool
+    looked_at: int
+    """Rows that it is about."""
+    unexpected: int
+    """Rows that break it; of an account, rows that are missing or too many, or that a merge holds; of a check that
+    speaks of a column or table as a whole, none."""
+    rows: tuple[dict[str, Any], ...] = ()
+    """The first rows that break it, as `offenders` gives them; of an account, its figures; of a column, what was
+    seen."""

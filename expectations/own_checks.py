@@ -1,0 +1,167 @@
+"""A team's own checks: what a flow says under `expect:`, asked of the events of a table by Great Expectations."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from expectations.checkpoints import size_of
+from expectations.judgement import Judgement
+from expectations.laws import remedy_of
+from expectations.offenders import shown
+from expectations.views import AT
+from pipelines.errors import Exit, PulselineError
+from pipelines.flows.checks import misfit_of
+from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.expressions import parse_expression
+from pipelines.flows.known_columns import kind_of
+from pipelines.flows.offered import offers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from expectations.checkpoints import Asked, Checkpoints
+    from expectations.views import View
+    from pipelines.flows.check import Check
+    from pipelines.flows.model import Flow
+
+
+@dataclass(eq=False)
+class CheckDoesNotFitError(PulselineError, ValueError):
+    """A check of a flow's own that cannot be asked of the columns that its table has."""
+
+    table: str
+    check: str
+    came: str
+    expected: str
+    code: ClassVar[Exit] = Exit.WRONG_USE
+    says = "`{check}` of `{table}` has {came}, expected {expected}: change it in the flow's file"
+
+
+def own_judgements(flow: Flow, table: str, view: View, checkpoints: Checkpoints) -> list[Judgement]:
+    """Judge what a flow expects of a table, but for values in stream order, which are laws.
+
+    Args:
+        flow: the model.
+        table: a source, stream or side stream.
+        view: its rows.
+        checkpoints: Great Expectations at work.
+
+    Raises:
+        CheckDoesNotFitError: a check names a column that the table does not have, or one of another type.
+    """
+    checks = [check for check in flow.expect.get(table, ()) if not check.in_order]
+    schema = view.schema if checks else pa.schema([])
+    try:
+        for check in checks:
+            _see(table, check, schema)
+    except CheckDoesNotFitError:
+        if size_of(view.chosen((), "")):
+            raise
+        # A table has no columns of its own before its first row.
+        return [_unasked(check, table) for check in checks]
+    found: dict[str, Judgement] = {}
+    for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in checks)):
+        some = [check for check in checks if (check.where, _is_whole(check)) == (where, whole)]
+        name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
+        found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints)}
+    return [found[check.label] for check in checks]
+
+
+def _unasked(check: Check, table: str) -> Judgement:
+    """Judge a check of a table that never had a row."""
+    return Judgement(
+        expectation=check.label,
+        table=table,
+        severity=check.severity,
+        sentence=f"{check.label} ({table})",
+        remedy=remedy_of(check),
+        held=True,
+        looked_at=0,
+        unexpected=0,
+    )
+
+
+def _is_whole(check: Check) -> bool:
+    """Say whether a check is about which columns a table has."""
+    return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
+
+
+def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
+    name: str, flow: Flow, table: str, view: View, checks: Sequence[Check], checkpoints: Checkpoints
+) -> Iterator[Judgement]:
+    """Judge checks that are about the same rows, in one pass."""
+    from expectations.suites import own_suite
+
+    key = flow.key_of(table)
+    columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in check.columns))
+    index = [AT, "place", *key]
+    frame, schema = view.chosen(None if columns is None else (*columns, *key), checks[0].where), view.schema
+    asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, index)
+    for check in checks:
+        yield _judged(check, table, asked[check.label], view, key)
+
+
+def _judged(check: Check, table: str, asked: Asked, view: View, key: Sequence[str]) -> Judgement:
+    nothing = not asked.looked_at and bool(check.columns)
+    held = asked.held or nothing
+    rows = shown(view, key, asked.rows) if asked.rows else ()
+    if not held and not rows:
+        rows = ({"observed_value": asked.observed},)
+    return Judgement(
+        expectation=check.label,
+        table=table,
+        severity=check.severity,
+        sentence=f"{asked.sentence} ({table}{f', where {check.where}' if check.where else ''})",
+        remedy=remedy_of(check),
+        held=held,
+        looked_at=asked.looked_at,
+        unexpected=0 if held else asked.unexpected,
+        rows=() if held else rows,
+    )
+
+
+def _see(table: str, check: Check, schema: pa.Schema) -> None:
+    """See that the columns of a check are there, and of a type that it can take."""
+    asked = (*check.columns, *(parse_expression(check.where).columns if check.where else ()))
+    for column in asked:
+        if column not in schema.names:
+            near = nearest(column, schema.names)
+            hint = f"; did you mean `{near}`?" if near else ""
+            raise CheckDoesNotFitError(table, check.name, f"the column `{column}`", one_of(schema.names) + hint)
+    kinds = {column: _kind(schema.field(column).type) for column in check.columns}
+    misfit = misfit_of(check, offers()[check.name], kinds)
+    if misfit:
+        raise CheckDoesNotFitError(table, check.name, *misfit)
+
+
+def _kind(of: pa.DataType) -> str:
+    if pa.types.is_timestamp(of) or pa.types.is_date(of):
+        return "time"
+    return "text" if pa.types.is_large_string(of) else kind_of(str(of).replace("double", "float64"))
+
+
+def _typed(check: Check, schema: pa.Schema) -> tuple[Check, dict[str, Any]]:
+    """Give a check with its arguments as its columns have values: instants for times."""
+    times = [schema.field(column).type for column in check.columns if column in schema.names]
+    kind = next((each for each in times if pa.types.is_timestamp(each) or pa.types.is_date(each)), None)
+    if kind is None:
+        return check, dict(check.arguments)
+    named = {
+        name for name, each in offers()[check.name].arguments.items() if each.takes in {"value", "values", "pairs"}
+    }
+    return check, {name: _instants(value, kind) if name in named else value for name, value in check.arguments.items()}
+
+
+def _instants(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, list):
+        return [_instants(each, kind) for each in value]
+    if not isinstance(value, str):
+        return value
+    moment = dt.datetime.fromisoformat(value)
+    if pa.types.is_date(kind):
+        return moment.date()
+    return moment.replace(tzinfo=moment.tzinfo or dt.UTC) if kind.tz else moment.replace(tzinfo=None)

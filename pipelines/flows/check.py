@@ -1,0 +1,76 @@
+"""One check of a source or stream: an expectation with its arguments, and what becomes of rows that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.offered import offers
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Flow
+
+IN_ORDER = ("expect_column_values_to_be_increasing", "expect_column_values_to_be_decreasing")
+"""Asked in stream order, each key for itself."""
+
+
+class Severity(IntEnum):
+    """What becomes of an interval that breaks a check."""
+
+    BLOCKING = 0
+    """It is not published."""
+    WARNING = 1
+    """It is, and somebody should look."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One expectation of a source or stream, as a flow says it."""
+
+    name: str
+    """As Great Expectations call it."""
+    arguments: Mapping[str, Any] = field(hash=False)
+    severity: str = "blocking"
+    where: str = ""
+    """An expression: the check is about rows of which it is true; empty for all events."""
+    owner: str = ""
+    """Whom to ask."""
+    remedy: str = ""
+    """What to do where it does not hold."""
+    label: str = ""
+    """The check among all of its table, by its name and what it is about."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns that it is about."""
+        return columns_asked(self.name, self.arguments)
+
+    @property
+    def in_order(self) -> bool:
+        """Say whether it holds each row against the one before it."""
+        return self.name in IN_ORDER
+
+
+def columns_asked(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the columns that an expectation is about; none where it speaks of whatever the table has."""
+    if name.startswith("expect_table_") or name == "expect_column_to_exist":
+        return ()
+    takes = {argument: each.takes for argument, each in offers()[name].arguments.items()}
+    found: list[str] = []
+    for argument, value in arguments.items():
+        if takes[argument] in {"column", "columns"}:
+            found += [value] if isinstance(value, str) else value
+    return tuple(dict.fromkeys(found))
+
+
+def with_checks(made: Flow, now: Flow) -> Flow:
+    """Give a flow with what another one, of the same file, expects of its sources and streams.
+
+    Args:
+        made: the flow that made some rows.
+        now: the flow as its file has it now, whose checks count.
+    """
+    there = {*made.sources, *made.tables()}
+    return replace(made, expect={table: checks for table, checks in now.expect.items() if table in there})

@@ -1,0 +1,263 @@
+"""What a team expects of a source or stream itself: `expect:`, a list of expectations of Great Expectations.
+
+Checks say what must hold of rows and make none, so they are no part of a flow's fingerprint: a published run goes on
+under new ones, and what is published is judged by those that the file has now.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.check import IN_ORDER, Check, Severity
+from pipelines.flows.document import Listing, Scalar, YamlMapping
+from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.expressions import ExpressionError, parse_expression
+from pipelines.flows.known_columns import columns_of, kind_of
+from pipelines.flows.offered import offers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipelines.flows.document import Tree
+    from pipelines.flows.known_columns import KnownColumns
+    from pipelines.flows.model import Flow
+    from pipelines.flows.offered import Argument, Offer
+    from pipelines.flows.section import Section
+
+KEY = "expect"
+BESIDE = ("severity", "where", "owner", "remedy")
+"""What is said beside the expectation and its arguments."""
+TYPED = "`{name}: {{column: <column>, …}}`"
+NUMBERS = ("int", "float")
+BOUNDS = ("min_value", "max_value")
+MOST = 200
+
+
+def read_checks(section: Section, table: str, flow: Flow) -> tuple[Check, ...]:
+    """Read what a source or stream says under `expect`; nothing where it says nothing.
+
+    Args:
+        section: of the source or stream.
+        table: its name in the flow.
+        flow: with the table and all that it is made from.
+
+    Raises:
+        FlowError: an expectation, argument, column or type is not there, or one of the judges cannot ask it.
+    """
+    if not section.has(KEY):
+        return ()
+    tree = section.tree.entries[KEY]
+    if not isinstance(tree, Listing) or not tree.items:
+        raise section.wrong(
+            KEY, f"{tree} under `{KEY}`", f"a list of checks, such as `- {TYPED.format(name='expect_…')}`"
+        )
+    if len(tree.items) > MOST:
+        raise section.wrong(KEY, f"{len(tree.items)} checks", f"at most {MOST}")
+    read = [_read(_item(section, item), table, flow) for item in tree.items]
+    return tuple(_labelled(read))
+
+
+def _item(section: Section, item: Tree) -> Section:
+    what = f"`{KEY}` of {section.what}"
+    if not isinstance(item, YamlMapping):
+        at = replace(section, tree=YamlMapping({}, {}, item.line))
+        raise at.wrong(None, f"{item} under `{KEY}`", TYPED.format(name="expect_…"))
+    return replace(section, what=what, tree=item)
+
+
+def _labelled(checks: list[Check]) -> Iterator[Check]:
+    """Tell the checks of a table apart: by name and columns, then by their rows, then by number."""
+    seen: dict[str, int] = {}
+    for check in checks:
+        about = f"{check.name}({', '.join(check.columns)})" + (f" where {check.where}" if check.where else "")
+        seen[about] = seen.get(about, 0) + 1
+        yield replace(check, label=about if seen[about] == 1 else f"{about} #{seen[about]}")
+
+
+def _read(section: Section, table: str, flow: Flow) -> Check:
+    name = _name(section)
+    offer = offers()[name]
+    arguments = _arguments(section, name, offer)
+    where = _where(section, name)
+    check = Check(
+        name=name,
+        arguments=arguments,
+        severity=section.choice("severity", Severity, Severity.BLOCKING).name.lower(),
+        where=where,
+        owner=section.text("owner", ""),
+        remedy=section.text("remedy", ""),
+    )
+    if check.in_order and table in flow.sources:
+        raise section.wrong(
+            name, f"`{name}` under a source", "it under a stream that reads the source, which has an order"
+        )
+    if check.in_order and check.arguments.get("mostly", 1) != 1:
+        raise section.wrong(name, f"`mostly` of `{name}`", "no `mostly`: each row is held against the one before it")
+    _fits(section, check, offer, columns_of(flow, table))
+    return check
+
+
+def _name(section: Section) -> str:
+    """Give which expectation a check is; one, offered, that both judges can ask."""
+    known = {name: offer for name, offer in offers().items() if not offer.refused}
+    found = [key for key in section.tree.entries if key not in BESIDE]
+    if not found:
+        raise section.wrong(None, "no expectation", TYPED.format(name="expect_…"))
+    for key in found:
+        if key in offers() and offers()[key].refused:
+            raise section.wrong(key, f"`{key}`, which is not offered: {offers()[key].refused},", "another expectation")
+        if key not in known:
+            expected = "an expectation of Great Expectations (docs/reference/checks.md has all), or " + one_of(BESIDE)
+            raise section.wrong(key, f"unknown key `{key}`", expected, nearest(key, (*known, *BESIDE)))
+    if len(found) > 1:
+        raise section.wrong(found[1], f"both `{found[0]}` and `{found[1]}`", "one expectation a check: begin a new `-`")
+    return found[0]
+
+
+def _where(section: Section, name: str) -> str:
+    if not section.has("where"):
+        return ""
+    if name in IN_ORDER:
+        raise section.wrong(
+            "where", f"`where` beside `{name}`", "no `where`: a stream behind a `filter:` has its own checks"
+        )
+    try:
+        return parse_expression(section.text("where")).text
+    except ExpressionError as problem:
+        raise section.wrong(
+            "where", f"`where: {section.text('where')}` with {problem.came}", problem.expected, problem.nearest
+        ) from None
+
+
+def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
+    inside = section.inner(name, f"`{name}`") if not _is_bare(section, name) else replace(section, tree=_empty(section))
+    for key in inside.tree.entries:
+        if key not in offer.arguments:
+            came = f"the argument `{key}`"
+            raise inside.wrong(
+                key, came, one_of(offer.arguments) if offer.arguments else "none", nearest(key, offer.arguments)
+            )
+    missing = [key for key, each in offer.arguments.items() if each.required and not inside.has(key)]
+    if missing:
+        raise inside.wrong(None, f"no `{missing[0]}`", f"`{missing[0]}: <{_said(offer.arguments[missing[0]])}>`")
+    return {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
+
+
+def _is_bare(section: Section, name: str) -> bool:
+    tree = section.tree.entries[name]
+    return isinstance(tree, Scalar) and tree.kind == "null"
+
+
+def _empty(section: Section) -> YamlMapping:
+    return YamlMapping({}, {}, section.line())
+
+
+def _said(argument: Argument) -> str:
+    return argument.takes if isinstance(argument.takes, str) else one_of(argument.takes)
+
+
+def _value(section: Section, key: str, argument: Argument) -> Any:  # noqa: ANN401 - JSON
+    value = _plain(section, section.tree.entries[key])
+    if not _is_a(value, argument.takes):
+        raise section.wrong(
+            key, f"{section.tree.entries[key]} under `{key}`", EXPECTED.get(_said(argument), _said(argument))
+        )
+    return value
+
+
+EXPECTED = {
+    "column": "a column's name",
+    "columns": "a list of columns",
+    "share": "a share of the rows, from 0 to 1",
+    "truth": "true or false",
+    "value": "a number, or an instant such as 2013-01-01T00:00:00Z",
+    "instant": "an instant such as 2013-01-01T00:00:00Z",
+    "values": "a list of values",
+    "texts": "a list of texts",
+    "pairs": "a list of pairs, such as [[1, 2], [3, 4]]",
+    "ranges": "`{quantiles: [0.5], value_ranges: [[1, 2]]}`",
+    "object": "a mapping",
+}
+"""What an argument takes, in words where the catalogue's own do not say it."""
+
+
+def _is_a(value: Any, takes: str | tuple[str, ...]) -> bool:  # noqa: ANN401 - JSON
+    if isinstance(takes, tuple):
+        return value in takes
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_list = isinstance(value, list) and bool(value)
+    texts = is_list and all(isinstance(each, str) for each in value)
+    return {
+        "column": isinstance(value, str),
+        "columns": texts,
+        "number": is_number,
+        "whole number": is_number and isinstance(value, int),
+        "share": is_number and 0 <= value <= 1,
+        "truth": isinstance(value, bool),
+        "text": isinstance(value, str),
+        "texts": texts,
+        "value": is_number or isinstance(value, str),
+        "values": is_list and not any(isinstance(each, list | dict) for each in value),
+        "pairs": is_list and all(isinstance(each, list) and len(each) == 2 for each in value),  # noqa: PLR2004 - a pair
+        "ranges": isinstance(value, dict) and value.keys() >= {"quantiles", "value_ranges"},
+        "object": isinstance(value, dict),
+    }[takes]
+
+
+def _plain(section: Section, tree: Tree) -> Any:  # noqa: ANN401 - JSON
+    """Give a value as JSON has it; an instant stays a text."""
+    if isinstance(tree, Listing):
+        return [_plain(section, item) for item in tree.items]
+    if isinstance(tree, YamlMapping):
+        return {key: _plain(section, value) for key, value in tree.entries.items()}
+    return None if tree.kind == "null" else _scalar(section, tree)
+
+
+def _scalar(section: Section, tree: Scalar) -> str | int | float | bool:
+    within = replace(section, tree=YamlMapping({"value": tree}, {"value": tree.line}, tree.line))
+    text = within.text("value")
+    if tree.kind == "bool":
+        return text.lower() == "true"
+    if tree.kind in NUMBERS or text != tree.text:
+        for read in (int, float):
+            with suppress(ValueError):
+                return read(text.replace("_", ""))
+    return text
+
+
+def _fits(section: Section, check: Check, offer: Offer, known: KnownColumns) -> None:
+    """See that the columns are there, and of a type that the check can take, where the flow says what there is."""
+    asked = (*check.columns, *(parse_expression(check.where).columns if check.where else ()))
+    strange = next((column for column in asked if known.whole and column not in known.types), None)
+    if strange is not None:
+        at = check.name if strange in check.columns else "where"
+        raise section.wrong(at, f"the column `{strange}`", one_of(known.types), nearest(strange, known.types))
+    kinds = {column: kind_of(known.types[column]) for column in check.columns if column in known.types}
+    misfit = misfit_of(check, offer, kinds)
+    if misfit:
+        raise section.wrong(check.name, *misfit)
+
+
+def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """Say what of a check does not fit the kinds of its columns, and what would.
+
+    Args:
+        check: the check.
+        offer: what it is.
+        kinds: `text`, `number`, `time` or another kind, by column.
+    """
+    for column, kind in kinds.items():
+        if offer.needs and kind != offer.needs:
+            return f"`{check.name}` of `{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
+        bounds = {name: check.arguments.get(name) for name in BOUNDS if _is_bound(offer, name)}
+        for name, value in bounds.items():
+            if value is not None and isinstance(value, str) is not (kind in {"time", "text"}):
+                wanted = EXPECTED["instant"] if kind == "time" else f"a {kind}"
+                return f"`{name}: {value}` beside `{column}`, which is a {kind},", wanted
+    return None
+
+
+def _is_bound(offer: Offer, name: str) -> bool:
+    return name in offer.arguments and offer.arguments[name].takes == "value"

@@ -1,0 +1,64 @@
+"""`pulseline expect`: look at what is published of a stream, and propose checks that it keeps, as YAML to paste."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.readers import read_stream
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.profile import proposals
+from pipelines.jobs.runs.known import offered, open_run
+from pipelines.operators.plain_words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from pipelines.jobs.facts.profile import Proposed
+    from pipelines.jobs.runs.known import KnownRun
+
+FEW_INTERVALS = 7
+"""Below so many the bounds are those of a few days, and the proposal says so."""
+
+
+def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+    """Print checks that all published rows of a stream keep.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        stream: name of a stream, or of what one sets aside.
+        run: name of the run.
+        as_json: one JSON object a check instead of YAML.
+        echo: where lines go.
+
+    Raises:
+        WrongUse: there is no such flow, run or stream, or nothing of it is published.
+    """
+    known = open_run(called, run)
+    if stream not in known.tables:
+        raise WrongUse(f"{known.name} has no stream `{stream}`{offered(stream, known.tables)}")
+    rows = read_stream(known.root, stream, state=known.state)
+    found = list(proposals(rows))
+    if not found:
+        only = f"no event of {stream} is published, only timers and CTIs: there is nothing to propose"
+        raise WrongUse(only if rows.num_rows else known.nothing_yet())
+    for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found):
+        echo(line)
+
+
+def _json_lines(found: list[Proposed]) -> list[str]:
+    return [json.dumps({"check": each.name, "arguments": each.arguments, "seen": each.seen}) for each in found]
+
+
+def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -> list[str]:
+    """Spell the checks as they stand under a stream."""
+    intervals = len(rows["commit"].unique())
+    few = "; of so few days the bounds are a first guess" if intervals < FEW_INTERVALS else ""
+    head = f"    # From {counted(rows.num_rows, 'row')} of {stream} in {counted(intervals, 'interval')}{few}."
+    lines = [head, "    expect:"]
+    for each in found:
+        told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
+        lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
+    return [*lines, f"# Paste it under `{stream}:` in the flow's file, then: {known.command('check')}"]

@@ -1,0 +1,68 @@
+"""The rows that a team's own checks are about: what landed with all its columns, and what `where` says of any."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.stamp import landed_row_schema
+from pipelines.engine.tasks.expressions import ExpressionTypeError, evaluate
+from pipelines.flows.expressions import parse_expression
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pipelines.jobs.facts.views import JudgedCommits
+
+
+def is_true(where: str, rows: pa.Table) -> pa.ChunkedArray:
+    """Say of each row whether an expression of a flow is true; of one that is null it is not.
+
+    Raises:
+        WrongUse: it does not fit the columns, or is no condition.
+    """
+    expression = parse_expression(where)
+    try:
+        found = evaluate(expression, rows.select(expression.columns))
+    except ExpressionTypeError as problem:
+        raise WrongUse(f"`where: {where}` of a check has {problem.came}, expected {problem.expected}") from problem
+    if not pa.types.is_boolean(found.type):
+        raise WrongUse(f"`where: {where}` of a check is {found.type}, expected a condition such as `a > 1`")
+    return pc.fill_null(found, False)  # noqa: FBT003 - the value
+
+
+class LandedRows:
+    """What landed of a source for some commits.
+
+    Args:
+        root: the run's folder.
+        source: its name.
+        judged: the commits.
+    """
+
+    def __init__(self, root: Path, source: str, judged: JudgedCommits) -> None:
+        """Find the sequences; nothing is read yet."""
+        numbers = sorted({number for entry in judged.entries for number in entry.sequences})
+        self._sequences = [read_sequence(landed_path(root), number) for number in numbers]
+        self._source = source
+
+    def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """Read some columns, all unless given, of the rows of which a condition is true."""
+        rows = self._rows if where is None else self._rows.filter(where)
+        return rows if columns is None else rows.select(list(columns))
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        """Read all of them, once: each check of a source asks for them."""
+        tables = [
+            pa.Table.from_batches(sequence.open(self._source), landed_row_schema(sequence.payload(self._source)))
+            for sequence in self._sequences
+        ]
+        return pa.concat_tables(tables, promote_options="permissive")

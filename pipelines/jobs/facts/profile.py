@@ -1,0 +1,95 @@
+"""What the published rows of a stream are like, as checks that they all keep: bounds, sets of values, no nulls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from expectations.laws import EVENTS
+from pipelines.flows.model import RESERVED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FEW = 20
+"""Different texts of a column that are a set of values; more are names."""
+REPEATED = 5
+"""How many times each of them stands there on average, or they are no set."""
+WIDER = 10
+"""Of the spread that was seen, one part in so many is added to both ends: the next day is never the same."""
+TIMES = 2
+"""How many times fewer, or more, rows than ever an interval may have."""
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A check that all that is published keeps, and why it is proposed."""
+
+    name: str
+    arguments: dict[str, Any] = field(hash=False)
+    seen: str
+
+
+def proposals(rows: pa.Table) -> Iterator[Proposed]:
+    """Propose checks of the events of a stream.
+
+    Args:
+        rows: published rows with `kind`, `commit` and the payload.
+    """
+    events = rows.filter(pc.is_in(rows["kind"], pa.array(EVENTS)))
+    if not events.num_rows:
+        return
+    yield _how_many(events)
+    for name in events.column_names:
+        if name not in RESERVED and not pa.types.is_nested(events.schema.field(name).type):
+            yield from _column(name, events[name])
+
+
+def _how_many(events: pa.Table) -> Proposed:
+    counts = events["commit"].value_counts().field("counts").to_pylist()
+    low, high = min(counts), max(counts)
+    bounds = {"min_value": low // TIMES, "max_value": high * TIMES}
+    return Proposed("expect_table_row_count_to_be_between", bounds, f"{low:,} to {high:,} an interval")
+
+
+def _column(name: str, values: pa.ChunkedArray) -> Iterator[Proposed]:
+    known = values.drop_null()
+    if not values.null_count:
+        yield Proposed("expect_column_values_to_not_be_null", {"column": name}, "none is null")
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        yield from _numbers(name, known)
+    elif pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        yield from _texts(name, known)
+
+
+def _numbers(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
+    # A value that is no number lies between no two, so a column that has some would break its own bounds.
+    if not len(known) or not (pa.types.is_integer(known.type) or pc.all(pc.is_finite(known)).as_py()):
+        return
+    low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
+    more = (high - low) / WIDER
+    is_whole = pa.types.is_integer(known.type)
+    bounds = (low - more, high + more)
+    first, last = (math.floor(bounds[0]), math.ceil(bounds[1])) if is_whole else (_short(bounds[0]), _short(bounds[1]))
+    arguments = {"column": name, "min_value": first, "max_value": last}
+    yield Proposed("expect_column_values_to_be_between", arguments, f"{_told(low)} to {_told(high)}")
+
+
+def _short(bound: float) -> float:
+    """Spell a bound with four digits: it stands for a guess."""
+    return float(f"{bound:.4g}")
+
+
+def _told(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _texts(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
+    values = sorted(known.unique().to_pylist())
+    if values and len(values) <= FEW and len(known) >= len(values) * REPEATED:
+        arguments = {"column": name, "value_set": values}
+        yield Proposed("expect_column_values_to_be_in_set", arguments, f"{len(values)} different values")

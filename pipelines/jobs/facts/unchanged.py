@@ -1,0 +1,165 @@
+"""Whether what is published still is what was published: content of files against what their commits said of it.
+
+A commit says the content hash of the rows it wrote, by table, and of each file. Whoever changes a value afterwards, or
+a disk that does, leaves another hash, whatever the change was. Landed files have a hash of their bytes in the manifest.
+The carry has none of its content: its files are held against the rows and bytes that their commits counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from expectations.laws import as_published
+from expectations.reckoned import Reckoned
+from pipelines.engine.columnar.columns import NOT_HASHED
+from pipelines.engine.columnar.content import NOTHING, ContentHash, content_hash
+from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
+from pipelines.engine.files.folders import CARRY
+from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.stored import for_arrow
+from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
+from pipelines.engine.landing.manifest import check_files, load_manifest, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.engine.commits.paths import NewFile
+    from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.facts.views import JudgedCommits
+
+Row = dict[str, Any]
+LANDING, STATE = "landed", "carry"
+
+
+def unchanged(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tuple[Reckoned, ...]:
+    """Hold what lies on disk for some published commits against what they said of it.
+
+    Args:
+        flow: the model.
+        root: the run's folder.
+        judged: the commits.
+        state: the log.
+
+    Returns:
+        One outcome a stream, one for the ledger, one a source, and one for the carry.
+    """
+    lists = FileLists(root, state)
+    found = [_table(root, name, judged.entries, lists) for name in (*flow.tables(), LEDGER)]
+    return (*found, *_landed(flow, root, judged.entries), _carry(root, judged.entries, lists))
+
+
+def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
+    path = ledger_path(root) if name == LEDGER else stream_path(root, name)
+    said = {entry.commit: entry.hashes[name] for entry in entries if name in entry.hashes}
+    files = {file.name: file for commit in said for file in lists.holder(table_name(root, path), commit)}
+    came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
+    odd: dict[int, list[Row]] = defaultdict(list)
+    for file in files.values():
+        rows = _rows_of(path, file)
+        for commit, content in _by_commit(rows, said):
+            came[commit] += content
+            if file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
+                odd[commit].append(_told(path, file, rows.num_rows))
+    wrong = [commit for commit, text in said.items() if came[commit].text != text]
+    offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in wrong]
+    looked_at = sum(content.rows for content in came.values())
+    return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
+
+
+def _rows_of(path: Path, file: NewFile) -> pa.Table:
+    """Read a file as it lies there."""
+    there = path / file.name
+    if not there.exists():
+        raise TableLostError(str(path), file.first)
+    return dataset([str(there)], pq.read_schema(for_arrow(there))).to_table()
+
+
+def _by_commit(rows: pa.Table, wanted: dict[int, str]) -> Iterator[tuple[int, ContentHash]]:
+    """Hash the rows of each wanted commit that a file holds; one that was put together holds others too."""
+    for commit in rows[COMMIT].unique().to_pylist():
+        if commit in wanted:
+            yield commit, content_hash(rows.filter(pc.field(COMMIT) == commit), leave_out=NOT_HASHED)
+
+
+def _told(path: Path, file: NewFile, rows: int) -> Row:
+    return {"file": str(path / file.name), "rows": rows, "published_rows": file.rows}
+
+
+def _offender(commit: int, said: str, came: ContentHash, odd: Sequence[Row]) -> Row:
+    """Say of which commit the content is another, and in which files."""
+    files = ", ".join(each["file"] for each in odd) or "one of its files"
+    return {"commit": commit, "file": files, "rows": came.rows, "published": said, "found": came.text}
+
+
+def _rows_in(offenders: Sequence[Row]) -> int:
+    """Count the rows of the commits of which something has changed; one that has lost all its rows counts as one."""
+    return sum(max(each["rows"], 1) for each in offenders)
+
+
+def _landed(flow: Flow, root: Path, entries: Sequence[Entry]) -> Iterator[Reckoned]:
+    """Hold the bytes of what landed, of each source with the lines that its landing wrote, against their manifests."""
+    numbers = sorted({(number, entry.commit) for entry in entries for number in entry.sequences})
+    sequences = [(commit, load_manifest(landed_path(root), number)) for number, commit in numbers]
+    for name in flow.sources:
+        of = [(commit, sequence) for commit, sequence in sequences if name in sequence.sources]
+        offenders = [odd for commit, sequence in of if (odd := _broken(sequence, name, commit))]
+        rows = sum(sequence.sources[name].rows for _, sequence in of)
+        law = as_published(name, LANDING)
+        yield Reckoned(law=law, looked_at=rows, unexpected=_rows_in(offenders), rows=tuple(offenders))
+
+
+def _broken(sequence: LandedSequence, source: str, commit: int) -> Row | None:
+    alone = replace(sequence, sources={source: sequence.sources[source]})
+    try:
+        verify(check_files(alone))
+    except RowsRemovedError:
+        # What is no longer kept cannot have changed.
+        return None
+    except SequenceBrokenError as problem:
+        return {"commit": commit, "sequence": sequence.id, "rows": alone.sources[source].rows, "problem": str(problem)}
+    return None
+
+
+def _carry(root: Path, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
+    """Hold the carry's files against the bytes and rows that their commits counted."""
+    offenders: list[Row] = []
+    looked_at = 0
+    for entry in entries:
+        for table, files in lists.of(entry.commit).items():
+            for file in files if table.startswith(CARRY) else ():
+                looked_at += file.rows
+                if problem := _other_file(root / table / file.name, file):
+                    offenders.append(
+                        {
+                            "commit": entry.commit,
+                            "file": str(root / table / file.name),
+                            "rows": file.rows,
+                            "problem": problem,
+                        }
+                    )
+    return Reckoned(
+        law=as_published("the carry", STATE), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders)
+    )
+
+
+def _other_file(path: Path, file: NewFile) -> str:
+    """Say what of a file of the carry is other than its commit said; nothing of one that was swept since."""
+    if not path.exists():
+        return ""
+    size = path.stat().st_size
+    if size != file.size:
+        return f"{size:,} bytes, and its commit wrote {file.size:,}"
+    rows = pq.read_metadata(for_arrow(path)).num_rows
+    return f"{rows:,} rows, and its commit wrote {file.rows:,}" if rows != file.rows else ""

@@ -1,0 +1,253 @@
+"""Every expectation that a flow may ask for: a table that passes, and one that fails for that reason, at that row."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from expectations.catalogue import PATH, made, spelled
+from expectations.checkpoints import Checkpoints
+from expectations.on_duckdb import PlainView
+from expectations.on_spark import SparkView
+from expectations.own_checks import own_judgements
+from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
+from pipelines.flows.offered import offers
+from pipelines.flows.reading import read_flow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from expectations.judgement import Judgement
+    from pipelines.flows.model import Flow
+    from tests.conftest import LentSpark
+
+ROWS = 64
+SPOILT = 37
+"""The row in which each column has its odd value."""
+SECOND = 1_000_000
+FLOW = """\
+flow: own
+sources:
+  rows: {{feed: {{parquet: rows.parquet}}, key: gate, time: sent, arrival: seen}}
+streams:
+  punctual:
+    advance_time: rows
+    every: {{events: 3}}
+    late: drop
+    expect:
+{checks}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One expectation with columns of its own: their values, and those that break it."""
+
+    name: str
+    arguments: str
+    columns: Mapping[str, tuple[pa.DataType, Any, Any]]
+    """By column: its type, the value of each row (a function of the row's number, or one for all), the odd one."""
+    often: bool = False
+    """The odd value stands in every row: what is asked is what is usual."""
+
+
+def same(name: str, arguments: str, kind: pa.DataType, good: Any, odd: Any, *, often: bool = False) -> Case:  # noqa: ANN401, PLR0913 - values of a column
+    """Give a case of one column, `c` in its arguments."""
+    return Case(name, arguments, {"c": (kind, good, odd)}, often)
+
+
+INT, REAL, TEXT = pa.int64(), pa.float64(), pa.string()
+CASES = (
+    same("expect_column_distinct_values_to_be_in_set", "column: c, value_set: [a, b]", TEXT, "a", "z"),
+    same("expect_column_distinct_values_to_contain_set", "column: c, value_set: [a]", TEXT, "a", "z", often=True),
+    same("expect_column_distinct_values_to_equal_set", "column: c, value_set: [a]", TEXT, "a", "z"),
+    same("expect_column_max_to_be_between", "column: c, max_value: 9", INT, 5, 10),
+    same("expect_column_mean_to_be_between", "column: c, min_value: 4, max_value: 6", REAL, 5.0, 1e6),
+    same("expect_column_median_to_be_between", "column: c, min_value: 4, max_value: 6", INT, 5, 10, often=True),
+    same("expect_column_min_to_be_between", "column: c, min_value: 1", INT, 5, 0),
+    same("expect_column_most_common_value_to_be_in_set", "column: c, value_set: [a]", TEXT, "a", "z", often=True),
+    Case(
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        "column_A: a, column_B: b",
+        {"a": (INT, 5, 1), "b": (INT, 4, 4)},
+    ),
+    Case("expect_column_pair_values_to_be_equal", "column_A: a, column_B: b", {"a": (INT, 5, 1), "b": (INT, 5, 5)}),
+    Case(
+        "expect_column_pair_values_to_be_in_set",
+        "column_A: a, column_B: b, value_pairs_set: [[1, 2]]",
+        {"a": (INT, 1, 2), "b": (INT, 2, 2)},
+    ),
+    same("expect_column_proportion_of_non_null_values_to_be_between", "column: c, min_value: 1", INT, 5, None),
+    same("expect_column_proportion_of_unique_values_to_be_between", "column: c, min_value: 1", INT, int, 0),
+    same("expect_column_stdev_to_be_between", "column: c, max_value: 1", REAL, 5.0, 1e6),
+    same("expect_column_sum_to_be_between", "column: c, max_value: 400", INT, 5, 1_000),
+    same("expect_column_unique_value_count_to_be_between", "column: c, max_value: 1", TEXT, "a", "z"),
+    same("expect_column_value_lengths_to_be_between", "column: c, max_value: 2", TEXT, "ab", "abc"),
+    same("expect_column_value_lengths_to_equal", "column: c, value: 2", TEXT, "ab", "abc"),
+    same(
+        "expect_column_value_z_scores_to_be_less_than", "column: c, threshold: 4, double_sided: true", REAL, float, 1e6
+    ),
+    same("expect_column_values_to_be_between", "column: c, min_value: 1, max_value: 9", INT, 5, 10),
+    same("expect_column_values_to_be_in_set", "column: c, value_set: [5, 6]", INT, 5, 10),
+    same("expect_column_values_to_be_json_parseable", "column: c", TEXT, '{"a": 1}', "{"),
+    same("expect_column_values_to_be_null", "column: c", TEXT, None, "z"),
+    same("expect_column_values_to_be_unique", "column: c", INT, int, ROWS - 1),
+    same(
+        "expect_column_values_to_match_json_schema", "column: c, json_schema: {required: [a]}", TEXT, '{"a": 1}', "{}"
+    ),
+    same("expect_column_values_to_match_regex", "column: c, regex: '^a+$'", TEXT, "aa", "ab"),
+    same("expect_column_values_to_match_regex_list", "column: c, regex_list: ['^a+$', '^c']", TEXT, "aa", "ab"),
+    same("expect_column_values_to_match_strftime_format", "column: c, strftime_format: '%H:%M'", TEXT, "10:30", "noon"),
+    same("expect_column_values_to_not_be_in_set", "column: c, value_set: [10]", INT, 5, 10),
+    same("expect_column_values_to_not_be_null", "column: c", INT, 5, None),
+    same("expect_column_values_to_not_be_outliers", "column: c, method: iqr, multiplier: 3", REAL, float, 1e6),
+    same("expect_column_values_to_not_match_regex", "column: c, regex: '^z'", TEXT, "aa", "za"),
+    same("expect_column_values_to_not_match_regex_list", "column: c, regex_list: ['^z']", TEXT, "aa", "za"),
+    Case("expect_compound_columns_to_be_unique", "column_list: [a, b]", {"a": (INT, int, ROWS - 1), "b": (INT, 1, 1)}),
+    Case("expect_multicolumn_sum_to_equal", "column_list: [a, b], sum_total: 9", {"a": (INT, 5, 1), "b": (INT, 4, 4)}),
+    Case("expect_multicolumn_values_to_be_equal", "column_list: [a, b]", {"a": (INT, 5, 1), "b": (INT, 5, 5)}),
+    Case(
+        "expect_select_column_values_to_be_unique_within_record",
+        "column_list: [a, b]",
+        {"a": (INT, 5, 4), "b": (INT, 4, 4)},
+    ),
+)
+OF_THE_TABLE = {
+    "expect_column_to_exist": "column: gate",
+    "expect_table_column_count_to_be_between": "min_value: 1",
+    "expect_table_column_count_to_equal": "value: {columns}",
+    "expect_table_columns_to_match_ordered_list": "column_list: [{names}]",
+    "expect_table_columns_to_match_set": "column_set: [{names}]",
+    "expect_table_row_count_to_be_between": "min_value: {rows}, max_value: {rows}",
+    "expect_table_row_count_to_equal": "value: {rows}",
+}
+"""Of these the odd table is one with a column or a row less."""
+IN_ORDER = {"expect_column_values_to_be_increasing", "expect_column_values_to_be_decreasing"}
+"""Laws of a stream: `tests/jobs/commands/test_own_checks.py` has them."""
+
+
+@pytest.fixture(scope="module", params=["duckdb", "spark"])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    if request.param == "duckdb":
+        return None
+    lent: LentSpark = request.getfixturevalue("spark")
+    return lent.session()
+
+
+def test_the_list_is_what_is_installed() -> None:
+    assert PATH.read_text() == spelled(made()), "run: python -m expectations.catalogue"
+
+
+def test_every_expectation_that_is_offered_has_a_case() -> None:
+    offered = {name for name, offer in offers().items() if not offer.refused}
+    assert offered == {case.name for case in CASES} | set(OF_THE_TABLE) | IN_ORDER
+
+
+def named(number: int, case: Case) -> tuple[str, dict[str, str]]:
+    """Give the arguments of a case over columns of its own, and what each column is called."""
+    names = {column: f"{column}{number}" for column in case.columns}
+    words = case.arguments
+    for column, name in names.items():
+        for before, after in (
+            (f": {column},", f": {name},"),
+            (f"[{column},", f"[{name},"),
+            (f" {column}]", f" {name}]"),
+        ):
+            words = words.replace(before, after)
+        words = words.removesuffix(f": {column}") + f": {name}" if words.endswith(f": {column}") else words
+    return words, names
+
+
+def column_of(case: Case, column: str, *, odd: bool) -> pa.Array:
+    kind, good, wrong = case.columns[column]
+    values = [good(number) if callable(good) else good for number in range(ROWS)]
+    if odd:
+        at = range(ROWS) if case.often else [SPOILT]
+        for number in at:
+            values[number] = wrong
+    return pa.array(values, kind)
+
+
+def table(*, odd: bool) -> pa.Table:
+    """Give rows of one gate in stream order, one a second, with the columns of all cases."""
+    moments = pa.array([number * SECOND for number in range(ROWS)], pa.int64()).cast(TIME)
+    own = {"kind": ["data"] * ROWS, "place": [1] * ROWS, "commit": [1] * ROWS, "landed_place": [1] * ROWS}
+    columns = {field.name: own.get(field.name, moments if field.type == TIME else None) for field in ORDER_FIELDS}
+    rows = pa.table({field.name: pa.array(columns[field.name], field.type) for field in ORDER_FIELDS})
+    rows = rows.append_column("gate", pa.array(["p"] * ROWS))
+    for number, case in enumerate(CASES):
+        for column, name in named(number, case)[1].items():
+            rows = rows.append_column(name, column_of(case, column, odd=odd))
+    return rows
+
+
+class Rows:
+    """Rows that lie in memory."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """Read some columns of some rows."""
+        rows = self._rows if where is None else self._rows.filter(where)
+        return rows if columns is None else rows.select(list(columns))
+
+
+def view_of(rows: pa.Table, session: SparkSession | None) -> PlainView | SparkView:
+    """Lay rows out for a judge; on Spark shuffled over 16 partitions."""
+    if session is None:
+        return PlainView(rows=Rows(rows))
+    order = random.Random(3).sample(range(rows.num_rows), rows.num_rows)  # noqa: S311 - a shuffle
+    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(16))
+
+
+def flow_of(folder: Path, checks: Sequence[str]) -> Flow:
+    file = folder / "own.yaml"
+    file.write_text(FLOW.format(checks="\n".join(f"      - {check}" for check in checks)))
+    return read_flow(file)
+
+
+def judged(flow: Flow, rows: pa.Table, session: SparkSession | None) -> list[Judgement]:
+    return own_judgements(flow, "punctual", view_of(rows, session), Checkpoints("own", None))
+
+
+def test_each_passes_on_good_rows_and_fails_on_its_own_odd_value(tmp_path: Path, session: SparkSession | None) -> None:
+    checks = [f"{case.name}: {{{named(number, case)[0]}}}" for number, case in enumerate(CASES)]
+    flow = flow_of(tmp_path, checks)
+    good = judged(flow, table(odd=False), session)
+    assert [each.expectation for each in good if not each.held] == []
+    assert {each.looked_at for each in good} == {ROWS}
+
+    found = judged(flow, table(odd=True), session)
+    assert [each.expectation for each in found if each.held] == []
+    for case, each in zip(CASES, found, strict=True):
+        assert each.sentence, case.name
+        if not offers()[case.name].rows:
+            assert "observed_value" in each.rows[0], case.name
+            continue
+        odd = {int(row["arrival"][17:19]) for row in each.rows}
+        # Of values that must be unique, the one that was there before breaks it as well.
+        expected = {SPOILT, ROWS - 1} if "unique" in case.name and "record" not in case.name else {SPOILT}
+        assert {at % 60 for at in expected} == odd, case.name
+
+
+def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, session: SparkSession | None) -> None:
+    rows = table(odd=False).select([*(field.name for field in ORDER_FIELDS), "gate"])
+    said = {"columns": rows.num_columns, "names": ", ".join(rows.column_names), "rows": ROWS}
+    checks = [f"{name}: {{{words.format(**said)}}}" for name, words in OF_THE_TABLE.items()]
+    flow = flow_of(tmp_path, [*checks, "expect_column_to_exist: {column: nobody}"])
+    whole = {each.expectation: each.held for each in judged(flow, rows, session)}
+    assert [name for name, held in whole.items() if not held] == ["expect_column_to_exist() #2"]
+
+    fewer = rows.slice(1).drop_columns(["due_at"])
+    broken = [each.expectation for each in judged(flow, fewer, session) if not each.held]
+    lasting = {"expect_column_to_exist()", "expect_table_column_count_to_be_between()"}
+    assert set(broken) == set(whole) - lasting

@@ -1,0 +1,78 @@
+"""`pulseline expect`: what it proposes can be pasted as it is, and all that is published keeps it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.flows.check import with_checks
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.commands.check import check_span
+from pipelines.jobs.commands.expect import propose
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.profile import proposals
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+def test_the_proposal_is_pasted_as_it_is_and_holds(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    propose("tiny", "punctual", "main", as_json=False, echo=house.tell)
+    lines = house.text.splitlines()
+    assert "in 2 intervals; of so few days the bounds are a first guess" in lines[0]
+    assert lines[-1].endswith("then: pulseline check tiny")
+
+    file = house.config / "flows" / "tiny.yaml"
+    flow = read_flow(file)
+    text = file.read_text()
+    inline = next(line for line in text.splitlines() if line.startswith("  punctual:"))
+    spread = "  punctual:\n    advance_time: ordered\n    every: {events: 2}\n    delay: 1h\n    late: divert"
+    file.write_text(text.replace(inline, "\n".join((spread, *lines[1:-1]))))
+    proposed = read_flow(file)
+    made = with_checks(flow, proposed)
+    found = [each for each in check_span(made, house.root, None, None) if each.expectation.startswith("expect_")]
+    rows = read_stream(house.root, "punctual", state=log_state(house.root))
+    assert len(found) == len(list(proposals(rows))) > 3
+    assert [each.expectation for each in found if not each.held] == []
+    assert {each.severity for each in found} == {"warning"}
+
+
+def test_bounds_are_wider_than_what_was_seen_and_names_are_no_set() -> None:
+    rows = pa.table(
+        {
+            "kind": ["data"] * 100 + ["timer"],
+            "commit": [1] * 60 + [2] * 41,
+            "litres": [float(at) for at in range(100)] + [None],
+            "pump": [at % 4 for at in range(100)] + [None],
+            "fuel": [("diesel", "petrol")[at % 2] for at in range(100)] + [None],
+            "plate": [f"plate {at}" for at in range(100)] + [None],
+            "note": ["x", None] * 50 + [None],
+        }
+    )
+    found = {(each.name, each.arguments.get("column")): each.arguments for each in proposals(rows)}
+    count = found.pop(("expect_table_row_count_to_be_between", None))
+    assert (count["min_value"], count["max_value"]) == (20, 120), "the timer is no event"
+    assert found["expect_column_values_to_be_between", "litres"] == {
+        "column": "litres",
+        "min_value": -9.9,
+        "max_value": 108.9,
+    }
+    assert found["expect_column_values_to_be_between", "pump"] == {"column": "pump", "min_value": -1, "max_value": 4}
+    assert found["expect_column_values_to_be_in_set", "fuel"]["value_set"] == ["diesel", "petrol"]
+    assert ("expect_column_values_to_be_in_set", "plate") not in found
+    assert ("expect_column_values_to_not_be_null", "plate") in found
+    assert ("expect_column_values_to_not_be_null", "note") not in found
+    assert not list(proposals(rows.filter(pc.field("kind") == "timer")))
+
+
+def test_json_and_what_is_not_there(ran: House) -> None:
+    propose("tiny", "beating", "main", as_json=True, echo=ran.tell)
+    assert {"check", "arguments", "seen"} == set(json.loads(ran.text.splitlines()[0]))
+    with pytest.raises(WrongUse, match="did you mean `punctual`"):
+        propose("tiny", "punctul", "main", as_json=False, echo=ran.tell)

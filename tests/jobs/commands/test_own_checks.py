@@ -1,0 +1,194 @@
+"""A flow's own checks: asked by the gate and by `pulseline check`, of what landed and of streams, and kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pytest
+
+from expectations.own_checks import CheckDoesNotFitError
+from pipelines.engine.commits.entry import State
+from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import log_state
+from pipelines.flows.check import with_checks
+from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
+from pipelines.flows.reading import read_flow
+from pipelines.jobs.commands.check import check_span
+from pipelines.jobs.commands.run import checking
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts import views
+from pipelines.jobs.runs.backfill import run_backfill
+from pipelines.jobs.runs.gate import RejectedError
+from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from expectations.judgement import Judgement
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.facts.views import Session
+    from tests.conftest import LentSpark
+
+AGED = """\
+    expect:
+      - expect_column_values_to_be_between: {column: number, max_value: 150}
+        where: depot = 'east'
+        severity: warning
+        owner: scales@example.com
+        remedy: Weigh them again.
+      - expect_column_values_to_be_increasing: {column: number}
+        severity: warning
+      - expect_column_mean_to_be_between: {column: number, max_value: 10}
+        severity: warning
+      - expect_column_values_to_not_be_null: {column: depot}
+      - expect_column_values_to_be_between: {column: sent, min_value: 2023-12-31, max_value: 2024-01-01T02:00:00Z}
+        severity: warning
+"""
+LANDED = "    expect:\n      - expect_column_values_to_not_be_null: {column: note}\n        severity: warning\n"
+
+
+def flow_with(folder: Path, stream: str = "", source: str = "") -> Flow:
+    """Give the parcels' flow with checks under its source and under its last stream."""
+    text = PARCELS
+    if source:
+        text = text.replace(
+            "  parcels: {feed: {parquet: parcels.parquet}, key: depot, time: sent, arrival: seen}\n",
+            "  parcels:\n    feed: {parquet: parcels.parquet}\n    key: depot\n    time: sent\n    arrival: seen\n"
+            + source,
+        )
+    text = text.replace(
+        "  punctual: {advance_time: ordered, every: {events: 7}, delay: 10m, late: divert}\n",
+        "  punctual:\n    advance_time: ordered\n    every: {events: 7}\n    delay: 10m\n    late: divert\n" + stream,
+    )
+    file = folder / "with_checks.yaml"
+    file.write_text(text)
+    return read_flow(file)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    found = trial(tmp_path_factory.mktemp("own"), PARCELS, {"parcels": parcels()})
+    found.ran("main", SPANS)
+    return found
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session | None:
+    if request.param == "duckdb":
+        return None
+    monkeypatch.setattr(views, "LARGE", 0)
+    lent: LentSpark = request.getfixturevalue("spark")
+    return lent.session
+
+
+def own(found: tuple[Judgement, ...]) -> dict[str, Judgement]:
+    return {each.expectation: each for each in found if each.expectation.startswith("expect_")}
+
+
+def test_exactly_the_rows_that_break_a_check_are_found(made: Trial, tmp_path: Path, session: Session | None) -> None:
+    flow = with_checks(made.flow, flow_with(tmp_path, AGED, LANDED))
+    found = own(check_span(flow, made.root("main"), None, None, session=session))
+    rows = made.table("main", "punctual").filter(pc.field("kind") == "data")
+    wrong = rows.filter((pc.field("number") > 150) & (pc.field("depot") == "east"))["number"].to_pylist()
+
+    aged = found["expect_column_values_to_be_between(number) where depot = 'east'"]
+    assert aged.unexpected == len(wrong)
+    assert [row["number"] for row in aged.rows] == wrong[:20]
+    assert aged.looked_at == rows.filter(pc.field("depot") == "east").num_rows
+    assert aged.remedy == "Weigh them again. Owner: scales@example.com."
+    assert all(row["around"]["before"] and "governed_by" in row for row in aged.rows)
+
+    late = found["expect_column_values_to_be_between(sent)"]
+    border = pc.field("sent") > pc.scalar(SPANS[1][1]).cast(rows.schema.field("sent").type)
+    assert late.unexpected == rows.filter(border).num_rows > 0
+
+    mean = found["expect_column_mean_to_be_between(number)"]
+    assert not mean.held
+    assert mean.unexpected == 0
+    assert mean.rows[0]["observed_value"] == pytest.approx(pc.mean(rows["number"]).as_py())
+
+    landed = found["expect_column_values_to_not_be_null(note)"]
+    assert landed.table == "parcels"
+    assert landed.unexpected > 0
+    assert all(row["note"] is None for row in landed.rows)
+    assert found["expect_column_values_to_not_be_null(depot)"].held
+
+
+def test_values_in_stream_order_are_held_across_the_border_of_intervals(
+    made: Trial, tmp_path: Path, session: Session | None
+) -> None:
+    flow = with_checks(made.flow, flow_with(tmp_path, AGED))
+    rows = made.table("main", "punctual").filter(pc.field("kind") == "data")
+    numbers = rows["number"].to_pylist()
+    arrivals = rows["arrival"].cast("int64").to_pylist()
+    wrong = [
+        (after, at >= SPANS[1][0])
+        for before, after, at in zip(numbers, numbers[1:], arrivals[1:], strict=False)
+        if after < before
+    ]
+    name = "expect_column_values_to_be_increasing(number)"
+    whole = own(check_span(flow, made.root("main"), None, None, session=session))[name]
+    later = own(check_span(flow, made.root("main"), SPANS[1][0], None, session=session))[name]
+    assert whole.unexpected == len(wrong) > 0
+    assert later.unexpected == sum(is_later for _, is_later in wrong), "the last row before the span binds its first"
+    assert [row["number"] for row in whole.rows] == [number for number, _ in wrong][:20]
+
+
+def test_a_blocking_check_keeps_an_interval_from_readers_and_the_file_counts(made: Trial, tmp_path: Path) -> None:
+    strict = "    expect:\n      - expect_column_values_to_be_between: {column: number, max_value: 5}\n"
+    flow = flow_with(tmp_path, strict)
+    root = made.root("held")
+    gate = checking(root, flow, None)
+    with pytest.raises(RejectedError, match="less than or equal to 5"):
+        run_backfill(replace(made.wanted("held"), flow=flow, gate=gate), SPANS[:1])
+    assert log_state(root).commits[1].state is State.REJECTED
+    kept = {row.expectation: row for row in read_quality(root, commit=1)}
+    assert not kept["expect_column_values_to_be_between(number)"].held
+
+    mended = flow_with(tmp_path, strict.replace("max_value: 5", "max_value: 500"))
+    gate = checking(root, mended, None)
+    run_backfill(replace(made.wanted("held"), flow=mended, gate=gate), SPANS[:1])
+    assert [entry.state for entry in log_state(root).published] == [State.PUBLISHED]
+
+
+def test_checks_are_kept_with_a_commit_and_change_no_fingerprint(made: Trial, tmp_path: Path) -> None:
+    flow = flow_with(tmp_path, AGED, LANDED)
+    assert fingerprint_of(flow) == fingerprint_of(made.flow)
+    told = json.loads(json.dumps(flow_to_json(flow)))
+    assert flow_from_json(told).expect == flow.expect
+    assert "expect" not in flow_to_json(made.flow), "a flow without checks is spelled as it was"
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("expect_column_values_to_not_be_null: {column: nmber}", "did you mean `number`"),
+        ("expect_column_values_to_match_regex: {column: number, regex: a}", "which is no text"),
+        ("expect_column_values_to_be_between: {column: number, max_value: x}", "a number"),
+    ],
+)
+def test_what_a_table_does_not_have_is_named(made: Trial, tmp_path: Path, check: str, says: str) -> None:
+    flow = with_checks(made.flow, flow_with(tmp_path, f"    expect:\n      - {check}\n"))
+    with pytest.raises(CheckDoesNotFitError, match=says):
+        check_span(flow, made.root("main"), None, None)
+
+
+def test_a_where_that_is_no_condition_is_refused(made: Trial, tmp_path: Path) -> None:
+    checks = "    expect:\n      - expect_column_values_to_not_be_null: {column: note}\n        where: number + 1\n"
+    flow = with_checks(made.flow, flow_with(tmp_path, checks))
+    with pytest.raises(WrongUse, match="a condition"):
+        check_span(flow, made.root("main"), None, None)
+
+
+def test_a_table_that_never_had_a_row_is_not_asked(tmp_path: Path) -> None:
+    rows = parcels()
+    nobody = rows.filter(pc.field("number") < 0)
+    made = trial(tmp_path, PARCELS, {"parcels": nobody})
+    made.ran("main", SPANS[:1])
+    checks = "    expect:\n      - expect_column_mean_to_be_between: {column: weight, max_value: 1}\n"
+    flow = with_checks(made.flow, flow_with(tmp_path, checks))
+    found = own(check_span(flow, made.root("main"), None, None))
+    assert [(each.held, each.looked_at) for each in found.values()] == [(True, 0)]

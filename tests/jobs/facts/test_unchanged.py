@@ -1,0 +1,128 @@
+"""A value changed in a published file is found, with file and commit; so is one in what landed or the carry."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
+from pipelines.engine.commits.readers import log_state, rows_of
+from pipelines.jobs.facts.told_at_landing import landings_told
+from pipelines.jobs.facts.unchanged import unchanged
+from pipelines.jobs.facts.views import JudgedCommits
+from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from expectations.reckoned import Reckoned
+
+STREAMS = ("beating", "ordered", "punctual", "punctual.diverted", "ledger", "parcels", "the carry")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    found = trial(tmp_path_factory.mktemp("unchanged"), PARCELS, {"parcels": parcels()})
+    found.ran("main", SPANS)
+    return found
+
+
+@pytest.fixture
+def here(made: Trial, tmp_path: Path) -> Trial:
+    """Give a copy that a test may spoil."""
+    shutil.copytree(made.base, tmp_path / "copy")
+    return replace(made, base=tmp_path / "copy")
+
+
+def looked(here: Trial) -> dict[str, Reckoned]:
+    root = here.root("main")
+    state = log_state(root)
+    judged = JudgedCommits(entries=tuple(state.published), earlier=())
+    return {each.law.table: each for each in unchanged(here.flow, root, judged, state)}
+
+
+def file_of(here: Trial, path: Path, commit: int) -> str:
+    root = here.root("main")
+    return max(
+        rows_of(root, path, [commit], pa.schema([]), log_state(root)).files, key=lambda f: pq.read_metadata(f).num_rows
+    )
+
+
+def test_what_nobody_touched_is_as_published(here: Trial) -> None:
+    found = looked(here)
+    assert tuple(found) == STREAMS
+    assert [name for name, each in found.items() if each.unexpected] == []
+    assert found["punctual"].looked_at == here.table("main", "punctual").num_rows
+    assert found["parcels"].looked_at > 0
+    assert found["the carry"].looked_at > 0
+
+
+def test_one_changed_value_is_found_with_its_file_and_commit(here: Trial) -> None:
+    file = file_of(here, stream_path(here.root("main"), "punctual"), 2)
+    rows = pq.read_table(file)
+    weights = rows["weight"].to_pylist()
+    weights[0] = 99_999.0
+    place = rows.schema.get_field_index("weight")
+    pq.write_table(rows.set_column(place, "weight", pa.array(weights, pa.float64())), file)
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["punctual"]
+    (offender,) = found["punctual"].rows
+    assert (offender["commit"], offender["file"]) == (2, file)
+    assert offender["rows"] == rows.num_rows
+    assert offender["published"] != offender["found"]
+
+
+def test_a_row_that_went_from_the_ledger_is_found(here: Trial) -> None:
+    path = ledger_path(here.root("main"))
+    file = file_of(here, path, 1)
+    rows = pq.read_table(file)
+    pq.write_table(rows.slice(1), file)
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["ledger"]
+    assert found["ledger"].rows[0]["commit"] == 1
+
+
+def test_changed_bytes_of_what_landed_are_found(here: Trial) -> None:
+    file = next(landed_path(here.root("main")).glob("*/parcels*.parquet"))
+    rows = pq.read_table(file)
+    pq.write_table(rows.set_column(0, "kind", pc.fill_null(rows["kind"], "data")), file)
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["parcels"]
+    assert found["parcels"].rows[0]["commit"] in {1, 2, 3}
+    assert file.name in found["parcels"].rows[0]["problem"]
+
+
+def test_a_file_of_the_carry_with_other_bytes_is_found(here: Trial) -> None:
+    file = next((here.root("main") / "carry").rglob("c*.parquet"))
+    rows = pq.read_table(file)
+    pq.write_table(pa.concat_tables([rows, rows]), file)
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["the carry"]
+
+
+def test_a_line_of_a_landing_that_the_ledger_lacks_is_found(here: Trial) -> None:
+    root = here.root("main")
+    state = log_state(root)
+    (whole,) = landings_told(here.flow, root, state.published, state)
+    dropped = here.table("main", "ledger").filter(pc.field("operator") == "landing").num_rows
+    assert (whole.looked_at, whole.unexpected) == (dropped, 0)
+    assert dropped
+
+    file = next(file for file in root.joinpath("ledger").rglob("*.parquet") if is_of_landing(file))
+    rows = pq.read_table(file)
+    pq.write_table(rows.filter(pc.field("operator") != "landing"), file)
+    lost = rows.filter(pc.field("operator") == "landing")
+    (found,) = landings_told(here.flow, root, state.published, state)
+    assert found.unexpected == lost.num_rows
+    assert {row["reason"] for row in found.rows} == set(lost["reason"].to_pylist())
+    assert {row["commit"] for row in found.rows} == set(lost["commit"].to_pylist())
+
+
+def is_of_landing(file: Path) -> bool:
+    return "landing" in pq.read_table(file)["operator"].to_pylist()

@@ -1,0 +1,94 @@
+"""A missing day, an empty day, an odd one and a key that fell silent are told; without history nothing is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.facts import usual
+from pipelines.jobs.facts.usual import Volume, empty, fell_silent, gaps, odd
+from pipelines.jobs.facts.views import JudgedCommits
+from pipelines.jobs.runs.counts import counted
+from tests.laws.trials import PARCELS, SPANS, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+DAY = 86_400_000_000
+MONDAY = int(dt.datetime(2024, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
+
+
+def days(*rows: int) -> list[Volume]:
+    """Give days from a Monday on, each with so many rows; their commits are numbered from 1."""
+    return [Volume(at + 1, MONDAY + at * DAY, MONDAY + (at + 1) * DAY, each) for at, each in enumerate(rows)]
+
+
+WEEK = (100, 90, 90, 90, 95, 20, 5)
+"""Few rows at weekends."""
+
+
+def test_a_day_is_held_against_its_weekday() -> None:
+    volumes = days(*WEEK * 3, *WEEK)
+    every = {volume.commit for volume in volumes}
+    assert odd("sales", volumes, every, "UTC").rows == (), "a Sunday of 5 rows is as all Sundays"
+
+    spoilt = days(*WEEK * 3, 100, 44, 90, 90, 95, 41, 5)
+    found = odd("sales", spoilt, every, "UTC")
+    assert [(row["commit"], row["rows"], row["least"], row["most"]) for row in found.rows] == [
+        (23, 44, 45, 180),
+        (27, 41, 10, 40),
+    ]
+    assert found.law.severity == "warning"
+    assert "7 of 28 intervals have 3 such days before them" in found.law.sentence
+
+
+def test_only_judged_days_are_told_and_days_without_history_are_not_asked() -> None:
+    volumes = days(*WEEK * 2, 0, 9_999)
+    found = odd("sales", volumes, {15, 16}, "UTC")
+    assert found.rows == ()
+    assert "no interval has 3 such days before it yet, so none was asked" in found.law.sentence
+
+
+def test_an_empty_day_and_one_that_was_never_run() -> None:
+    volumes = days(5, 0, 7, 8)
+    assert [row["commit"] for row in empty("sales", volumes, {1, 2, 3, 4}).rows] == [2]
+    assert empty("sales", volumes, {3, 4}).unexpected == 0
+    assert gaps(volumes).unexpected == 0
+    (gap,) = gaps([volumes[0], volumes[2], volumes[3]]).rows
+    assert (gap["start"][:10], gap["end"][:10]) == ("2024-01-02", "2024-01-03")
+
+
+def test_a_key_that_fell_silent_is_named_and_one_that_comes_and_goes_is_not() -> None:
+    always, gone, seldom = ("a", 1), ("b", 1), ("c", 1)
+    heard = {
+        1: frozenset({always, gone}),
+        2: frozenset({always, gone, seldom}),
+        3: frozenset({always, gone}),
+        4: frozenset({always}),
+    }
+    assert list(fell_silent(("shop", "till"), heard, {4})) == [{"commit": 4, "shop": "b", "till": 1, "heard_before": 3}]
+    assert list(fell_silent(("shop", "till"), heard, {1, 2, 3})) == []
+
+
+def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usual, "LEAST", 2)
+    rows = parcels()
+    late = [at for at, seen in enumerate(rows["seen"].cast("int64").to_pylist()) if (seen or 0) >= SPANS[2][0]]
+    silent = [at for at in late if rows["depot"][at].as_py() == "north"]
+    kept = rows.take([at for at in range(rows.num_rows) if at not in silent])
+    made = trial(tmp_path, PARCELS, {"parcels": kept})
+    made.ran("main", SPANS)
+    state = log_state(made.root("main"))
+    judged = JudgedCommits(entries=tuple(state.published), earlier=())
+    found = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), judged, state)}
+    assert list(found) == ["intervals_touch", "rows_land", "usual_volume", "keys_speak"]
+    assert [(row["commit"], row["depot"]) for row in found["keys_speak"].rows] == [(3, "north")]
+    assert found["rows_land"].looked_at == sum(counted(state.commits[n], "landed")["parcels"] for n in (1, 2, 3))
+
+    last = replace(judged, entries=judged.entries[2:], earlier=(2, 1))
+    again = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), last, state)}
+    assert [row["depot"] for row in again["keys_speak"].rows] == ["north"], "what is before the judged span counts"
