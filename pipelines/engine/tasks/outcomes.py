@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA
-from pipelines.engine.files.writing import TableFile
+from pipelines.engine.files.writing import NO_ROWS, TableFile
 from pipelines.engine.tasks.task import ledger_counts
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_landing_ledger(root: Path, commit: int, sequence: LandedSequence, outcom
     if made is not None:
         outcome.files["ledger"].append(made)
         outcome.counts["ledger"].update(ledger_counts(rows))
-        outcome.hashes["ledger"] = outcome.hashes["ledger"] + file.content
+        outcome.hashes["ledger"] = outcome.hashes.get("ledger", NO_ROWS) + file.content
 
 
 def commit_counts(sequences: Iterable[LandedSequence], outcome: Outcome) -> dict[str, dict[str, int]]:

@@ -112,6 +112,7 @@ def _instant(tick: int) -> object:
 
 def _rows(known: KnownRun, stream: str, arrivals: Sequence[int]) -> Rows:
     """Read the rows of a stream that came in some instants, by where they stand."""
+    known = known.of(stream)
     commits = [row.commit for row in known.state.published]
     table = rows_of(known.root, stream_path(known.root, stream), commits, pa.schema(ORDER_FIELDS), known.state)
     rows = table.scan(where=pc.field("arrival").isin(pa.array(arrivals, pa.int64()).cast(TIME)))
