@@ -139,7 +139,9 @@ def stream(
     accept_loss: Annotated[  # noqa: FBT002
         bool, typer.Option("--accept-loss", help="Go on without what buffers or a source have lost.")
     ] = False,
-    regions: Annotated[str, typer.Option(help="`off`: all in one piece, whatever asks for a region of its own.")] = "on",
+    regions: Annotated[
+        str, typer.Option(help="`off`: all in one piece, whatever asks for a region of its own.")
+    ] = "on",
     param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""

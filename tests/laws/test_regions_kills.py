@@ -43,9 +43,10 @@ modules:
     outputs: {kept: punctual, late: punctual.diverted}
 streams:
   heavy: {filter: parcels, where: number % 3 <> 1}
+  calm: {merge: heavy, ports_by: {depot: [east, north, south, west]}}
   timed: {module: timely, inputs: {came: heavy}, parallel: true, most_behind: 20}
   first: {filter: timed.kept, where: number >= 0}
-  both: {interleave: [first, heavy]}
+  both: {interleave: [first, calm]}
 """
 POINTS = {"ticket": 3, "reading": 4, "waiting": 0}
 """Where to die, and how often to come past it before."""
