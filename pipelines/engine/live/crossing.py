@@ -186,8 +186,10 @@ class Queue:
             How many had to be made.
         """
         wanted = [row for row in state.in_order if row.upto > after]
-        made = 0
-        lists = FileLists(self.root, state)
+        made, lists = 0, FileLists(self.root, state)
+        with self._lock:
+            # A commit that was finished just now has handed its own over, which stands behind those that are read here.
+            self._tickets = []
         for row in wanted or state.in_order[-1:]:
             found = self._found(row.commit)
             made += found is None
