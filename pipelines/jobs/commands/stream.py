@@ -397,8 +397,14 @@ class Session:
                 yield
                 if self.live.available_now or self.landing.final is not None:
                     legs.await_all()
+            except StreamStopped:
+                # The first leg waited for one that has failed, which is what there is to tell.
+                if legs.failed is None:
+                    raise
             finally:
                 legs.stop()
+            if legs.failed is not None:
+                raise legs.failed
 
     def _keep_leg(self, leg: RunningLeg) -> None:
         keep = dt.timedelta(microseconds=self.live.flow.keep_versions)
