@@ -125,7 +125,17 @@ REFERENCE = {
     "parallel": Key(
         "`true` or `false`",
         "`false`",
-        "Whether it is a region of its own; it is counted and drawn, and runs in one piece.",
+        "Whether it is [a region of its own](../how-to/regions.md): live, with commits and a queue of its own.",
+    ),
+    "connection": Key(
+        "`queued` or `synchronous`",
+        "`queued`",
+        "Beside `parallel: true`: a queue before and behind it, or none, so that it runs with what is around it.",
+    ),
+    "most_behind": Key(
+        "a number of rows",
+        "`1000000`",
+        "Beside `parallel: true`: how many rows may wait for it before what writes them begins no other commit.",
     ),
     "about": ABOUT,
 }

@@ -175,6 +175,9 @@ def stream(
     accept_loss: Annotated[  # noqa: FBT002
         bool, typer.Option("--accept-loss", help="Go on without what buffers or a source have lost.")
     ] = False,
+    regions: Annotated[
+        str, typer.Option(help="`off`: all in one piece, whatever asks for a region of its own.")
+    ] = "on",
     param: Param = None,
 ) -> None:
     """Run a flow live: land what comes in, run it epoch by epoch, publish at once; go on where it was."""
@@ -193,6 +196,7 @@ def stream(
         after_backfill=after_backfill,
         take_over=take_over,
         accept_loss=accept_loss,
+        regions=regions,
         params=param or (),
     )
     stream_flow(asked, tell)

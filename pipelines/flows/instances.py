@@ -36,18 +36,6 @@ def instances_of(section: Section) -> int:
     return several
 
 
-def parallel_of(section: Section) -> bool:
-    """Read whether a reference asks for a region of its own.
-
-    Raises:
-        FlowError: it is neither true nor false.
-    """
-    said = section.text("parallel", "false")
-    if said not in {"true", "false"}:
-        raise section.wrong("parallel", f"`parallel: {said}`", one_of(("true", "false")))
-    return said == "true"
-
-
 def styles_of(section: Section, module: str, inputs: Sequence[str], several: int) -> Mapping[str, Mapping[str, Any]]:
     """Read how the rows of each input of a reference go to instances; where nothing is said all get all.
 

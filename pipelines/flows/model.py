@@ -45,6 +45,10 @@ ALL_HISTORY = 2 * 9_999 * 366 * 86_400_000_000
 """`from: beginning`: longer than all readable time."""
 
 
+MOST_BEHIND = 1_000_000
+"""Rows that may wait for a region, unless its reference says it."""
+
+
 class Origin(IntEnum):
     """Where a recorded source's rows begin, for a run."""
 
@@ -166,7 +170,9 @@ class ModuleUse:
     outputs: Mapping[str, str]
     """From what it hands out to the stream of the flow; of several instances, of the first."""
     parallel: bool = False
-    """It asks for a region of its own."""
+    """It is a region of its own: it asks for one, and no synchronous connection joins it to the one around it."""
+    most_behind: int = MOST_BEHIND
+    """Of a region of its own: rows that may wait for it before what writes them waits."""
     instances: int = 1
     inner: tuple[ModuleUse, ...] = ()
     """Modules within it, as they stand in the first instance."""
@@ -219,6 +225,9 @@ class Flow:
     given: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Parameters of the run, given before those of the file; what they stand for is part of the definition."""
 
+    legs: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of a run in parallel regions: the leg of each stream (`flows/legs.py`); empty where a flow runs in one piece. No
+    part of what the flow means."""
     modules: tuple[ModuleUse, ...] = field(default=(), compare=False)
     """Where modules were pasted; their streams stand among the others."""
     expect: Mapping[str, tuple[Check, ...]] = field(default_factory=dict, compare=False)

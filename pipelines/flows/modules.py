@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.instances import MANY, instances_of, parallel_of, styles_of
+from pipelines.flows.instances import MANY, instances_of, styles_of
+from pipelines.flows.legs import region_of
 from pipelines.flows.model import DIVERTED, ModuleUse
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE
@@ -27,9 +28,14 @@ from pipelines.flows.streams import Draft, draft
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipelines.flows.legs import Region
+
 KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
-REFERENCE_KEYS = ("module", "inputs", "with", "about", "parallel", "instances", "dispatch")
-LATER = ("most_behind", "connection", "regions")
+REFERENCE_KEYS = (
+    *("module", "inputs", "with", "about", "instances", "dispatch"),
+    *("parallel", "connection", "most_behind"),
+)
+LATER = ("regions",)
 """What a reference will be able to say."""
 DEEPEST = 10
 """Levels of modules that have modules of their own."""
@@ -160,7 +166,7 @@ class _Used:
     """One an instance."""
     styles: Mapping[str, Mapping[str, Any]]
     """By input, how rows go to instances, as fields of a dispatch."""
-    parallel: bool
+    region: Region
 
     @property
     def several(self) -> bool:
@@ -204,7 +210,8 @@ class _Used:
             given=_given(self.section, self.module),
             inputs=MappingProxyType(ports),
             outputs=MappingProxyType(outputs_of(self.section, self.module, first)),
-            parallel=self.parallel,
+            parallel=self.region.own,
+            most_behind=self.region.most_behind,
             instances=len(self.places),
             inner=_uses(first, ports),
         )
@@ -288,7 +295,7 @@ def _placed(
             _placed(_Place(each), _parts(of, each, module), module.known, (*chain, module), count) for each in prefixes
         )
         styles = styles_of(section, module.name, module.inputs, several)
-        place.used[name] = _Used(section, module, prefix, places, styles, parallel_of(section))
+        place.used[name] = _Used(section, module, prefix, places, styles, region_of(section))
     return place
 
 

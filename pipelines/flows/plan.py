@@ -11,6 +11,7 @@ holds exactly as long as the operators of the chain share the key. So:
   share it: an ordered merge without groups and the CTIs behind it are one pass;
 - a metronome reads no rows, only the clock, so any task can run it: it is a stream-wide stage of its own, or stands in
   the stage of the merge that reads it;
+- streams of two legs, where a run has legs (`flows/legs.py`), never share a stage: each leg runs its own stages;
 - what an operator sets aside (`punctual.diverted`) is written by the task that runs the operator, and belongs to its
   stage; who reads it with the same key stands there too.
 
@@ -48,6 +49,8 @@ class Stage:
     """Side streams that these operators write."""
     reads: tuple[str, ...]
     """Sources, and streams and side streams of earlier stages."""
+    leg: str = ""
+    """The leg that runs it; empty where a flow runs in one piece."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +123,8 @@ def _tangled(behind: dict[str, set[str]], group: list[str]) -> bool:
 
 def _joins(flow: Flow, name: str, group: list[str]) -> bool:
     fed = {read.removesuffix(DIVERTED) for read in flow.streams[name].inputs}
-    return flow.key_of(group[0]) == flow.key_of(name) and not fed.isdisjoint(group)
+    alike = flow.key_of(group[0]) == flow.key_of(name) and flow.legs.get(group[0]) == flow.legs.get(name)
+    return alike and not fed.isdisjoint(group)
 
 
 def _stage(flow: Flow, index: int, names: list[str]) -> Stage:
@@ -133,4 +137,5 @@ def _stage(flow: Flow, index: int, names: list[str]) -> Stage:
         streams=tuple(names),
         sides=tuple(side for stream in streams for side in stream.sides),
         reads=tuple(outside),
+        leg=flow.legs.get(names[0], ""),
     )

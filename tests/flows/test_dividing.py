@@ -118,8 +118,15 @@ def test_an_input_of_which_nothing_is_said_is_broadcast_and_warned_of(read: Read
         ),
         ("instances: 2, dispatch: {b: {of: temp}}", "edges of `w` dispatched by `temp`", None),
         ("parallel: yes", "`parallel: yes`", None),
-        ("most_behind: 10", "`most_behind`, which is not built yet,", None),
-        ("connection: synchronous", "`connection`, which is not built yet,", None),
+        ("most_behind: 10", "`most_behind` beside no `parallel: true` in stream `r`", None),
+        ("connection: queued", "`connection` beside no `parallel: true`", None),
+        ("parallel: true, connection: synchronus", "`connection: synchronus`", "synchronous"),
+        ("parallel: true, most_behind: 0", "`most_behind: 0` in stream `r`, expected 1 row or more", None),
+        (
+            "parallel: true, connection: synchronous, most_behind: 9",
+            "`most_behind` beside `connection: synchronous`, which has no queue,",
+            None,
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(read: Read, said: str, told: str, near: str | None) -> None:

@@ -182,7 +182,7 @@ def test_modules__pasting(
         ),
         (TWICE.replace("{flights: d}}", "{}}"), "no `flights` under `inputs` in stream `patient`"),
         (TWICE.replace("{flights: d}}", "{flights: e}}"), "unknown stream `e` in `inputs` of stream `patient`"),
-        (TWICE.replace("{flights: d}}", "{flights: d}, most_behind: 9}"), "`most_behind`, which is not built yet,"),
+        (TWICE.replace("{flights: d}}", "{flights: d}, regions: 9}"), "`regions`, which is not built yet,"),
         (TWICE.replace("{flights: d}}", "{flights: d}, wth: {}}"), "unknown key `wth` in stream `patient`"),
         (TWICE.replace("  patient:", "  pa.tient:"), "the name `pa.tient` in stream `pa.tient`"),
         (TWICE + "  hasty.beating: {filter: d, where: 'true'}\n", "`hasty.beating` a second time"),

@@ -201,8 +201,7 @@ class Driver:
         """
         self.tables.agree(n)
         for name, listed in files.lists.items():
-            for file in listed:
-                require_file(table_path(self.root, name), file)
+            require_files(table_path(self.root, name), listed)
         done = self._append_all(steps.publish_together(self.state(), n, finished, files.text))
         self._settle(done[-1].commit)
         return done

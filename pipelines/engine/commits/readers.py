@@ -22,6 +22,7 @@ from pipelines.engine.commits.delta_log import SETTLED, snapshot
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists, counts_at, visible_at
 from pipelines.engine.commits.history import by_span
+from pipelines.engine.commits.leg_roots import root_of, roots_of
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
     COMMIT,
@@ -50,7 +51,7 @@ NO_CARRY = pa.schema([pa.field(COMMIT, pa.int64()), pa.field(CHANGE, pa.string()
 """What is said of a part of a carry that has no row."""
 
 
-KEPT = 3
+KEPT = 8
 """Logs of commits that a thread keeps: a comparison goes to and fro between two or three runs."""
 _KEPT = threading.local()
 
@@ -215,10 +216,10 @@ def log_state(root: Path) -> LogState:
 def published(
     root: Path, stream: str, start: int | None = None, end: int | None = None, *, state: LogState | None = None
 ) -> Published:
-    """Find what readers see of a stream.
+    """Find what readers see of a stream, in whichever leg of a run it is made.
 
     Args:
-        root: the run's folder.
+        root: the run's folder; where the log is given, the root that it is of.
         stream: name of a stream, also `<stream>.diverted`.
         start: only commits that end after this instant, in ticks.
         end: only commits that start before this instant, in ticks.
@@ -227,6 +228,7 @@ def published(
     Raises:
         TableLostError: rows of a published commit are not in the table.
     """
+    root = root if state else root_of(root, stream)
     known = state or log_state(root)
     return _whole(root, stream_path(root, stream), stream, _visible(known, start, end), pa.schema(ORDER_FIELDS), known)
 
@@ -276,8 +278,9 @@ LEDGER_ORDER = ("arrival", "landed_at", "landed_place", "stream", "operator", "k
 def read_ledger(
     root: Path, start: int | None = None, end: int | None = None, *, state: LogState | None = None
 ) -> pa.Table:
-    """Read the published rows of the ledger by arrival; arguments as those of `published`."""
-    rows = published_ledger(root, start, end, state=state).scan()
+    """Read the published rows of the ledger, of all legs of a run, by arrival; arguments as those of `published`."""
+    roots = (root,) if state else roots_of(root)
+    rows = pa.concat_tables([published_ledger(each, start, end, state=state).scan() for each in roots])
     return rows.sort_by([(name, "ascending") for name in LEDGER_ORDER])
 
 

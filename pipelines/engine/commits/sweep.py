@@ -16,6 +16,7 @@ from pipelines.engine.commits.delta_log import COPIED_LOG
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.file_lists import LISTS, FileLists
 from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.leg_roots import held_from
 from pipelines.engine.commits.paths import LOG, carry_folders, commits_path, data_tables, table_name
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.durable import DRAFT, changed_ns, remove
@@ -80,9 +81,9 @@ def sweep(root: Path, keep: dt.timedelta, state: LogState, log_of: Callable[[Pat
     age = (keep.days * 86_400 + keep.seconds) * TICKS_PER_SECOND + keep.microseconds
     before = wall_ticks() - age
     lists = FileLists(root, state)
-    swept = Swept()
+    swept, held = Swept(), held_from(root, state)
     for path in data_tables(root):
-        swept += _sweep_table(root, log_of(path), state, lists, before) + _sweep_drafts(path, before)
+        swept += _sweep_table(root, log_of(path), state, lists, before, held) + _sweep_drafts(path, before)
     for path in carry_folders(root):
         swept += _sweep_carry(root, path, state, lists, before)
     swept += _sweep_drafts(commits_path(root), before) + _sweep_lists(root, state, before)
@@ -99,7 +100,9 @@ def _old(files: Iterable[Path], before: int) -> list[Path]:
     return [file for file in files if file.is_file() and changed_ns(file) <= before * NANOS_PER_TICK]
 
 
-def _sweep_table(root: Path, log: TableLog, state: LogState, lists: FileLists, before: int) -> Swept:
+def _sweep_table(  # noqa: PLR0913 - one table, and all that may still need a file of it
+    root: Path, log: TableLog, state: LogState, lists: FileLists, before: int, held: int | None
+) -> Swept:
     path = log.path
     found = [*_old((path / UNNAMED).glob("*.parquet"), before), *_old(path.glob("*.parquet"), before)]
     idle = {file.relative_to(path).as_posix(): file for file in found}
@@ -107,7 +110,7 @@ def _sweep_table(root: Path, log: TableLog, state: LogState, lists: FileLists, b
     if not idle:
         return Swept()
     named = _named(state, lists, table_name(root, path))
-    return _unlink(file for name, file in idle.items() if name not in named and not _begun(state, file))
+    return _unlink(file for name, file in idle.items() if name not in named and not _begun(state, file, held))
 
 
 def _named(state: LogState, lists: FileLists, table: str) -> set[str]:
@@ -116,9 +119,13 @@ def _named(state: LogState, lists: FileLists, table: str) -> set[str]:
     return set(lists.held(table, newest.commit)) if newest else set()
 
 
-def _begun(state: LogState, file: Path) -> bool:
+def _begun(state: LogState, file: Path, held: int | None) -> bool:
+    """Say whether a file may still come to be named, or is one that another leg of the run has not read yet."""
     match = FILE_NAME.fullmatch(file.name)
-    return bool(match and _is_open(state, int(match.group(1))))
+    if not match:
+        return False
+    commit = int(match.group(1))
+    return _is_open(state, commit) or (held is not None and commit >= held)
 
 
 def _sweep_carry(root: Path, path: Path, state: LogState, lists: FileLists, before: int) -> Swept:

@@ -33,6 +33,7 @@ from pipelines.engine.tasks.commit_work import Sequences, WorkTerms, commit_work
 from pipelines.engine.tasks.stages import create_tables
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.flows.definition import fingerprint_of
+from pipelines.flows.legs import MAIN
 from pipelines.operators.rows import INFINITY
 
 if TYPE_CHECKING:
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry
+    from pipelines.engine.files.writing import Written
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.write import Spans
+    from pipelines.engine.live.crossing import Crossing
     from pipelines.engine.tasks.stages import Engine, Outcome
     from pipelines.flows.model import Flow
 
@@ -148,6 +151,10 @@ class EpochRunner:
     """Gives a closed sequence whose files can be trusted; the landing's own unless given."""
     doubt: Callable[[Sequence[int], Exception], bool] = nothing_else
     """Asked when the reading of sequences failed: says whether they are to be had now, from there or elsewhere."""
+    crossing: Crossing | None = None
+    """What other legs hand to the one that runs here; None where the flow runs in one piece, and of what lands."""
+    handed: Callable[[Entry, Mapping[str, Sequence[Written]]], None] = lambda _, __: None
+    """Told, right behind its publication, which files a commit wrote, by table."""
     upto: int = field(default=0, init=False)
     """The last sequence that is known to be published; any thread may look."""
     _next_due: int = field(default=UNKNOWN_DUE, init=False)
@@ -155,6 +162,8 @@ class EpochRunner:
     _kept: int = field(default=0, init=False)
     """The last commit that was worked on here; since then nothing was due."""
     _since_base: int = field(default=0, init=False)
+    _files: Mapping[str, Sequence[Written]] = field(default_factory=dict, init=False)
+    """What the commit that was worked on last wrote."""
     _ran: str = field(default="", init=False)
     """Fingerprint of the plan that ran last: its tables are there, and its operators are the ones that are kept."""
 
@@ -237,7 +246,8 @@ class EpochRunner:
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
         _see_no_gap(parts, span.start if tip is None else tip.span.end)
-        if sequences.rows() == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
+        rows = sequences.rows() if self.crossing is None else self.crossing.rows(sequences)
+        if rows == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
         if tip is not None:
             require_current(self.driver.state(), tip.commit)
@@ -268,6 +278,8 @@ class EpochRunner:
                 sequences = None
             else:
                 # Not among what is begun again: the commit is published, whatever comes of this.
+                self.handed(done, self._files)
+                self.upto = entry.sequences[-1]
                 self.published(done)
                 return done
 
@@ -275,20 +287,24 @@ class EpochRunner:
         """Publish an epoch with no row and nothing due: one row, and no table is touched."""
         self.secure(numbers)
         entry = self.driver.idle(self.driver.next_number(), span, numbers, {})
+        self.handed(entry, {})
         self.upto = numbers[-1]
         self.published(entry)
         return entry
 
     def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
-        schemas = self._prepare(flow, sequences)
+        schemas, crossing = self._prepare(flow, sequences), self.crossing
         folded = self._since_base + 1 >= FOLD_EVERY
         terms = WorkTerms(
             blind=self._blind(sequences),
             writes=Writes.BOTH if folded else Writes.DELTA,
             session=self._session,
             kept=self._kept,
+            leg="" if crossing is None else crossing.leg.name,
+            queued=None if crossing is None else crossing.over(sequences),
         )
-        engine, state = self.engine(sequences.rows()), self.driver.state()
+        rows = sequences.rows() if crossing is None else crossing.rows(sequences)
+        engine, state = self.engine(rows), self.driver.state()
         worked = commit_work(self.root, flow, entry, sequences, state, engine, schemas, terms)
         outcome, carry = worked.outcome, self._carry_before(entry.parent) + worked.share.carry
         begun = time.perf_counter()
@@ -311,9 +327,7 @@ class EpochRunner:
             },
         )
         self._since_base = 0 if folded else self._since_base + 1
-        self._next_due, self._kept = outcome.next_due, entry.commit
-        # Last, for the landing asks beside this thread what is due behind it.
-        self.upto = entry.sequences[-1]
+        self._next_due, self._kept, self._files = outcome.next_due, entry.commit, outcome.files
         return done
 
     def _blind(self, sequences: Sequences) -> dict[str, Spans]:
@@ -331,7 +345,8 @@ class EpochRunner:
         """
         schemas = payloads_over(flow, sequences.parts)
         if self._ran != fingerprint_of(flow):
-            create_tables(self.root, flow, schemas)
+            leg = (self.crossing.leg.name if self.crossing else MAIN) if flow.legs else ""
+            create_tables(self.root, flow, schemas, leg=leg)
             self._ran, self._session, self._kept = fingerprint_of(flow), uuid.uuid4().hex, 0
         return schemas
 

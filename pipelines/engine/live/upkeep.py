@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, KEEP_CARRY
+from pipelines.engine.commits.leg_roots import covered_by_all
 from pipelines.engine.commits.paths import landed_path, lands_elsewhere
 from pipelines.engine.landing.retention import Retention
 
@@ -46,5 +47,6 @@ class Upkeep:
         if lands_elsewhere(self._driver.root):
             return True
         tip = self._driver.state().tip
-        self._keeper.keep(tip.upto if tip else 0, min(keep, KEEP_CARRY), rows)
+        upto = covered_by_all(self._driver.root, tip.upto if tip else 0)
+        self._keeper.keep(upto, min(keep, KEEP_CARRY), rows)
         return True

@@ -14,6 +14,7 @@ from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.tasks.stages import Work, run_stages
 from pipelines.flows.definition import flow_to_json
+from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import Chain, LandedSequence
     from pipelines.engine.landing.write import Spans
-    from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.engine.tasks.stages import Engine, Outcome, Queued
     from pipelines.engine.tasks.task import CommitShare
     from pipelines.flows.model import Flow
 
@@ -65,6 +66,10 @@ class WorkTerms:
     """Under which tasks of one process keep their operators; empty where they do not."""
     kept: int = 0
     """The commit whose operators are kept."""
+    leg: str = ""
+    """The leg that works, where the flow has legs and it is not the one that takes what lands."""
+    queued: Queued | None = None
+    """What crosses to it."""
 
 
 AN_INTERVAL = WorkTerms()
@@ -125,9 +130,11 @@ def commit_work(  # noqa: PLR0913 - what a commit is made of
     """
     begun = time.perf_counter()
     outcome = _run(root, flow, (entry,), landed, state, engine, schemas, terms, progress)
-    add_landing_ledger(root, [(entry.commit, part) for part in landed.parts], outcome)
+    # What lands is told once: by the leg that takes it, or by the flow in one piece.
+    taken = () if terms.leg else landed.parts
+    add_landing_ledger(root, [(entry.commit, part) for part in taken], outcome)
     share = outcome.shares[entry.commit]
-    counts, hashes = commit_counts(landed.parts, share), commit_hashes(share)
+    counts, hashes = commit_counts(taken, share), commit_hashes(share)
     seconds = time.perf_counter() - begun
     return Worked(outcome=outcome, share=share, counts=counts, hashes=hashes, seconds=seconds)
 
@@ -202,6 +209,8 @@ def _run(  # noqa: PLR0913 - what commits are made of
         writes=terms.writes,
         session=terms.session,
         kept=terms.kept,
+        leg=terms.leg or (MAIN if flow.legs else ""),
+        queued=terms.queued,
         cuts=tuple((entry.commit, entry.span.end) for entry in entries) if len(entries) > 1 else (),
     )
     return run_stages(work, engine, progress)

@@ -28,6 +28,8 @@ def add_landing_ledger(root: Path, landed: Sequence[tuple[int, LandedSequence]],
         landed: commit and sequence; the rows carry the commit's number.
         outcome: of the commits' tasks; takes the file, the counts and the content hashes.
     """
+    if not landed:
+        return
     file = TableFile(root, "ledger", f"{_stem(landed[0][0], landed[-1][0])}-landing")
     for commit, sequence in landed:
         rows = sequence.ledger_rows()

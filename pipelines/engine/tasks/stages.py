@@ -67,6 +67,13 @@ class Landed(Protocol):
         """Give the readers of a source's bucket: chains of pieces, in order within a chain."""
 
 
+class Queued(Protocol):
+    """Where the rows of a span lie that other legs have published."""
+
+    def inputs(self, stream: str, bucket: int) -> Sequence[Chain]:
+        """Give the readers of a stream's bucket, as `Landed` does; rows from before the span may be there."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What one commit does: which flow, over which span, from which carry."""
@@ -86,6 +93,10 @@ class Work:
     session: str = ""
     kept: int = 0
     cuts: tuple[tuple[int, int], ...] = ()
+    leg: str = ""
+    """The leg that works, where the flow has legs: only its stages run."""
+    queued: Queued | None = None
+    """What crosses to it from other legs."""
 
 
 @dataclass
@@ -133,7 +144,7 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
     require_current(work.state, work.parent)
     flow, plan = flow_of(work.definition)
     outcome = Outcome()
-    for stage in plan.stages:
+    for stage in (each for each in plan.stages if each.leg == work.leg):
         tasks = _tasks(work, flow, plan, stage, outcome)
         progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
         for done in engine.run(tasks):
@@ -145,7 +156,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
     buckets = work.landed.buckets if stage.key else 1
     line = work.state.carry_line(work.parent)
     carry = carry_of(work, flow, stage, line)
-    layouts = {name: _layout(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
+    layouts = {name: layout_of(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(
             root=str(work.root),
@@ -172,7 +183,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
     ]
 
 
-def _layout(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
+def layout_of(plan: Plan, stage: Stage, name: str, buckets: int) -> Layout:
     """Lay a stream out for the first later stage that reads it by a key of its own; one without a key has only CTIs."""
     for later in plan.stages[stage.index + 1 :]:
         if name in later.reads and later.key and stage.key:
@@ -187,19 +198,22 @@ def _input(  # noqa: PLR0913 - one input of one task
 
     Rows are in order only inside the buckets that a file was laid out by, so each of those is a reader of its own.
     """
+    crosses = False
     if name in flow.sources:
         key, buckets = flow.sources[name].key, work.landed.buckets
         files: Callable[[str, int], Sequence[Chain]] = work.landed.inputs
     else:
-        layout = _layout(plan, plan.stage_of(name), name, work.landed.buckets)
+        maker = plan.stage_of(name)
+        layout = layout_of(plan, maker, name, work.landed.buckets)
         key, buckets = layout.key, layout.buckets
-        files = partial(_written_files, work.root, before)
+        crosses = work.queued is not None and maker.leg != work.leg
+        files = work.queued.inputs if work.queued and crosses else partial(_written_files, work.root, before)
     own = bool(stage.key) and key == stage.key
     wanted = [bucket] if own else range(buckets)
     readers = [reader for each in wanted for reader in files(name, each)]
     # CTIs for a whole stream bind every key, so every bucket takes them all.
     mixed = bool(stage.key) and not own and bool(flow.key_of(name))
-    return Input(name=name, readers=tuple(readers), mixed=mixed)
+    return Input(name=name, readers=tuple(readers), mixed=mixed, crosses=crosses)
 
 
 def _written_files(root: Path, before: Outcome, name: str, bucket: int) -> list[Chain]:
@@ -244,14 +258,17 @@ class ColumnsSeen:
             self._seen[path] = schema
 
 
-def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen: ColumnsSeen | None = None) -> None:
-    """Create the tables that a flow writes, those that are not there.
+def create_tables(
+    root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen: ColumnsSeen | None = None, leg: str = ""
+) -> None:
+    """Create the tables that a flow writes, or a leg of it, those that are not there.
 
     Args:
         root: the run's folder.
         flow: the model.
         schemas: payload of each source.
         seen: what is known of tables under the caller's lease.
+        leg: the leg that writes, where the flow has legs.
 
     Raises:
         SchemaChangedError: a table is there with other columns.
@@ -259,7 +276,7 @@ def create_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen
     """
     state = log_state(root)
     require_carry(root, state, state.tip.commit if state.tip else START_OF_RUN)
-    wanted = table_schemas(root, flow, schemas)
+    wanted = table_schemas(root, flow, schemas, leg)
     missing = [path for path in wanted if not exists(path)]
     if missing:
         _refuse_lost(root, state, missing)
@@ -287,10 +304,11 @@ def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen:
         known.check(path, schema)
 
 
-def table_schemas(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[Path, pa.Schema]:
-    """Give the columns of each table that a flow writes, by its folder."""
+def table_schemas(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], leg: str = "") -> dict[Path, pa.Schema]:
+    """Give the columns of each table that a flow writes, or a leg of it, by its folder."""
     known = payloads(flow, schemas)
-    wanted = {stream_path(root, name): stream_schema(known[name]) for name in flow.tables()}
+    names = (name for name in flow.tables() if flow.legs.get(flow.owner(name).name, "") == leg)
+    wanted = {stream_path(root, name): stream_schema(known[name]) for name in names}
     wanted[ledger_path(root)] = LEDGER_SCHEMA
     return wanted
 

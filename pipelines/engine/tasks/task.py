@@ -69,6 +69,8 @@ class Input:
     readers: tuple[Chain, ...]
     mixed: bool = False
     """Row groups are laid out for another key: rows of other buckets are among them, and are left out."""
+    crosses: bool = False
+    """Another leg published it: rows from before the span may be among them, and are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,10 +414,16 @@ class _Work:
         def blocks(pieces: Chain) -> Iterator[pa.Table]:
             for block in chain.from_iterable(map(opened, pieces)):
                 rows = landed_as_stream(read_as(block, payload), payload) if landed else block.cast(schema)
+                rows = _since(rows, task.start) if given.crosses else rows
                 yield only_bucket(rows, self.stage.key, task.bucket, task.buckets) if given.mixed else rows
 
         readers = [blocks(files) for files in given.readers]
         return OrderedInput(readers, schema, numbering(self.flow, given.name))
+
+
+def _since(rows: pa.Table, start: int) -> pa.Table:
+    """Leave out the rows, which are in order, that an earlier span has."""
+    return rows.slice(int(np.searchsorted(ticks(rows["arrival"]), start)))
 
 
 def opened(piece: Piece) -> Iterator[pa.Table]:

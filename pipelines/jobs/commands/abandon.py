@@ -15,6 +15,7 @@ from pipelines.engine.commits.history import State
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.status import command_for
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
     """
     known = open_run(called, run)
+    require_one_piece(known.root, "abandon", "pulseline stream finishes what any leg has begun")
     _allowed(known, known.commit(number))
     with open_driver(known.root, flow=known.name) as driver:
         entry = _allowed(known, driver.state().commits[number])

@@ -238,6 +238,7 @@ def _history(known: KnownRun, flow: Flow, stream: Stream) -> History:
 
 
 def _made(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
+    known = known.of(name)
     return published(known.root, name, state=known.state).scan(columns)
 
 

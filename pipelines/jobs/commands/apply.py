@@ -27,6 +27,7 @@ from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.facts.live import last_closed
 from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.merge import MergePolicy
@@ -105,6 +106,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
+    require_one_piece(known.root, "apply", "give the changed flow a run of its own (--run NAME)")
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     plan = plan_of(known, known.state, flow)
     done = None

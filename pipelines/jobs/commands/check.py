@@ -27,6 +27,7 @@ from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged
 from pipelines.jobs.facts.usual import usual
 from pipelines.jobs.facts.views import JudgedCommits, Session, views_of
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
@@ -207,6 +208,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
     known, settings = open_run(name, run), read_settings()
+    require_one_piece(known.root, "check", f"{known.command('replay')} plays it in one piece and compares every row")
     flow = _with_own(known, settings, _flow_of(known, commit))
     judged = _wanted(known, flow, start, end, commit)
     with spark_if_asked(settings) as session:

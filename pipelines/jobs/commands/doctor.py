@@ -19,6 +19,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.plain_words import counted
 
@@ -50,7 +51,9 @@ def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[
         LeaseHeldError: a driver is at work on the run, and it was to be repaired.
     """
     known = open_run(called, run)
-    findings = examine_run(known.root, known.state)
+    if repair:
+        require_one_piece(known.root, "doctor --repair", "pulseline stream mends what it finds torn as it begins")
+    findings = [finding for part in known.parts for finding in examine_run(part.root, part.state)]
     _tell(known, findings, as_json, echo)
     if repair and any(finding.remedy for finding in findings):
         _repair(known, findings, echo)
@@ -79,7 +82,7 @@ def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Cal
             "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"
         )
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
-        published = len(known.state.published)
+        published = sum(len(part.state.published) for part in known.parts)
         echo(f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names")
 
 

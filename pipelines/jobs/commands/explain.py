@@ -116,8 +116,12 @@ def _named(known: KnownRun, trace: str) -> LandedRow:
 
 def _lines(known: KnownRun, row: LandedRow) -> dict[str, list[str]]:
     """Give what the ledger has of the row, in words, by stream."""
-    commits = [entry.commit for entry in known.state.published]
-    rows = pa.concat_tables(ledger_pages(known.root, commits, known.state, row.condition))
+    pages = (
+        page
+        for part in known.parts
+        for page in ledger_pages(part.root, [entry.commit for entry in part.state.published], part.state, row.condition)
+    )
+    rows = pa.concat_tables(pages)
     told: dict[str, list[str]] = {}
     mine = rows.filter(pc.fill_null(pc.equal(rows["source"], row.source), True))  # noqa: FBT003 - a value
     for stream, text in zip(mine["stream"].to_pylist(), Accounts(known).columns(mine)["what happened"], strict=True):
@@ -126,6 +130,7 @@ def _lines(known: KnownRun, row: LandedRow) -> dict[str, list[str]]:
 
 
 def _rows(known: KnownRun, table: str, row: LandedRow) -> pa.Table:
+    known = known.of(table)
     commits = settled_commits(known.root, stream_path(known.root, table), known.state)
     order = ("arrival", *known.order_key(table), "place")
     return pa.concat_tables(stream_pages(known.root, table, commits, known.state, order, row.condition))

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.leg_roots import noted_legs
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.feeds.spec import Clock
 from pipelines.jobs.environment.buffer_settings import Buffering
@@ -26,6 +29,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.readings import buffered_runner, settled_buffers
@@ -46,7 +50,8 @@ def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str]
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
     root = settings.root(flow.name, run)
-    flow = as_run(flow, log_state(root))
+    state = log_state(root)
+    flow = with_legs(as_run(flow, state), root, state, regions=noted_legs(root) is not None)
     entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
     forget_stop(root)
     echo(
@@ -109,11 +114,17 @@ def end_stream(
                 tell(f"behind the end is left what was still being written or could not be read: {lander.backlog:,}")
         finally:
             lander.close()
+        if flow.legs:
+            with open_legs(runner, root, Claim.ASK, lambda _: engine) as legs:
+                legs.begin(tell)
+                legs.catch_up(MOST_SEQUENCES)
     if published is None:
         raise WrongUse("the final punctuation landed, and no epoch took it: run pulseline stream --available-now")
     return published
 
 
+MOST_SEQUENCES = 64
+"""Sequences that a leg which is behind takes in one epoch."""
 LOOK_AGAIN = 1.0
 """Seconds after which a file that was seen once is looked at again: one that still stands as it did is whole."""
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, TIME, canonical_json
 from pipelines.engine.commits.paths import ledger_path
-from pipelines.engine.commits.readers import rows_of
+from pipelines.engine.commits.readers import LEDGER_ORDER, rows_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.counts import ledger_counts
@@ -79,7 +79,7 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
     _check(known, asked, every)
     where = _condition(known, asked)
     commits = [row.commit for row in known.state.published]
-    pages = _pages(known, commits, where, asked, limit)
+    pages = _pages(known, where, asked, limit)
     if shape != "table":
         print_pages(_explained(known, pages) if explain else pages, shape, tell)
     elif not commits:
@@ -136,20 +136,30 @@ def _mentions(part: str) -> ds.Expression:
     return pc.match_substring(pc.field("key"), text) | pc.match_substring(pc.field("row"), text)
 
 
-def _pages(
-    known: KnownRun, commits: list[int], where: ds.Expression | None, asked: LedgerQuery, limit: int
-) -> Iterator[pa.Table]:
+def _pages(known: KnownRun, where: ds.Expression | None, asked: LedgerQuery, limit: int) -> Iterator[pa.Table]:
     if asked.key is None:
-        yield from ledger_pages(known.root, commits, known.state, where, limit or None)
+        yield from _lines(known, where, limit or None)
         return
     accounts, left = Accounts(known), limit or None
-    for page in ledger_pages(known.root, commits, known.state, where):
+    for page in _lines(known, where, None):
         mine = _of_key(accounts, page, asked.key)
         mine = mine if left is None else mine.slice(0, left)
         left = None if left is None else left - mine.num_rows
         yield mine
         if left == 0:
             return
+
+
+def _lines(known: KnownRun, where: ds.Expression | None, limit: int | None) -> Iterator[pa.Table]:
+    """Give the lines of a run in their order; those of one in legs are all read, for each leg has its own."""
+    parts = [(part, [row.commit for row in part.state.published]) for part in known.parts]
+    if len(parts) == 1:
+        [(_, commits)] = parts
+        yield from ledger_pages(known.root, commits, known.state, where, limit)
+        return
+    pages = [page for part, commits in parts for page in ledger_pages(part.root, commits, part.state, where, limit)]
+    rows = pa.concat_tables(pages).sort_by([(name, "ascending") for name in LEDGER_ORDER])
+    yield rows if limit is None else rows.slice(0, limit)
 
 
 def _of_key(accounts: Accounts, rows: pa.Table, key: str) -> pa.Table:
@@ -168,9 +178,15 @@ def _counts(known: KnownRun, asked: LedgerQuery, where: ds.Expression | None, ev
                 if all(mine in {None, its} for mine, its in zip(wanted, words, strict=True))
             }
         )
-    commits = [row.commit for row in known.state.published]
-    rows = rows_of(known.root, ledger_path(known.root), commits, LEDGER_SCHEMA, known.state).scan(
-        (*COUNTED, "key", "row", "source"), where
+    rows = pa.concat_tables(
+        rows_of(
+            part.root,
+            ledger_path(part.root),
+            [row.commit for row in part.state.published],
+            LEDGER_SCHEMA,
+            part.state,
+        ).scan((*COUNTED, "key", "row", "source"), where)
+        for part in known.parts
     )
     if asked.key is not None:
         rows = _of_key(Accounts(known), rows, asked.key)

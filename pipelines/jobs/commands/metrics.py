@@ -11,6 +11,7 @@ from pipelines.engine.files.durable import whole
 from pipelines.engine.sources.state import read_states
 from pipelines.jobs.environment.access import opened
 from pipelines.jobs.facts.buffers import buffers_facts, metrics_text
+from pipelines.jobs.facts.legs import legs_facts
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -59,5 +60,5 @@ def write_metrics(flow: str, run: str, root: Path, file: Path | None = None) -> 
 
 
 def _text(flow: str, run: str, root: Path) -> str:
-    state = log_state(root)
-    return metrics_text(flow, run, buffers_facts(root, state), state, wall_ticks(), read_states(root))
+    state, now = log_state(root), wall_ticks()
+    return metrics_text(flow, run, buffers_facts(root, state), state, now, read_states(root), legs_facts(root, now))

@@ -23,6 +23,7 @@ from pipelines.jobs.facts.live import READING, last_closed
 from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import is_replayed, open_run
 from pipelines.operators.plain_words import counted
 
@@ -87,6 +88,7 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     known = open_run(wanted.flow, wanted.run)
+    require_one_piece(known.root, "reset", "replay what it took in, from the beginning, into a run of its own")
     if wanted.dry_run:
         _tell(known, wanted, plan_of(known, known.state, wanted.to), None, echo)
         return

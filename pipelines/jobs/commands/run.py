@@ -22,6 +22,7 @@ from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, re
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments
@@ -79,6 +80,7 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
     root = settings.root(flow.name, wanted.run)
+    require_one_piece(root, "run", "pulseline stream goes on with it; --run NAME for a run of its own")
     _allowed(wanted, root, spans)
     state = log_state(root)
     flow = as_run(flow, state)

@@ -50,6 +50,7 @@ def show_stream(  # noqa: PLR0913 - the options of the command
     """
     known = open_run(flow, run)
     _check(known, stream, kind, limit)
+    known = known.of(stream)
     commits = settled_commits(known.root, stream_path(known.root, stream), known.state)
     order = ("arrival", *known.order_key(stream), "place")
     schema = table_schema(known.root, stream)

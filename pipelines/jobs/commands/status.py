@@ -17,6 +17,7 @@ from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import NOTHING, utc_text
 from pipelines.jobs.text.tables import table_text
+from pipelines.jobs.words.legs import legs_lines
 from pipelines.jobs.words.live import (
     live_lines,
     milliseconds,
@@ -89,6 +90,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     heard = facts["lease"]["standing"] == HolderStanding.HELD.value
     labelled += live_lines(known, live, facts["now_at"], heard=heard) if live else []
+    labelled += legs_lines(known, facts["legs"], facts["now_at"], heard=heard)
     labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
     labelled += history_line(facts["history"], known.moments) if live else []
     labelled += waits_lines(known, facts["awaited"])

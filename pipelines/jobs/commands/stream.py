@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import CommitLog, Driver, open_driver
 from pipelines.engine.commits.history import START_OF_RUN, CommitKind
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.leg_roots import covered_by_all
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.resets import newest_reset
@@ -25,6 +26,7 @@ from pipelines.engine.live.checkpoints import forget_checkpoints
 from pipelines.engine.live.drains import Drains, replayed_since, to_options
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner, nothing_else
 from pipelines.engine.live.landing import BACK, LATE, LiveLanding
+from pipelines.engine.live.legs import open_legs
 from pipelines.engine.live.queries import (
     FLOW,
     Gate,
@@ -50,6 +52,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.bucketing import with_buckets
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.in_legs import wants_regions, with_legs
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.played import keep_range, read_range
@@ -59,12 +62,13 @@ from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.buffers.buffers import Buffers
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.landing.source_feed import SourceFeed
+    from pipelines.engine.live.legs import Legs, RunningLeg
     from pipelines.engine.tasks.spark import SparkEngine
     from pipelines.flows.model import Flow
 
@@ -194,7 +198,7 @@ class Session:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
         tip = driver.state().tip
         require_in_use(driver.state(), tip.commit if tip else START_OF_RUN, live.flow, live.root.name, tell)
-        if self.landing.final is not None and self.runner.last_sequence() >= self.landing.last_id:
+        if self.landing.final is not None and self._taken() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
         self._replayed = replayed_since(driver.state())
@@ -216,6 +220,7 @@ class Session:
         )
         # An epoch that is finished for an earlier driver, above, is late by no clock of this one.
         self.runner.now = self._now
+        self.legs: Legs | None = None
 
     def _with_buckets(self, live: Live) -> Live:
         def feeds() -> Iterable[SourceFeed]:
@@ -273,12 +278,17 @@ class Session:
             return wall_now()
         raise WrongUse("a recorded feed needs --start and --end, the range to play")
 
+    def _taken(self) -> int:
+        """Give the last sequence that the run has taken, in all its legs."""
+        return covered_by_all(self.live.root, self.runner.last_sequence())
+
     def _engine(self, rows: int) -> CoreEngine | SparkEngine:
         return self._core if rows <= SMALL_EPOCH else self.live.spark
 
     def _may_rest(self, reading: int) -> bool:
         """Say whether a reading at which nothing came may be passed over; a region counts its drains by readings."""
-        return self._drains is None and self.runner.is_quiet(self.landing.last_id, reading)
+        runners = [each.runner for each in self.legs.all] if self.legs else [self.runner]
+        return self._drains is None and all(each.is_quiet(self.landing.last_id, reading) for each in runners)
 
     def _now(self) -> tuple[int, float]:
         if self.live.flow.clock is Clock.WALL:
@@ -314,7 +324,10 @@ class Session:
         return landing, flow
 
     def _advance(self, after: int, upto: int) -> None:
-        self.runner.advance(after, upto)
+        if self.legs is None:
+            self.runner.advance(after, upto)
+        else:
+            self.legs.advance_main(after, upto)
         # A region that drains seldom covers many sequences with a commit, and each is a folder until it is compacted.
         every = max(1, HOUSE_EVERY // max(1, upto - after))
         keep = dt.timedelta(microseconds=self.live.flow.keep_versions)
@@ -329,7 +342,7 @@ class Session:
         # What waits is known behind the second reading: a file counts as complete when two looks saw it alike.
         if self.live.flow.clock is Clock.WALL and self.lander.readings < BACK:
             return False
-        upto, last = self.runner.upto, self.landing.last_id
+        upto, last = self.legs.upto if self.legs else self.runner.upto, self.landing.last_id
         waits = self._drains is not None and upto > 0 and self._drains.next(upto, last) == upto
         return self.lander.backlog == 0 and last > 0 and (upto >= last or waits)
 
@@ -343,6 +356,8 @@ class Session:
             BaseException: what the epoch raised.
         """
         if not self.lander.full:
+            return
+        if self.legs is not None and self.legs.main.full is not None:
             return
         with suppress(StreamStopped), self._gate.through(FLOW):
             upto, last = self.runner.last_sequence(), self.landing.last_id
@@ -368,6 +383,33 @@ class Session:
         finally:
             self.lander.close()
 
+    @contextmanager
+    def in_legs(self) -> Iterator[None]:
+        """Let the legs of the flow, where it has any, go on beside the first one while the block runs."""
+        if not self.live.flow.legs:
+            yield
+            return
+        with open_legs(self.runner, self.live.root, self.live.claim, self._engine, self.asked) as legs:
+            legs.begin(self.tell)
+            self.legs = legs
+            legs.start(self.live.most_sequences, self._keep_leg)
+            try:
+                yield
+                if self.live.available_now or self.landing.final is not None:
+                    legs.await_all()
+            except StreamStopped:
+                # The first leg waited for one that has failed, which is what there is to tell.
+                if legs.failed is None:
+                    raise
+            finally:
+                legs.stop()
+            if legs.failed is not None:
+                raise legs.failed
+
+    def _keep_leg(self, leg: RunningLeg) -> None:
+        keep = dt.timedelta(microseconds=self.live.flow.keep_versions)
+        leg.runner.driver.keep_house(every=HOUSE_EVERY, keep=keep)
+
     def _run(self, landing: LiveQuery, flow: LiveQuery) -> None:
         if self.live.available_now:
             if any(source.feed.is_endless for source in self.live.flow.sources.values()):
@@ -389,6 +431,8 @@ class Session:
             if landing.running and flow.running:
                 self.tell("stopping: the epoch under way ends, then nothing is left to do")
             self.stopping.set()
+            if self.legs is not None:
+                self.legs.ask_to_stop()
             landing.stop()
             flow.stop()
         for query in (landing, flow):
@@ -397,11 +441,15 @@ class Session:
     def _watch(self, landing: LiveQuery, flow: LiveQuery) -> None:
         begun = said = measured = time.monotonic()
         while landing.running and flow.running and not self.asked.wait(0.2):
+            if self.legs is not None and self.legs.failed is not None:
+                raise self.legs.failed
             now = time.monotonic()
             if self._drains is not None:
                 self.drain_if_full()
             if now - said >= 2:  # noqa: PLR2004 - seconds between two lines
                 self.tell(self.figures.line(self.lander.looked, self.lander.full, self._waiting()))
+                for line in self.legs.lines() if self.legs else ():
+                    self.tell(line)
                 said = now
             if now - measured >= METRICS_EVERY:
                 with suppress(OSError):
@@ -437,7 +485,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
         try:
             # Spark puts a handler of its own in the place of whoever listens to SIGINT before it starts.
             live.spark.session()
-            with _signals(asked, signal.SIGINT):
+            with _signals(asked, signal.SIGINT), session.in_legs():
                 session.run()
         except Exception:
             # A service that is stopped sends its signal to all its processes, and Spark's ends on the spot.
@@ -484,6 +532,7 @@ class StreamRequest:
     after_backfill: bool = False
     take_over: bool = False
     accept_loss: bool = False
+    regions: str = "on"
     params: Sequence[str] = ()
 
 
@@ -511,7 +560,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
         echo(f"warning: {warning}")
     lasts = _seconds(asked.lasts)
     root = settings.root(flow.name, asked.run)
-    flow = as_run(flow, log_state(root))
+    flow = with_legs(as_run(flow, log_state(root)), root, log_state(root), regions=wants_regions(asked.regions))
     require_own_landing(root, "stream")
     require_own_file(root, flow)
     first, last = played_range(flow, root, asked.start, asked.end)

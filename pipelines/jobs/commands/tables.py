@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import offered, open_run
 
 if TYPE_CHECKING:
@@ -44,12 +46,15 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
     if not known.state.published:
         tell(known.nothing_yet())
         return
-    named = {name.removeprefix("streams/"): (name, version) for name, version in _versions(known, asked.commit).items()}
+    named = {
+        _short(known, part, name): (part.root / name, version)
+        for part in known.parts
+        for name, version in _versions(part, asked.commit).items()
+    }
     if asked.stream is not None and asked.stream not in named:
         raise WrongUse(f"no table `{asked.stream}` in {known.name}{offered(asked.stream, sorted(named))}")
-    for short, (name, version) in sorted(named.items()):
+    for short, (path, version) in sorted(named.items()):
         if asked.stream in {None, short}:
-            path = known.root / name
             lines = reader_lines(path, None if asked.commit is None else version)
             facts = {"table": short, "path": str(path), "version": version, "readers": lines}
             tell(json.dumps(facts) if asked.as_json else _words(facts))
@@ -57,9 +62,15 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
         tell(_closing(known, asked.commit))
 
 
+def _short(known: KnownRun, part: KnownRun, name: str) -> str:
+    """Name a table; each leg of a run but the first has a ledger of its own, which has the leg's name before it."""
+    return name.removeprefix("streams/") if part is known or name != LEDGER else f"{part.root.name}.{LEDGER}"
+
+
 def _versions(known: KnownRun, commit: int | None) -> dict[str, int]:
     if commit is None:
         return versions_now(known.root)
+    require_one_piece(known.root, "tables --commit", "each leg has commits of its own; leave --commit out")
     known.commit(commit)
     return versions_at(known.root, known.state, commit)
 
@@ -95,6 +106,11 @@ def reader_lines(path: Path, version: int | None) -> dict[str, str]:
 def _closing(known: KnownRun, commit: int | None) -> str:
     if commit is not None:
         return f"these versions are one instant: all that was settled at commit {commit}, and nothing later"
+    if len(known.parts) > 1:
+        return (
+            "each table holds what is settled and nothing else; the legs of the run go on apart, so what one of them "
+            f"has may be on its way to another: {known.command('status')}"
+        )
     newest = str(newest_settled(known.root, known.state))
     return (
         "each table holds what is settled and nothing else; they follow a commit one after the other, so for one "

@@ -216,5 +216,6 @@ _AWAITED: dict[str, Callable[[Any, str], Facts | None]] = {
 
 
 def _carry(known: KnownRun, name: str, part: str, key: Sequence[str]) -> pa.Table:
+    known = known.of(name)
     tip = known.state.tip
     return read_carry(known.root, name, part, tip.commit if tip else 0, key=key, state=known.state)

@@ -21,7 +21,7 @@ from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
@@ -165,7 +165,13 @@ def _ago(now: int, instant: int) -> str:
 
 
 def metrics_text(  # noqa: PLR0913 - all that is measured
-    flow: str, run: str, facts: Facts | None, state: LogState, now: int, sources: Mapping[str, Facts] = NO_SOURCES
+    flow: str,
+    run: str,
+    facts: Facts | None,
+    state: LogState,
+    now: int,
+    sources: Mapping[str, Facts] = NO_SOURCES,
+    legs: Sequence[Facts] = (),
 ) -> str:
     """Give what a run and its buffers measure in Prometheus' text format.
 
@@ -176,6 +182,7 @@ def metrics_text(  # noqa: PLR0913 - all that is measured
         state: the run's log.
         now: wall time, in ticks.
         sources: what its live sources said of themselves last, by name.
+        legs: what `facts.legs` gave.
     """
     registry = CollectorRegistry()
     tip = state.tip
@@ -199,7 +206,29 @@ def metrics_text(  # noqa: PLR0913 - all that is measured
         gauge = Gauge(f"pulseline_source_{name}", about, ["flow", "run", "source"], registry=registry)
         for source, value in found.items():
             gauge.labels(flow, run, source).set(float(value))
+    for name, about in OF_LEGS.items() if legs else ():
+        gauge = Gauge(f"pulseline_leg_{name}", about, ["flow", "run", "leg"], registry=registry)
+        for leg in legs:
+            gauge.labels(flow, run, leg["leg"]).set(_of_leg(leg, name))
     return generate_latest(registry).decode()
+
+
+def _of_leg(leg: Facts, name: str) -> float:
+    if name == "sequence":
+        return float(leg["sequence"])
+    if name == "waits":
+        return float(leg["waits_for"] is not None)
+    found = [float(each[name.partition("_")[0]]) for each in leg["behind"]]
+    return max(found, default=0.0) if name == "seconds_behind" else sum(found)
+
+
+OF_LEGS = {
+    "sequence": "The last sequence of the landing that the leg has taken in",
+    "rows_behind": "Rows that wait for the leg",
+    "bytes_behind": "Bytes of the files that wait for the leg",
+    "seconds_behind": "For how long the oldest of them has waited",
+    "waits": "1 while the leg begins no epoch because one that reads it is too far behind",
+}
 
 
 OF_SOURCES = {

@@ -146,6 +146,7 @@ def _rows(known: KnownRun, stream: str, arrivals: Sequence[int]) -> Rows:
 
 
 def _table(known: KnownRun, stream: str) -> Any:  # noqa: ANN401 - rows that are not read yet
+    known = known.of(stream)
     commits = [row.commit for row in known.state.published]
     return rows_of(known.root, stream_path(known.root, stream), commits, pa.schema(ORDER_FIELDS), known.state)
 

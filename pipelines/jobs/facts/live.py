@@ -66,7 +66,7 @@ def live_of(known: KnownRun, now: int) -> Facts | None:
         "region": known.definition.get("region"),
         "sources": {name: _source(known, name, tail, newest) for name in known.sources},
         "final_at": newest.final,
-        "streams": newest_times(epochs, known.tables),
+        "streams": newest_times([row for part in known.parts for row in part.state.published], known.tables),
         "heartbeats": heartbeats(epochs[-RECENT:]),
         "pace": pace(epochs[-RECENT:], now),
     }

@@ -204,6 +204,7 @@ def _keys_of(known: KnownRun, name: str, source: Facts, heard: int, most: float)
     beating = _beating(known, name)
     if beating is None:
         return {}
+    known = known.of(beating["name"])
     tip = known.state.tip
     carry = carry_files(known.root, beating["name"], "state", tip.commit if tip else 0, state=known.state)
     if sum(size_of(file) for part in (carry.base, carry.deltas) for file in part.files) > most:

@@ -70,6 +70,7 @@ def _promise(known: KnownRun, name: str, newest: int) -> Facts:
 
 def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | None:
     """Give the newest CTI of each key as the operator's carry has it; None of an operator that keeps none."""
+    known = known.of(name)
     tip = known.state.tip
     if tip is None or known.streams[name]["operator"] != "advance_time":
         return None
@@ -82,6 +83,7 @@ def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | No
 
 def _waiting(known: KnownRun, name: str, cti: int, ctis: pa.Table | None, by: Sequence[str]) -> Facts:
     """Count the events of a stream that start at its newest CTI or past it, each against its own timeline's."""
+    known = known.of(name)
     mine, whole = _commits(known, name, cti, MOST_ROWS if by else None)
     rows = rows_of(known.root, stream_path(known.root, name), mine, pa.schema(ORDER_FIELDS), known.state)
     first = pa.scalar(cti, pa.int64()).cast(TIME)
@@ -128,6 +130,7 @@ def _may_hold(row: Entry, name: str, cti: int) -> bool:
 
 def _open(known: KnownRun, name: str) -> Facts:
     """Count the events of edges that are open, and give when the oldest of them began."""
+    known = known.of(name)
     stream, tip = known.streams.get(name), known.state.tip
     if stream is None or tip is None or stream["shape"] != EDGE or stream["operator"] != "advance_time":
         return {"open": 0, "open_since_at": None}

@@ -16,6 +16,7 @@ from pipelines.engine.commits.sweep import opened
 from pipelines.jobs.facts.awaited import awaited, held_rows
 from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
+from pipelines.jobs.facts.legs import legs_facts
 from pipelines.jobs.facts.live import epochs_folded, is_played, live_of
 from pipelines.jobs.facts.pages import newest_row
 from pipelines.jobs.facts.presence import presence_of
@@ -70,6 +71,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "stale": _stale(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
         "live": live_of(known, now),
+        "legs": legs_facts(known.root, now),
         "replay": buffers_facts(known.root, known.state),
         "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),
         "commits": [_commit(known, rows) for rows in _shown(known)],
@@ -130,6 +132,7 @@ def _counted(row: Entry, name: str) -> dict[str, int]:
 
 
 def _stream(known: KnownRun, name: str, damaged: list[str]) -> Facts:
+    known = known.of(name)
     kinds = stream_counts(known, name)
     newest: Facts = {"newest": None, "newest_cti": None}
     return {

@@ -39,6 +39,8 @@ class ParityWay:
     """Without the compiler, in a process of its own."""
     run: str = ""
     """Run that holds it already; empty: it is computed now, into a run of its own."""
+    legs: int = 0
+    """In so many legs, live; 0 in one piece."""
 
     @property
     def title(self) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.leg_roots import root_of, roots_of
 from pipelines.engine.commits.readers import log_state, read_carry, read_ledger, read_stream
 from pipelines.engine.tasks.carry import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.tasks.task import carry_key, carry_parts
@@ -24,6 +25,7 @@ from pipelines.errors import Exit
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
+from pipelines.flows.legs import in_legs, legs_of
 from pipelines.flows.model import Flow
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import JobError, WrongUse
@@ -32,6 +34,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityDifference, ParityWay, keep_certificate
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.given_up import given_up
+from pipelines.jobs.runs.regional import run_in_legs
 from pipelines.jobs.runs.remade import make_anew, require_remade
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 
 COMMAND = "parity"
 BUCKETS = (1, 7, 16)
+EPOCHS = 3
+"""Epochs of an interval in a live way."""
 
 
 def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[ParityWay]:
@@ -57,12 +62,15 @@ def ways_of(flow: Flow, main_run: str = "", live_run: str = "") -> list[ParityWa
         live_run: a run that played the span live.
     """
     own = flow.buckets or Flow.buckets
+    legs = len(legs_of(flow))
+    regional = ParityWay(name=f"live, in {legs} legs", engine="core", cut="epoch by epoch", buckets=own, legs=legs)
     live = [ParityWay(name="Spark, live", engine="stream", cut="epoch by epoch", buckets=own, run=live_run)]
     return [
         ParityWay(name="plain core", engine="core", cut="by interval", buckets=own, plain=True),
         *(ParityWay(name="compiled core", engine="core", cut="one shot", buckets=buckets) for buckets in BUCKETS),
         *(ParityWay(name="Spark", engine="batch", cut="one shot", buckets=buckets) for buckets in BUCKETS),
         ParityWay(name="Spark", engine="batch", cut="by interval", buckets=own, run=main_run),
+        *([regional] if legs > 1 else []),
         *(live if live_run else []),
     ]
 
@@ -137,12 +145,20 @@ def _compute(trial: Trial, way: ParityWay, number: int) -> Path:
     whole = [(trial.spans[0][0], trial.spans[-1][1])]
     spans = whole if way.cut == "one shot" else list(trial.spans)
     base = trial.settings.feeds_base(trial.flow)
-    if way.plain:
+    if way.legs:
+        wanted = Backfill(flow=replace(flow, legs=in_legs(flow)), root=root, base=base, engine=engine_named(way.engine))
+        run_in_legs(wanted, whole[0][0], _readings(spans))
+    elif way.plain:
         _run_plain(flow, root, base, spans)
     else:
         engine = trial.spark if way.engine == "batch" else engine_named(way.engine)
         run_backfill(Backfill(flow=flow, root=root, base=base, engine=engine), spans)
     return root
+
+
+def _readings(spans: Sequence[Interval]) -> list[int]:
+    """Give the readings at which a live way lands: so many an interval, the last one at its end."""
+    return [start + (end - start) * part // EPOCHS for start, end in spans for part in range(1, EPOCHS + 1)]
 
 
 def _run_plain(flow: Flow, root: Path, base: Path, spans: Sequence[Interval]) -> None:
@@ -170,16 +186,17 @@ def table_hashes(root: Path, flow: Flow, start: int, end: int) -> dict[str, Cont
 
 
 def carry_hash(root: Path, flow: Flow, end: int) -> ContentHash:
-    """Hash the carry of a run at the commit that ends at an instant, in ticks."""
-    newest = max((entry for entry in log_state(root).published if entry.span.end == end), key=lambda e: e.commit)
-    parts = [
-        content_hash(
-            read_carry(root, name, part, newest.commit, key=carry_key(flow.streams[name], part)),
-            leave_out=CARRY_NOT_HASHED,
-        )
-        for name, names in carry_parts(flow).items()
-        for part in names
-    ]
+    """Hash the carry of a run, in all its legs, at the commits that end at an instant, in ticks."""
+    newest = {
+        each: max((entry for entry in log_state(each).published if entry.span.end == end), key=lambda e: e.commit)
+        for each in roots_of(root)
+    }
+    parts = []
+    for name, names in carry_parts(flow).items():
+        own, stream = root_of(root, name), flow.streams[name]
+        for part in names:
+            carry = read_carry(own, name, part, newest[own].commit, key=carry_key(stream, part))
+            parts.append(content_hash(carry, leave_out=CARRY_NOT_HASHED))
     return sum(parts, ContentHash(0, 0, 0))
 
 

@@ -38,7 +38,7 @@ def numbered(numbers: Iterable[int]) -> str:
 def stream_counts(known: KnownRun, stream: str) -> Counter[str]:
     """Count the published rows of a stream by kind."""
     counts: Counter[str] = Counter()
-    for row in known.state.published:
+    for row in known.of(stream).state.published:
         counted_here = row.counts.get(stream)
         if isinstance(counted_here, dict):
             counts.update({name: counted_here.get(name, 0) for name in KIND_NAMES})
@@ -48,7 +48,7 @@ def stream_counts(known: KnownRun, stream: str) -> Counter[str]:
 def ledger_counts(known: KnownRun) -> Counter[tuple[str, str, str]]:
     """Count the published lines of the ledger by stream, reason and action."""
     counts: Counter[tuple[str, str, str]] = Counter()
-    for row in known.state.published:
+    for row in (row for part in known.parts for row in part.state.published):
         lines = row.counts.get("ledger")
         if isinstance(lines, dict):
             for words, count in lines.items():

@@ -7,11 +7,12 @@ gone. Nothing here loads the compiler, so looking at a run stays quick.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.commits.leg_roots import root_of, roots_of
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
 from pipelines.flows.definition import flow_to_json
@@ -52,6 +53,17 @@ class KnownRun:
     """Of the flow that made the newest commit; of the file where there is none."""
     given: dict[str, str] = field(default_factory=dict)
     """Parameters that the newest commit's run was given."""
+
+    @cached_property
+    def parts(self) -> tuple[KnownRun, ...]:
+        """Give the run by its legs, the one that takes what lands first; itself alone where it is in one piece."""
+        roots = roots_of(self.root)
+        return (self, *(replace(self, root=root, state=log_state(root)) for root in roots if root != self.root))
+
+    def of(self, table: str) -> KnownRun:
+        """Give the part of the run that makes a stream."""
+        own = root_of(self.root, table)
+        return next(part for part in self.parts if part.root == own)
 
     @cached_property
     def moments(self) -> Moments:

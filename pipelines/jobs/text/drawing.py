@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.durations import spell
+from pipelines.flows.legs import MAIN, legs_of
 from pipelines.flows.model import AUTO_BUCKETS
 from pipelines.flows.plan import plan
 from pipelines.jobs.text.tables import width
@@ -65,7 +66,20 @@ def _module_words(flow: Flow) -> Iterator[str]:
         )
         yield ", ".join(told) + (f"; {gives}" if gives and use.instances == 1 else "")
     if flow.regions > 1:
-        yield f"{flow.regions} regions by the rules of StreamBase; here they run in one piece, which changes no row"
+        yield from _leg_words(flow)
+
+
+def _leg_words(flow: Flow) -> Iterator[str]:
+    """Say how many regions there are, in which legs they run live, and what waits in which queue."""
+    legs = legs_of(flow)
+    names = ", ".join(leg.name for leg in legs)
+    told = f"{flow.regions} regions by the rules of StreamBase"
+    yield f"{told}; live in {counted(len(legs), 'leg')} with commits of their own ({names}), else in one piece"
+    for leg in legs:
+        for writer, streams in leg.reads.items():
+            crossing = ", ".join((*streams, *(leg.sources if writer == MAIN else ())))
+            if crossing:
+                yield f"queue {writer} ▷ {leg.name}: {crossing}; at most {leg.most_behind:,} rows behind"
 
 
 def _arrow(note: str, *, joined: bool) -> Iterator[str]:

@@ -1,0 +1,101 @@
+"""Where the legs of a run lie, and which files each keeps for those that have not read them yet.
+
+A run that went live in parallel regions has a root for each leg: its own folder for `main`, `regions/<leg>` for the
+others, each with commits, carry, lease and tables. Which legs there are stands in one file, written before any of them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.log import CommitLog
+from pipelines.engine.files import durable
+from pipelines.flows.legs import MAIN
+from pipelines.flows.model import DIVERTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.legs import Leg
+
+REGIONS = "regions"
+FILE = "legs.json"
+Noted = dict[str, dict[str, list[str]]]
+"""By leg: its `streams`, and the legs that it `reads`."""
+
+
+def leg_root(root: Path, leg: str) -> Path:
+    """Give the root of a leg of a run."""
+    return root if leg == MAIN else root / REGIONS / leg
+
+
+def run_root(root: Path) -> Path:
+    """Give the run's folder that a root belongs to: itself, or that of which it is a leg."""
+    above = root.parent.parent
+    return above if root.parent.name == REGIONS and (above / REGIONS / FILE).is_file() else root
+
+
+def note_legs(root: Path, legs: Iterable[Leg]) -> Noted:
+    """Say on disk which legs a run has, unless it is said; give what is said."""
+    told = told_of(legs)
+    if (known := noted_legs(root)) is None:
+        durable.make_folder(root / REGIONS)
+        durable.write_new(root / REGIONS / FILE, json.dumps(told, indent=1).encode())
+        return told
+    return known
+
+
+def told_of(legs: Iterable[Leg]) -> Noted:
+    """Spell what is noted of legs."""
+    return {leg.name: {"streams": list(leg.streams), "reads": list(leg.reads)} for leg in legs}
+
+
+def noted_legs(root: Path) -> Noted | None:
+    """Read which legs a run has; None where it runs in one piece."""
+    try:
+        found: Noted = json.loads((root / REGIONS / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def roots_of(root: Path) -> tuple[Path, ...]:
+    """Give the roots of a run, its own first; that one alone where it runs in one piece."""
+    return tuple(leg_root(root, leg) for leg in noted_legs(root) or (MAIN,))
+
+
+def root_of(root: Path, stream: str) -> Path:
+    """Give the root in which a stream of a run has its table."""
+    name = stream.removesuffix(DIVERTED)
+    made_by = (leg for leg, told in (noted_legs(root) or {}).items() if name in told["streams"])
+    return leg_root(root, next(made_by, MAIN))
+
+
+def held_from(root: Path, state: LogState) -> int | None:
+    """Give the first commit of a root of which some leg has not read all yet; None where there is none.
+
+    How far a leg has read stands in its own commits, so this holds whatever became of the queue.
+    """
+    run = run_root(root)
+    noted = noted_legs(run)
+    if noted is None:
+        return None
+    own = MAIN if run == root else root.name
+    behind = [_upto(leg_root(run, leg)) for leg, told in noted.items() if own in told["reads"]]
+    if not behind:
+        return None
+    return next((row.commit for row in state.in_order if row.upto > min(behind)), None)
+
+
+def _upto(root: Path) -> int:
+    tip = CommitLog(root).state().tip
+    return tip.upto if tip else 0
+
+
+def covered_by_all(root: Path, upto: int) -> int:
+    """Give the last sequence that every leg of a run has taken in; `upto`, how far its own root is, in one piece."""
+    noted: Mapping[str, object] = noted_legs(root) or {}
+    return min([upto, *(_upto(leg_root(root, leg)) for leg in noted if leg != MAIN)])

@@ -1,0 +1,323 @@
+"""Queues between the legs of a live flow: a ticket for each commit, that names what the reader is to take of it.
+
+A ticket is a small file beside the tables of the leg that wrote them. It names files that are published anyway, so a
+row that crosses is written once. It is written in one step, behind the publication; one that a crash left unwritten is
+made from the log of commits. A ticket that was read goes, but for the newest.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.paths import stream_path, table_name
+from pipelines.engine.files import durable
+from pipelines.engine.files.packed import opened
+from pipelines.engine.files.writing import Layout, bucket_rows
+from pipelines.flows.legs import MAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.history import LogState
+    from pipelines.engine.files.writing import Written
+    from pipelines.engine.landing.sequence import Chain
+    from pipelines.engine.tasks.commit_work import Sequences
+    from pipelines.flows.legs import Leg
+
+QUEUE = "queue"
+"""Folder of a root with a folder for each leg that reads it."""
+WAITS = "waits.json"
+"""File of a root in which its driver says for whom it waits, while it does."""
+DIGITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketFile:
+    """A file of a stream, as the reader needs to know it."""
+
+    name: str
+    """Path below the stream's table."""
+    groups: tuple[int, ...]
+    """Bucket of each row group, for the first stage that reads the stream by a key."""
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ticket:
+    """What one commit of a leg hands to another."""
+
+    commit: int
+    first: int
+    """The first sequence of the landing that the commit covers."""
+    upto: int
+    """The last one."""
+    end: int
+    """The reading that closed it, in ticks."""
+    at: int
+    """Wall time of the commit, in ticks."""
+    landed: int = 0
+    """Rows of sources that the reader takes from the landing itself."""
+    files: Mapping[str, tuple[TicketFile, ...]] = field(default_factory=dict)
+    """By stream."""
+
+    @property
+    def rows(self) -> int:
+        """Count the rows that wait with it."""
+        return self.landed + sum(file.rows for files in self.files.values() for file in files)
+
+    @property
+    def size(self) -> int:
+        """Give the bytes of its files."""
+        return sum(file.size for files in self.files.values() for file in files)
+
+    def to_json(self) -> bytes:
+        """Spell it."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, said: bytes) -> Ticket:
+        """Read what `to_json` gave."""
+        parts = json.loads(said)
+        files = {
+            stream: tuple(TicketFile(**{**each, "groups": tuple(each["groups"])}) for each in listed)
+            for stream, listed in parts.pop("files").items()
+        }
+        return cls(**parts, files=files)
+
+
+class Queue:
+    """The tickets that one leg has for another, oldest first.
+
+    One thread offers and another takes; both live in the process that holds the leases.
+
+    Args:
+        root: of the leg that writes.
+        writer: its name.
+        reader: the leg that reads.
+        layouts: of each stream that crosses, given the number of buckets of its rows, as the writer's tasks lay it out.
+    """
+
+    def __init__(self, root: Path, writer: str, reader: Leg, layouts: Callable[[str, int], Layout]) -> None:
+        self.root, self.folder, self.reader = root, root / QUEUE / reader.name, reader
+        self._streams = reader.reads[writer]
+        self._sources = reader.sources if writer == MAIN else ()
+        """What the reader takes from the landing itself, once the writer has taken it in."""
+        self._layouts = layouts
+        self._tickets: list[Ticket] = []
+        self._lock = threading.Lock()
+        self.upto = 0
+        """The last sequence that can be taken."""
+        self.taken = 0
+        """The last sequence that was taken."""
+
+    @property
+    def waiting(self) -> list[Ticket]:
+        """Give the tickets that were not taken wholly, oldest first."""
+        return self.tickets(self.taken)
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether more rows wait than may."""
+        return sum(ticket.rows for ticket in self.waiting) > self.reader.most_behind
+
+    def tickets(self, after: int) -> list[Ticket]:
+        """Give those that cover sequences after one, oldest first."""
+        with self._lock:
+            return [ticket for ticket in self._tickets if ticket.upto > after]
+
+    def offer(self, entry: Entry, written: Mapping[str, Sequence[Written]], landed: Mapping[str, int]) -> None:
+        """Hand a published commit to the reader.
+
+        Args:
+            entry: the commit.
+            written: its files, by table.
+            landed: rows of each source that it took from the landing.
+        """
+        files = {
+            stream: tuple(
+                TicketFile(name=file.name, groups=file.groups, rows=file.rows, size=file.size)
+                for file in written.get(f"streams/{stream}", ())
+            )
+            for stream in self._streams
+        }
+        self._add(self._ticket(entry, files, landed))
+
+    def _ticket(self, entry: Entry, files: Mapping[str, tuple[TicketFile, ...]], landed: Mapping[str, int]) -> Ticket:
+        return Ticket(
+            commit=entry.commit,
+            first=min(entry.sequences),
+            upto=entry.upto,
+            end=entry.span.end,
+            at=entry.at,
+            landed=sum(landed.get(source, 0) for source in self._sources),
+            files={stream: listed for stream, listed in files.items() if listed},
+        )
+
+    def _add(self, ticket: Ticket) -> None:
+        durable.make_folder(self.folder)
+        # A ticket that is there says the same: a commit is published once.
+        with suppress(FileExistsError):
+            durable.write_new(self.folder / f"{ticket.commit:0{DIGITS}d}.json", ticket.to_json())
+        with self._lock:
+            self._tickets.append(ticket)
+            self.upto = max(self.upto, ticket.upto)
+
+    def resume(self, state: LogState, after: int, buckets: Callable[[Entry], int]) -> int:
+        """Read the tickets that a reader at `after` has to take, and make those that are not there.
+
+        Args:
+            state: the log of the leg that writes.
+            after: the last sequence that the reader has taken.
+            buckets: gives the number of buckets of a commit's rows.
+
+        Returns:
+            How many had to be made.
+        """
+        wanted = [row for row in state.in_order if row.upto > after]
+        made, lists = 0, FileLists(self.root, state)
+        with self._lock:
+            # A commit that was finished just now has handed its own over, which stands behind those that are read here.
+            self._tickets = []
+        for row in wanted or state.in_order[-1:]:
+            found = self._found(row.commit)
+            made += found is None
+            self._add(found or self._ticket(row, self._of_log(lists, row, buckets), landed_rows(row)))
+        self.cover(after)
+        return made
+
+    def _found(self, commit: int) -> Ticket | None:
+        try:
+            return Ticket.from_json((self.folder / f"{commit:0{DIGITS}d}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def _of_log(
+        self, lists: FileLists, row: Entry, buckets: Callable[[Entry], int]
+    ) -> dict[str, tuple[TicketFile, ...]]:
+        """Give the files that a commit wrote of what crosses, each with the buckets of its row groups."""
+        found = {}
+        for stream in self._streams:
+            path = stream_path(self.root, stream)
+            files = lists.of(row.commit).get(table_name(self.root, path), ())
+            layout = self._layouts(stream, buckets(row)) if files else Layout()
+            found[stream] = tuple(
+                TicketFile(
+                    name=file.name,
+                    groups=tuple(_groups(path / file.name, layout)),
+                    rows=file.rows,
+                    size=file.size,
+                )
+                for file in files
+            )
+        return found
+
+    def cover(self, upto: int) -> None:
+        """Remove the tickets that the reader has taken, but for the newest."""
+        with self._lock:
+            self.taken = upto
+            done = [ticket for ticket in self._tickets if ticket.upto <= upto]
+            if done and len(done) == len(self._tickets):
+                done.pop()
+            self._tickets = self._tickets[len(done) :]
+        for ticket in done:
+            (self.folder / f"{ticket.commit:0{DIGITS}d}.json").unlink(missing_ok=True)
+
+    def inputs(self, stream: str, bucket: int, first: int, upto: int) -> list[Chain]:
+        """Give the readers of a stream's bucket over sequences; a commit's files come behind those of one before it."""
+        path = stream_path(self.root, stream)
+        listed = []
+        for ticket in self.tickets(first - 1):
+            if ticket.first <= upto:
+                pieces = ((file, _of_bucket(file, bucket)) for file in ticket.files.get(stream, ()))
+                listed.append([(str(path / file.name), groups) for file, groups in pieces if groups])
+        return [tuple(piece for piece in chain if piece is not None) for chain in zip_longest(*listed)]
+
+
+def _of_bucket(file: TicketFile, bucket: int) -> tuple[int, ...]:
+    return tuple(number for number, of in enumerate(file.groups) if of == bucket)
+
+
+def _groups(file: Path, layout: Layout) -> Iterator[int]:
+    """Give the bucket of each row group of a file, which is that of its first row."""
+    with opened(file) as found:
+        for group in range(found.metadata.num_row_groups):
+            yield 0 if not layout.key or layout.buckets == 1 else _bucket(found, group, layout)
+
+
+def _bucket(file: pq.ParquetFile, group: int, layout: Layout) -> int:
+    [row] = (pa.Table.from_batches([batch]) for batch in _one(file, group, layout))
+    return next(bucket for bucket, places in enumerate(bucket_rows(row, layout.key, layout.buckets)) if len(places))
+
+
+def _one(file: pq.ParquetFile, group: int, layout: Layout) -> Iterator[pa.RecordBatch]:
+    rows = file.iter_batches(batch_size=1, row_groups=[group], columns=list(layout.key))
+    yield next(rows)
+
+
+def landed_rows(entry: Entry) -> dict[str, int]:
+    """Give the rows of each source that a commit counted as landed."""
+    found = entry.counts.get("landed", {})
+    return dict(found) if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """What a leg takes from others: its queues, by the leg that writes."""
+
+    leg: Leg
+    queues: Mapping[str, Queue]
+
+    @property
+    def upto(self) -> int:
+        """Give the last sequence that everything it reads has come to."""
+        return min(queue.upto for queue in self.queues.values())
+
+    def rows(self, sequences: Sequences) -> int:
+        """Count the rows that may be in sequences: those of tickets that lie partly in them are counted whole."""
+        first, last = sequences.parts[0].id, sequences.parts[-1].id
+        own = sum(
+            part.sources[name].rows for part in sequences.parts for name in self.leg.sources if name in part.sources
+        )
+        files = (
+            ticket.files
+            for queue in self.queues.values()
+            for ticket in queue.tickets(first - 1)
+            if ticket.first <= last
+        )
+        return own + sum(file.rows for each in files for listed in each.values() for file in listed)
+
+    def over(self, sequences: Sequences) -> QueuedSpan:
+        """Give what crosses in sequences."""
+        first, last = sequences.parts[0].id, sequences.parts[-1].id
+        return QueuedSpan(self, first, last)
+
+    def cover(self, upto: int) -> None:
+        """Let go of what the leg has taken."""
+        for queue in self.queues.values():
+            queue.cover(upto)
+
+
+@dataclass(frozen=True)
+class QueuedSpan:
+    """What crosses to a leg in some sequences."""
+
+    crossing: Crossing
+    first: int
+    last: int
+
+    def inputs(self, stream: str, bucket: int) -> list[Chain]:
+        """Give the readers of a stream's bucket."""
+        [queue] = (self.crossing.queues[leg] for leg, names in self.crossing.leg.reads.items() if stream in names)
+        return queue.inputs(stream, bucket, self.first, self.last)

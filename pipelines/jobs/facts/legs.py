@@ -1,0 +1,70 @@
+"""How far each leg of a run has come, what waits for it, and which leg waits for whom; as plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.commits.leg_roots import leg_root, noted_legs
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.live.crossing import QUEUE, WAITS, Ticket
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    Facts = dict[str, Any]
+
+
+def legs_facts(root: Path, now: int) -> list[Facts]:
+    """Say where each leg of a run stands; nothing of a run in one piece. Instants, whose names end in `_at`, in ticks.
+
+    Args:
+        root: the run's folder.
+        now: wall time, in ticks.
+    """
+    return [_leg(root, name, told["reads"], now) for name, told in (noted_legs(root) or {}).items()]
+
+
+def _leg(root: Path, name: str, reads: Sequence[str], now: int) -> Facts:
+    own = leg_root(root, name)
+    state = log_state(own)
+    upto = state.tip.upto if state.tip else 0
+    return {
+        "leg": name,
+        "sequence": upto,
+        "upto_at": state.tip.span.end if state.tip else None,
+        "commits": len(state.published),
+        "behind": [_behind(leg_root(root, other), other, name, upto, now) for other in reads],
+        "waits_for": _waits(own),
+    }
+
+
+def _behind(writer: Path, other: str, name: str, upto: int, now: int) -> Facts:
+    """Say what waits in the queue from one leg to another."""
+    waiting = [ticket for ticket in tickets_in(writer / QUEUE / name) if ticket.upto > upto]
+    return {
+        "leg": other,
+        "rows": sum(ticket.rows for ticket in waiting),
+        "bytes": sum(ticket.size for ticket in waiting),
+        "seconds": max(0.0, round((now - min(each.at for each in waiting)) / TICKS_PER_SECOND, 1)) if waiting else 0.0,
+    }
+
+
+def tickets_in(folder: Path) -> Iterator[Ticket]:
+    """Read the tickets of a queue; one that is taken meanwhile is none."""
+    for file in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        try:
+            yield Ticket.from_json(file.read_bytes())
+        except FileNotFoundError:
+            continue
+
+
+def _waits(root: Path) -> Facts | None:
+    """Say for whom a leg waits, as its driver noted it."""
+    try:
+        found: Facts = json.loads((root / WAITS).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found

@@ -1,0 +1,105 @@
+"""Whether a run goes live in parallel regions: as it began, and as its flow says; all else is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipelines.engine.commits.leg_roots import noted_legs, told_of
+from pipelines.flows.legs import in_legs, legs_of, uncrossable
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pipelines.engine.commits.history import LogState
+    from pipelines.flows.model import Flow
+    from pipelines.jobs.runs.known import KnownRun
+
+OFF, ON = "off", "on"
+
+
+def wants_regions(said: str) -> bool:
+    """Read what `--regions` was given.
+
+    Raises:
+        WrongUse: neither word.
+    """
+    if said not in {OFF, ON}:
+        raise WrongUse(f"--regions must be {ON}, as the flow says it, or {OFF}, all in one piece; it is `{said}`")
+    return said == ON
+
+
+def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow:
+    """Give a flow with the legs in which a run goes on; none where it goes on in one piece.
+
+    Args:
+        flow: as the run goes on with it.
+        root: the run's folder.
+        state: its log.
+        regions: whether regions that the flow asks for are wanted.
+
+    Raises:
+        WrongUse: the run has begun otherwise, or something would cross that cannot.
+    """
+    legs = in_legs(flow) if regions else {}
+    noted = noted_legs(root)
+    if noted is None and legs and state.commits:
+        raise WrongUse(
+            f"run `{root.name}` must go on as it began, in one piece; {flow.name} asks for regions of its own "
+            f"({_names(legs.values())}): add --regions off to go on, or --run NAME for a run that begins in regions"
+        )
+    if noted is not None and noted != told_of(legs_of(replace(flow, legs=legs)) if legs else ()):
+        asked = _names(legs.values()) if legs else "one piece"
+        raise WrongUse(
+            f"run `{root.name}` must go on in the regions that it began in ({_names(noted)}); now it is asked to go on "
+            f"in others ({asked}): put the flow back as it was and leave out --regions off, or give it a run of its "
+            "own (--run NAME)"
+        )
+    found = replace(flow, legs=legs)
+    for name, given in uncrossable(found):
+        raise WrongUse(
+            f"`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` "
+            "remembers, so both must be in one region: write `connection: synchronous` beside `parallel: true` there, "
+            "or add --regions off"
+        )
+    return found
+
+
+def _names(legs: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(legs))
+
+
+def require_one_piece(root: Path, verb: str, otherwise: str) -> None:
+    """See that a run is in one piece before a command is at work that knows of no legs.
+
+    Args:
+        root: the run's folder.
+        verb: the command.
+        otherwise: what to do instead.
+
+    Raises:
+        WrongUse: the run went live in regions.
+    """
+    noted = noted_legs(root)
+    if noted is not None:
+        raise WrongUse(
+            f"pulseline {verb} works on a run in one piece, and run `{root.name}` went live in regions "
+            f"({_names(noted)}): {otherwise}"
+        )
+
+
+def require_caught_up(known: KnownRun) -> None:
+    """See that every leg of a run has come as far as the first, before all of them are compared with another run.
+
+    Raises:
+        WrongUse: one is behind.
+    """
+    ends = {part.root.name: part.state.tip.upto if part.state.tip else 0 for part in known.parts}
+    if len(set(ends.values())) > 1:
+        late = min(ends, key=lambda name: ends[name])
+        raise WrongUse(
+            f"the legs of run `{known.run}` must have come equally far to be compared; {late} is behind: "
+            f"{known.command('stream', '--until-caught-up')}"
+        )

@@ -1,0 +1,178 @@
+"""Commands over a run that went live in regions: every stream is found, and what knows of no legs says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.readers import log_state, read_ledger
+from pipelines.engine.live.legs import open_legs
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.flows.grid import intervals
+from pipelines.flows.legs import in_legs
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
+from pipelines.jobs.commands.metrics import show_metrics
+from pipelines.jobs.commands.report import report_flow
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
+from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.show import show_stream
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.parity import Trial, certify
+from pipelines.jobs.runs.backfill import Backfill
+from pipelines.jobs.runs.in_legs import with_legs
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from pipelines.jobs.runs.regional import run_in_legs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.jobs.conftest import House
+
+MODULE = """\
+modules:
+  timely:
+    inputs: [came]
+    streams:
+      beating: {heartbeat: came, interval: 6h, slack: 90s}
+      ordered: {merge: beating, ports_by: {station: [north, south]}}
+    outputs: {all: ordered}
+streams:
+  some: {filter: trips, where: number <> 3}
+  timed: {module: timely, inputs: {came: some}, parallel: true, most_behind: 5}
+  last: {filter: timed.all, where: number < 30}
+"""
+
+
+def wanted(house: House) -> Backfill:
+    """Give the flow of the house, with a region of its own, as a run takes it."""
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().partition("streams:")[0] + MODULE)
+    settings = read_settings()
+    flow = load_flow(settings, "tiny")
+    flow = replace(flow, legs=in_legs(flow))
+    return Backfill(flow=flow, root=house.root, base=settings.feeds_base(flow), engine=CoreEngine())
+
+
+def readings(of: Backfill) -> tuple[int, list[int]]:
+    spans = intervals(of.flow, "2013-01-01", "2013-01-04")
+    return spans[0][0], [end for _, end in spans]
+
+
+@pytest.fixture
+def regional(house: House) -> House:
+    """Give a house whose run `main` went live in three legs."""
+    made = wanted(house)
+    run_in_legs(made, *readings(made))
+    return house
+
+
+def test_every_stream_is_found_in_its_leg(regional: House) -> None:
+    for stream in ("some", "timed.ordered", "last"):
+        show_stream("tiny", stream, None, "data", 0, "jsonl", "main", regional.tell)
+        assert len(regional.text.splitlines()) > 20
+
+    show_ledger("tiny", LedgerQuery(), 0, "jsonl", "main", regional.tell)
+    lines = [json.loads(line) for line in regional.text.splitlines()]
+    assert {line["stream"] for line in lines} >= {"some", "timed.ordered", "last"}
+    assert len(lines) == read_ledger(regional.root).num_rows
+
+    tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=True), regional.tell)
+    tables = {each["table"]: each["path"] for each in map(json.loads, regional.text.splitlines())}
+    assert tables["last"] == str(regional.root / "regions" / "main-2" / "streams" / "last")
+    assert {"ledger", "timed.ledger", "main-2.ledger"} <= tables.keys()
+
+
+def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None:
+    made = wanted(house)
+    start, instants = readings(made)
+    with open_driver(made.root, flow="tiny") as driver:
+        land_readings(made, start, instants)
+        runner = runner_of(made, driver)
+        with open_legs(runner, made.root, Claim.ASK, lambda _: CoreEngine()) as legs:
+            legs.begin(house.tell)
+            legs.advance_main(0, 1)
+            assert legs.main.full is not None
+            legs._note(legs.main)
+            show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+            waiting = house.text
+            show_metrics("tiny", "main", None, house.tell)
+            families = [*text_string_to_metric_families(house.text)]
+            legs.catch_up(1)
+            legs._note(legs.main)
+    show_status("tiny", "main", True, house.tell)  # noqa: FBT003 - as above
+    after = json.loads(house.text)["legs"]
+
+    assert "main    waits for timed since " in waiting
+    assert "rows behind, at most 5; the landing goes on" in waiting
+    assert "timed   up to " in waiting
+    assert "; behind main by 1" in waiting
+    samples = (each for every in families for each in every.samples)
+    found = {(each.name, each.labels.get("leg")): each.value for each in samples}
+    assert found["pulseline_leg_waits", "main"] == 1
+    assert found["pulseline_leg_rows_behind", "timed"] > 5
+    assert found["pulseline_leg_sequence", "main-2"] == 0
+    assert [(each["leg"], each["sequence"], each["waits_for"]) for each in after] == [
+        ("main", 1, None),
+        ("timed", 1, None),
+        ("main-2", 1, None),
+    ]
+
+
+def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
+    refused: dict[str, Callable[[], object]] = {
+        "replay what it took in": lambda: reset_run(ResetRequest(flow="tiny"), regional.tell),
+        "give the changed flow a run of its own": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
+        "pulseline stream goes on with it": lambda: run_flow(
+            RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell
+        ),
+        "pulseline status": lambda: report_flow("tiny", None, "main", False, regional.tell),  # noqa: FBT003 - a flag
+    }
+    for told, asked in refused.items():
+        with pytest.raises(WrongUse, match="went live in regions") as caught:
+            asked()
+        assert told in str(caught.value)
+
+
+def test_a_run_goes_on_as_it_began(regional: House) -> None:
+    flow, state = load_flow(read_settings(), "tiny"), log_state(regional.root)
+
+    assert with_legs(flow, regional.root, state, regions=True).legs == in_legs(flow)
+    with pytest.raises(WrongUse, match="asked to go on in others \\(one piece\\)"):
+        with_legs(flow, regional.root, state, regions=False)
+    with pytest.raises(WrongUse, match="asked to go on in others \\(one piece\\)"):
+        with_legs(replace(flow, modules=()), regional.root, state, regions=True)
+
+
+def test_a_run_in_one_piece_gets_no_regions(house: House) -> None:
+    made = wanted(house)
+    house.backfill("2013-01-01", "2013-01-02")
+
+    with pytest.raises(WrongUse, match="must go on as it began, in one piece; tiny asks for regions of its own"):
+        with_legs(made.flow, house.root, log_state(house.root), regions=True)
+    assert with_legs(made.flow, house.root, log_state(house.root), regions=False).legs == {}
+
+
+def test_the_certificate_has_one_way_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all ways the first and the one in legs are made here: engines and buckets have tests of their own."""
+    from pipelines.jobs.proofs import parity
+
+    made = wanted(house)
+    flow, ways = replace(made.flow, legs={}), parity.ways_of
+    few = [way for way in ways(flow) if way.legs or (way.engine, way.plain, way.buckets) == ("core", False, 1)]
+    monkeypatch.setattr(parity, "ways_of", lambda *_: few)
+    spans = intervals(flow, "2013-01-01", "2013-01-04")
+    certificate = certify(Trial(settings=read_settings(), flow=flow, spans=spans, spark=CoreEngine()), house.tell)
+
+    assert [way.title for way in certificate.ways][1:] == ["live, in 3 legs, epoch by epoch, 2 buckets"]
+    assert certificate.equal
+    assert len(log_state(house.root.parent / "parity-way-1" / "regions" / "timed").published) == 9

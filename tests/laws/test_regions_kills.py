@@ -1,0 +1,129 @@
+"""A run in legs that is killed anywhere, or loses its tickets, and goes on: the bytes of one that ran in one piece."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import signal
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.leg_roots import roots_of
+from pipelines.engine.live.crossing import QUEUE
+from pipelines.engine.live.legs import open_legs
+from pipelines.flows.legs import in_legs
+from pipelines.jobs.facts.legs import tickets_in
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from tests.forked import ended
+from tests.laws.killed_regions import regional
+from tests.laws.killed_stream import READINGS
+from tests.laws.test_kills import assert_nothing_twice
+from tests.laws.trials import BEGIN, CORE, WHOLE, Trial, parcels, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLOW = """\
+flow: parcels
+every: 1h
+buckets: 3
+sources:
+  parcels: {feed: {parquet: parcels.parquet}, key: depot, time: sent, arrival: seen}
+modules:
+  timely:
+    inputs: [came]
+    streams:
+      beating: {heartbeat: came, interval: 5m, slack: 30s}
+      ordered: {merge: beating, ports_by: {depot: [east, north, south, west]}}
+      punctual: {advance_time: ordered, every: {events: 7}, delay: 10m, late: divert}
+    outputs: {kept: punctual, late: punctual.diverted}
+streams:
+  heavy: {filter: parcels, where: number % 3 <> 1}
+  calm: {merge: heavy, ports_by: {depot: [east, north, south, west]}}
+  timed: {module: timely, inputs: {came: heavy}, parallel: true, most_behind: 20}
+  first: {filter: timed.kept, where: number >= 0}
+  both: {interleave: [first, calm]}
+"""
+POINTS = {"ticket": 3, "reading": 4, "waiting": 0}
+"""Where to die, and how often to come past it before."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels, with the run `whole`: one interval on core."""
+    made = trial(tmp_path_factory.mktemp("killed"), FLOW, {"parcels": parcels()})
+    made.ran("whole", WHOLE)
+    return made
+
+
+def assert_the_same(here: Trial, run: str) -> None:
+    assert here.hashes(run, WHOLE) == here.hashes("whole", WHOLE)
+    for root in roots_of(here.root(run)):
+        assert_nothing_twice(root)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_in_legs_and_started_again(here: Trial, point: str) -> None:
+    code, said = ended("tests.laws.killed_regions", str(here.base), point, point, str(POINTS[point]))
+    assert code == -signal.SIGKILL, said
+
+    told: list[str] = []
+    regional(here, point, told.append)
+    assert_the_same(here, point)
+    if point == "ticket":
+        assert any("made from the log of commits" in line for line in told)
+
+
+def test_a_queue_that_is_gone_is_made_from_the_log(here: Trial) -> None:
+    behind(here, "gone")
+    for root in roots_of(here.root("gone")):
+        shutil.rmtree(root / QUEUE, ignore_errors=True)
+    told: list[str] = []
+    regional(here, "gone", told.append)
+
+    assert f"{len(READINGS)} tickets of main for timed were made from the log of commits" in told
+    assert_the_same(here, "gone")
+
+
+def test_what_was_read_leaves_the_newest_ticket_alone(here: Trial) -> None:
+    regional(here, "read")
+    queues = [folder for root in roots_of(here.root("read")) for folder in (root / QUEUE).glob("*")]
+
+    assert len(queues) == 3
+    assert [len([*tickets_in(folder)]) for folder in queues] == [1, 1, 1]
+
+
+def test_tables_that_are_put_in_order_keep_what_a_leg_has_not_read(here: Trial) -> None:
+    """The first leg is through, its tables are compacted and swept at once, and nobody has read a row of it."""
+    files = behind(here, "swept", keep=dt.timedelta(0))
+
+    assert files
+    assert all(file.exists() for file in files)
+    regional(here, "swept")
+    assert_the_same(here, "swept")
+
+
+def behind(here: Trial, run: str, keep: dt.timedelta | None = None) -> list[Path]:
+    """Let the first leg alone go on, and its tables be put in order; give the files that wait to be read."""
+    wanted = here.wanted(run)
+    wanted = replace(wanted, flow=replace(here.flow, legs=in_legs(here.flow)))
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        runner = runner_of(wanted, driver)
+        with open_legs(runner, wanted.root, Claim.ASK, lambda _: CORE) as legs:
+            legs.begin(lambda _: None)
+            while runner.upto < last:
+                runner.advance(runner.upto, runner.upto + 1)
+            if keep is not None:
+                driver.keep_house(every=1, keep=keep)
+            return [
+                queue.root / "streams" / stream / file.name
+                for queue in legs.main.outs
+                for ticket in queue.waiting
+                for stream, files in ticket.files.items()
+                for file in files
+            ]
