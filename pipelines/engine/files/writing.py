@@ -30,6 +30,8 @@ COMPRESSION_LEVEL = 1
 CONSTANT = frozenset({"commit"})
 """Columns of whole numbers that are alike in all rows of a file."""
 NO_ROWS = ContentHash(0, 0, 0)
+FEW = 8_192
+"""Rows from which on a row group is worth its while at a cut."""
 MANY = 65_536
 """Rows from which on a row group, and a thread, is worth its while."""
 
@@ -165,6 +167,10 @@ class TableFile:
         if len(self._few) > self._hashed:
             self._hash(self._not_hashed())
         found, self._before_cut = self.content - self._before_cut, self.content
+        if sum(each.num_rows for each in self._few) >= FEW:
+            # Whoever reads what lies between two cuts of many reads little else.
+            self._writing.wait()
+            self._append(self._together())
         return found
 
     def _not_hashed(self) -> pa.Table:

@@ -158,3 +158,19 @@ def test_every_row_is_in_exactly_one_bucket(buckets: int) -> None:
 def test_without_a_key_all_rows_are_everybodys() -> None:
     assert only_bucket(ROWS, (), 3, 4) is ROWS
     assert only_bucket(ROWS.slice(0, 0), KEY, 3, 4).num_rows == 0
+
+
+@pytest.mark.parametrize("times", [1, 3, 40])
+def test_a_cut_gives_the_content_of_the_rows_since_the_one_before(tmp_path: Path, times: int) -> None:
+    file = TableFile(tmp_path, "streams/s", "c00000007-0-000of001", Layout())
+    parts = [pa.table({"commit": [number] * 3_000, "row": range(number, number + 3_000)}) for number in range(times)]
+    for part in parts:
+        file.write(part.slice(0, 1_000))
+        file.write(part.slice(1_000))
+        assert file.cut() == content_hash(part, leave_out=frozenset({"commit"}))
+    assert file.cut() == NO_ROWS
+    made = file.close()
+    assert made is not None
+    assert made.rows == 3_000 * times
+    assert len(made.groups) == -(-times // 3), "rows of a cut lie in one group, with those of few others"
+    assert pq.read_table(tmp_path / made.table / made.name).equals(pa.concat_tables(parts))
