@@ -1,7 +1,8 @@
 """The operators that run Pulseline's commands as processes of their own: lists of words, no shell, nothing left behind.
 
-What a command prints is the task's log; its last JSON line is the task's result. Exit code 1 (a check failed) and 2
-(wrong use) fail the task at once, for trying again would change nothing; others let Airflow try again.
+What a command prints is the task's log, its last JSON line is the task's result, its last words are kept for the tab.
+Exit code 1 (a check failed) and 2 (wrong use) fail the task at once, for trying again would change nothing; others let
+Airflow try again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import (
@@ -21,7 +21,9 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from dags.running import GRACE, Running
+from dags.announced import announce
+from dags.running import GRACE, SAID, Running
+from dags.turns import comes_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +33,12 @@ if TYPE_CHECKING:
 TURN = 3.0
 """Seconds between two looks at the runs before."""
 AGAIN = dt.timedelta(seconds=5)
-OPEN = ("running", "queued")
+BETWEEN, MOST = 3.0, 1_000
+"""Seconds between two that are kept, and characters of one."""
+
+
+TOLD = ("run", "start", "end", "commit", "verdict")
+"""What of an asset's event is passed on."""
 
 
 class JobOperator(BaseOperator):
@@ -41,11 +48,12 @@ class JobOperator(BaseOperator):
         commands: words of each command, after `pulseline`; they may hold templates, each of which stays one word.
         asked: what the task `request` found out; its `commands` for this task come behind the others, and a sentence
             for this task in its `skip` skips it.
+        ran: what the task `run` found out; its `commits` were published on the way, for the events of the assets.
         module: what the words are given to.
         grace: seconds that a command has to stop.
     """
 
-    template_fields: Sequence[str] = ("commands", "asked")
+    template_fields: Sequence[str] = ("commands", "asked", "ran")
     ui_color = "#e8f0fe"
     final: tuple[int, ...] = (1, 2)
     """Exit codes that another try would give again."""
@@ -55,13 +63,16 @@ class JobOperator(BaseOperator):
         *,
         commands: Sequence[Sequence[str]] = (),
         asked: Any = None,  # noqa: ANN401 - a result to come, and a mapping when the task runs
+        ran: Any = None,  # noqa: ANN401 - likewise
         module: str = "pipelines.cli",
         grace: float = GRACE,
         **kwargs: Any,  # noqa: ANN401 - Airflow's own
     ) -> None:
         super().__init__(**kwargs)
-        self.commands, self.asked, self.module, self.grace = commands, asked, module, grace
+        self.commands, self.asked, self.ran = commands, asked, ran
+        self.module, self.grace = module, grace
         self._running: Running | None = None
+        self._kept = 0.0
         self._stopped = False
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -69,11 +80,14 @@ class JobOperator(BaseOperator):
         asked = self.asked or {}
         if self.task_id in asked.get("skip", {}):
             raise AirflowSkipException(asked["skip"][self.task_id])
+        every = [*self.commands, *asked.get("commands", {}).get(self.task_id, [])]
+        if not every:
+            raise AirflowSkipException("nothing was begun, so there is nothing to do")
         result: dict[str, Any] = {}
-        for words in [*self.commands, *asked.get("commands", {}).get(self.task_id, [])]:
-            result = self._run(words)
-        for asset in self.outlets:
-            context["outlet_events"][asset].extra = result | {"report": _tab(context)}
+        for words in every:
+            result = self._run(words, context)
+        ran = self.ran or {}
+        announce(self.outlets, context, asked | ran, [*ran.get("commits", []), result])
         return result
 
     def on_kill(self) -> None:
@@ -83,24 +97,35 @@ class JobOperator(BaseOperator):
             self.log.info("stopping: the command has %.0f s to end by itself", self.grace)
             self._running.stop()
 
-    def _run(self, words: Sequence[str]) -> dict[str, Any]:
+    def _run(self, words: Sequence[str], context: Context) -> dict[str, Any]:
         begun = time.monotonic()
         self.log.info("%s %s", self.module, " ".join(words))
         self._running = Running([sys.executable, "-m", self.module, *words], self.grace)
         try:
             for line in self._running.lines():
                 self.log.info("%s", line)
+                self._keep(context, line)
         except BaseException:
             self._running.stop()
             raise
         finally:
             code = self._running.wait()
         self.log.info("ended with %s after %.1f s", code, time.monotonic() - begun)
-        self._judge(code, self._running)
+        self._judge(code, self._running, context)
         return self._running.result()
 
-    def _judge(self, code: int, running: Running) -> None:
+    def _keep(self, context: Context, line: str, *, now: bool = False) -> None:
+        """Keep a line where the tab finds it while the task runs, and behind one that failed."""
+        words = bool(line.strip()) and not line.startswith("{")
+        if "ti" in context and words and (now or time.monotonic() > self._kept + BETWEEN):
+            self._kept = time.monotonic()
+            context["ti"].xcom_push(SAID, line[:MOST])
+
+    def _judge(self, code: int, running: Running, context: Context) -> None:
         last = running.last[-1] if running.last else "it said nothing"
+        if code:
+            last = str(running.result().get("sentence") or last)
+            self._keep(context, last, now=True)
         if self._stopped or running.asked:
             raise AirflowException(f"stopped before it was done; the last that it said: {last}")
         if code in self.final:
@@ -126,32 +151,22 @@ class RequestOperator(JobOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Wait for the runs before, then check."""
-        while not self._stopped and (before := _under_way(context)):
-            self.log.info("waiting for %s, which comes before and is not done", before)
-            if not _begun(context, before, self.task_id):
+        while not self._stopped and (first := comes_first(context, self.task_id)):
+            line = f"waiting for {first.run_id}, which comes before and is not done"
+            self.log.info(line)
+            self._keep(context, line)
+            if not first.begun:
                 raise AirflowRescheduleException(dt.datetime.now(dt.UTC) + AGAIN)  # type: ignore[no-untyped-call]
             time.sleep(TURN)
         self.commands = [[self.kind, self.flow, *_told(context)]]
         return super().execute(context)
 
 
-def _begun(context: Context, run_id: str, task_id: str) -> bool:
-    """Say whether a run of the same DAG has had its turn, and is not waiting for it."""
-    states = context["ti"].get_task_states(context["dag_run"].dag_id, task_ids=[task_id], run_ids=[run_id])
-    return bool(states.get(run_id, {}).get(task_id) == "success")
-
-
-def _tab(context: Context) -> str:
-    """Give the address of the run's tab **Pulseline**, under Airflow's own."""
-    run = context["dag_run"]
-    return f"/dags/{run.dag_id}/runs/{quote(run.run_id, safe='')}/plugin/pulseline-run"
-
-
 def _told(context: Context) -> list[str]:
     """Spell what Airflow knows of the run, as one word each."""
     run = context["dag_run"]
     events = [event.extra for found in context["triggering_asset_events"].values() for event in found]
-    said = [{key: event[key] for key in ("run", "start", "end") if key in event} for event in events]
+    said = [{key: event[key] for key in TOLD if key in event} for event in events]
     interval = [run.data_interval_start, run.data_interval_end]
     start, end = ("" if moment is None else moment.isoformat() for moment in interval)
     return [
@@ -159,12 +174,6 @@ def _told(context: Context) -> list[str]:
         f"--start={start}",
         f"--end={end}",
         f"--by={run.run_type.value}",
+        f"--as={run.run_id}",
         f"--events={json.dumps(said)}",
     ]
-
-
-def _under_way(context: Context) -> str | None:
-    """Name a run of the same DAG that comes before and is not done; None where there is none."""
-    instance = context["ti"]
-    found = (instance.get_previous_dagrun(state=state) for state in OPEN)
-    return next((run.run_id for run in found if run is not None), None)

@@ -4,8 +4,9 @@ Behind the gate of each backfilled day, and behind every stream.
 
 ## When all is well
 
-It runs by itself when a backfill or a stream of the flow has published: over the span that they name, else over all
-that is published. By hand: press *Trigger*, choose a run and a span.
+It runs by itself when a backfill or a stream of the flow has published: over each span that they name, else over all
+that is published. What its gate has just judged is not judged again: `check` is skipped and says so. By hand: press
+*Trigger*, choose a run and a span.
 
 | task | does |
 | --- | --- |
@@ -15,18 +16,26 @@ that is published. By hand: press *Trigger*, choose a run and a span.
 
 ## When a task is red
 
-* `request`: its last line says which word of the form is wrong.
+* `request`: its last line says which word of the form is wrong, or that there is no such run.
 * `check`: an expectation failed on rows that are published. The tab shows them, with the rows around them and the
   timer or CTI that governed. Mend the cause, then backfill the days with *Run again what is published*.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
 from dags.wiring import PATIENT, published, quality_form
-from pipelines.jobs.environment.offered import offered_flows
 
-for flow in offered_flows():
+if TYPE_CHECKING:
+    from pipelines.jobs.environment.offered import Offered
+
+
+def quality_dag(flow: Offered) -> DAG:
+    """Make the DAG of a flow."""
     with DAG(
         dag_id=f"quality_{flow.name}",
         dag_display_name=f"{flow.name}: quality",
@@ -38,9 +47,10 @@ for flow in offered_flows():
         params=quality_form(),
         tags=["pulseline", "quality", flow.name],
         default_args=PATIENT,
-    ):
+    ) as dag:
         request = RequestOperator(task_id="request", kind="quality", flow=flow.called)
         check = JobOperator(task_id="check", asked=request.output)
         report = JobOperator(task_id="report", asked=request.output).as_teardown()
 
         request >> check >> report
+    return dag

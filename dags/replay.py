@@ -45,13 +45,21 @@ Options that a message names are fields of the form: `--from` is *From*, `--into
 * `replay`, anything else: its last line says what to do; clear it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
 from dags.wiring import PATIENT, replay_form
-from pipelines.jobs.environment.offered import offered_flows
 
-for flow in offered_flows():
+if TYPE_CHECKING:
+    from pipelines.jobs.environment.offered import Offered
+
+
+def replay_dag(flow: Offered) -> DAG:
+    """Make the DAG of a flow."""
     with DAG(
         dag_id=f"replay_{flow.name}",
         dag_display_name=f"{flow.name}: replay",
@@ -63,9 +71,10 @@ for flow in offered_flows():
         params=replay_form(),
         tags=["pulseline", "replay", flow.name],
         default_args=PATIENT,
-    ):
+    ) as dag:
         request = RequestOperator(task_id="request", kind="replay", flow=flow.called)
         replay = JobOperator(task_id="replay", asked=request.output)
         report = JobOperator(task_id="report", asked=request.output).as_teardown()
 
         request >> replay >> report
+    return dag

@@ -25,6 +25,8 @@ ABOVE = 2
 """Processes above a task that must live: the one that supervises it, and the executor's that began that."""
 LOOK = 1.0
 LAST_LINES = 40
+SAID = "said"
+"""Key under which Airflow keeps the last line of a task, for the tab."""
 CHUNK = 65_536
 
 

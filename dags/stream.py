@@ -6,7 +6,10 @@ What comes in lands, is run epoch by epoch, and is published at once.
 
 Press *Trigger*. A recorded feed needs the range to play; a folder needs nothing. The task `stream` runs until it is
 stopped, or until what the form says: its log is the stream's status line, every two seconds. When it ends by itself,
-its XCom is `pulseline status`, the flow's asset has a new event, and `report` makes the page of the tab **Pulseline**.
+its XCom is `pulseline status`, the flow's asset has a new event if anything was published, and `report` makes the page
+of the tab **Pulseline**.
+
+Streams have slots of their own (the pool `pulseline_streams`, three of them): none keeps a backfill waiting.
 
 **To stop it**, mark `stream` as success or failed. **To go on**, trigger with the same run name: the range may stay
 empty, for the tables know it. Nothing is lost and nothing is seen twice.
@@ -16,9 +19,13 @@ empty, for the tables know it. Nothing is lost and nothing is seen twice.
 | what | then |
 | --- | --- |
 | the task is marked or cleared | the command ends its epoch and goes, within 20 s, else it is killed |
-| the task's process is killed | the command sees it and goes in the same way; Airflow tries again 15 s later |
+| the task's process is killed | the command sees it and goes in the same way; Airflow tries again 5 s later |
+| the stream fails | it is tried again for ever, 5 s later where it had worked a while, else after up to five minutes |
 | the scheduler dies | so does what it started, then the command; the next scheduler tries again |
 | the machine dies | the next try finishes what was pending, and goes on |
+
+The fourth failure, and each twelfth after it, is told to the notifiers that Airflow's configuration names:
+`[pulseline] alerts = [{"classpath": "airflow.providers.slack.notifications.slack.SlackNotifier", "kwargs": {...}}]`.
 
 Never two at once: each try takes the lease of the tables or is refused, with who holds it and since when.
 
@@ -29,13 +36,21 @@ Never two at once: each try takes the lease of the tables or is refused, with wh
 * `stream`, anything else: its last line says what to do; clear it, and it goes on where it was.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import PATIENT, published, stream_form
-from pipelines.jobs.environment.offered import offered_flows
+from dags.wiring import PATIENT, STREAMING, publishes, stream_form
 
-for flow in offered_flows():
+if TYPE_CHECKING:
+    from pipelines.jobs.environment.offered import Offered
+
+
+def stream_dag(flow: Offered) -> DAG:
+    """Make the DAG of a flow."""
     with DAG(
         dag_id=f"stream_{flow.name}",
         dag_display_name=f"{flow.name}: stream",
@@ -47,9 +62,10 @@ for flow in offered_flows():
         params=stream_form(),
         tags=["pulseline", "stream", flow.name],
         default_args=PATIENT,
-    ):
+    ) as dag:
         request = RequestOperator(task_id="request", kind="stream", flow=flow.called)
-        stream = JobOperator(task_id="stream", asked=request.output, outlets=[published(flow, "stream")])
+        stream = JobOperator(task_id="stream", asked=request.output, outlets=[publishes(flow, "stream")], **STREAMING)
         report = JobOperator(task_id="report", asked=request.output).as_teardown()
 
         request >> stream >> report
+    return dag

@@ -1,13 +1,16 @@
-"""What the DAG files share: forms, days, assets, and how a task is tried again. No DAGs here."""
+"""What the DAGs share: forms, days, assets, and how a task is tried again. No DAGs here."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, Param
+from airflow.sdk import Asset, AssetAlias, Param
 
+from dags.announced import alias_of, asset_of
 from dags.days import RecordedDays
+from dags.patience import SOON, Patience, alert
+from dags.pools import STREAMS
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -15,8 +18,21 @@ if TYPE_CHECKING:
 PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
 """How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""
 
+STREAMING: dict[str, Any] = {
+    "retries": 1_000_000,
+    "retry_policy": Patience(),
+    "retry_delay": SOON,
+    "pool": STREAMS,
+    "on_retry_callback": alert,
+    "on_failure_callback": alert,
+}
+"""A stream is tried again for ever, and streams have slots of their own; `retry_delay` is for one that was killed."""
+
 STATE = r"^( *|[0-9]+|[Ss](equence:)?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?(Z|[+-][0-9:]+)?)$"
 """The number of a commit, `sequence:40`, a date or an instant; what it is of, the task `request` looks up."""
+
+LASTING = r"^( *|(?=.*[1-9])[0-9.][0-9a-zµ. ]*)$"
+"""A duration above zero; the task `request` reads it again."""
 
 
 def date(title: str, description: str) -> Param:
@@ -69,7 +85,9 @@ def stream_form() -> dict[str, Param]:
             title="Speed",
             description="Recorded feed: recorded time per wall-clock time. 10080 plays a week in a minute.",
         ),
-        "for": Param(None, type=["null", "string"], title="Stop after", description="A duration such as 10m."),
+        "for": Param(
+            None, type=["null", "string"], pattern=LASTING, title="Stop after", description="A duration such as 10m."
+        ),
         "until": Param(
             "stopped",
             type="string",
@@ -120,5 +138,10 @@ def days_of(flow: Offered) -> RecordedDays | None:
 
 
 def published(flow: Offered, kind: str) -> Asset:
-    """Name what a kind of run publishes of a flow."""
-    return Asset(name=f"{flow.name} by {kind}", uri=f"pulseline://{flow.name}/{kind}", group="pulseline")
+    """Name what a kind of run publishes of a flow, for those who wait for it."""
+    return asset_of(flow.name, kind)
+
+
+def publishes(flow: Offered, kind: str) -> AssetAlias:
+    """Name what a kind of run publishes of a flow, for the task that does."""
+    return alias_of(flow.name, kind)

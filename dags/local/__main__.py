@@ -1,4 +1,4 @@
-"""`python -m dags.local up`, `down` and `airflow`: what `make up`, `make down` and `pulseline airflow` call."""
+"""`python -m dags.local up`, `down`, `airflow`, `users`: what `make up`, `make down` and `pulseline airflow…` call."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from dags.local.place import CHECKOUT, KeeperRecord, Place
 from dags.local.processes import KnownProcess, left_of
 from dags.local.servant import ACCOUNT, DatabaseError, furnish
 from dags.local.settings import ADMIN
+from dags.local.users import UserError, add, listed, remove
+from dags.pools import ABOUT, SLOTS, STREAMS
 from pipelines.engine.files.durable import of_this_machine
 from pipelines.jobs.environment.access import kept
 from pipelines.jobs.environment.settings import read_settings
@@ -65,6 +67,7 @@ def up(place: Place) -> None:
             print(f"Port {FIRST_PORT} is taken by another program: the pages are at {port}.")
         keeper = _spawn(place, port)
         _await_ready(place, keeper)
+        _make_pool(Doorway(place, port))
         print(f"Airflow is up after {time.monotonic() - begun:.0f} s.")
         print(_next_step(place, keeper))
 
@@ -97,6 +100,24 @@ def airflow(place: Place, words: Sequence[str]) -> NoReturn:
     where["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), where.get("PYTHONPATH", "")])
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", "airflow", *words], where)  # noqa: S606 - Airflow's own command
+
+
+def change_users(place: Place, words: Sequence[str]) -> None:
+    """List who may sign in, add somebody, or take somebody away.
+
+    Raises:
+        UserError: says what is wrong with the name, the role or the words.
+    """
+    match list(words):
+        case [] | ["list"]:
+            print("\n".join(listed(place)))
+        case ["add", name, *role] if len(role) <= 1:
+            print(f"{name} / {add(place, name, role[0] if role else 'viewer')}")
+        case ["remove", name]:
+            remove(place, name)
+            print(f"{name} can sign in no more.")
+        case _:
+            raise UserError("say `list`, `add NAME [viewer, user, op or admin]` or `remove NAME`")
 
 
 def clear(place: Place, keeper: KeeperRecord | None) -> None:
@@ -144,6 +165,14 @@ def _await_ready(place: Place, keeper: KeeperRecord) -> None:
         raise NotUpError(f"Airflow was not ready after {PATIENCE:.0f} s ({late}); see {place.log}, then make down")
 
 
+def _make_pool(doorway: Doorway) -> None:
+    """See that streams have their slots; somebody who gave them others keeps those."""
+    names = {pool["name"] for pool in doorway.ask("GET", "/api/v2/pools?limit=100")["pools"]}
+    if STREAMS not in names:
+        made = {"name": STREAMS, "slots": SLOTS, "description": ABOUT, "include_deferred": True}
+        doorway.ask("POST", "/api/v2/pools", made)
+
+
 def _await_end(keeper: KeeperRecord) -> None:
     with suppress(ProcessLookupError):
         os.kill(keeper.pid, signal.SIGTERM)
@@ -177,6 +206,7 @@ def _next_step(place: Place, keeper: KeeperRecord) -> str:
     return (
         f"address:  {keeper.address}\n"
         f"sign in:  {ADMIN} / {place.password(ADMIN)}\n"
+        f"others:   pulseline airflow-users add NAME lets somebody look; with op, run, too\n"
         f"commands: pulseline airflow dags list, and whatever else Airflow's own command line has\n"
         f"next:     open {keeper.address}/dags/backfill_flights, press Trigger, choose days; make down ends it all"
     )
@@ -185,18 +215,21 @@ def _next_step(place: Place, keeper: KeeperRecord) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command and give its exit code."""
     parser = argparse.ArgumentParser(prog="python -m dags.local", description=__doc__)
-    parser.add_argument("command", choices=("up", "down", "airflow"))
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="of `airflow`: what its command line is to do")
+    parser.add_argument("command", choices=("up", "down", "airflow", "users"))
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="of `airflow` and `users`: what is to be done")
     chosen = parser.parse_args(argv)
     place = Place(of_this_machine(read_settings().home) / "airflow")
     try:
         if chosen.command == "airflow":
             airflow(place, chosen.words)
         with kept():
-            {"up": up, "down": down}[chosen.command](place)
-    except (NotUpError, DatabaseError) as error:
+            if chosen.command == "users":
+                change_users(place, chosen.words)
+            else:
+                {"up": up, "down": down}[chosen.command](place)
+    except (NotUpError, DatabaseError, UserError) as error:
         print(f"{chosen.command}: {error}", file=sys.stderr)
-        return 3
+        return 2 if isinstance(error, UserError) else 3
     return 0
 
 

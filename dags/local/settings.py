@@ -10,11 +10,17 @@ import secrets
 from typing import TYPE_CHECKING
 
 from dags.local.place import CHECKOUT
+from dags.pools import SLOTS
 
 if TYPE_CHECKING:
     from dags.local.place import Place
 
 ADMIN = "admin"
+FLOWS = {"name": "flows", "classpath": "dags.bundle.FlowFiles", "kwargs": {}}
+"""Where DAG files come from."""
+USERS = "users.json"
+ROLES = ("viewer", "user", "op", "admin")
+"""What somebody may do, from looking only to everything."""
 SECRETS = {"fernet_key": 32, "secret_key": 32, "jwt_secret": 64}
 """In bytes; fewer than 64 for the last one make Airflow warn at each request."""
 
@@ -31,20 +37,35 @@ def write_settings(place: Place, port: int, database: str) -> None:
     found = configparser.RawConfigParser()
     found.read_dict(_sections(place, port, database, kept))
     _write_private(place, "airflow.cfg", _spelled(found))
-    if not place.passwords.is_file():
-        _write_private(place, place.passwords.name, json.dumps({ADMIN: secrets.token_urlsafe(9)}) + "\n")
+    known = json.loads(place.passwords.read_text()) if place.passwords.is_file() else {}
+    wanted = {name: known.get(name) or secrets.token_urlsafe(9) for name in users(place)}
+    if wanted != known:
+        _write_private(place, place.passwords.name, json.dumps(wanted) + "\n")
+
+
+def users(place: Place) -> dict[str, str]:
+    """Give the roles of all users by name; the administrator is always among them."""
+    file = place.folder / USERS
+    kept: dict[str, str] = json.loads(file.read_text()) if file.is_file() else {}
+    return {ADMIN: "admin"} | kept
+
+
+def keep_users(place: Place, found: dict[str, str]) -> None:
+    """Remember who may sign in besides the administrator, by name and role."""
+    _write_private(place, USERS, json.dumps({name: role for name, role in found.items() if name != ADMIN}) + "\n")
 
 
 def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> dict[str, dict[str, object]]:
     address = f"http://127.0.0.1:{port}"
     return {
         "core": {
-            "dags_folder": CHECKOUT / "dags",
             "plugins_folder": CHECKOUT / "dags" / "plugins",
             "load_examples": False,
-            # Workers are forked ahead, and one machine runs few tasks at once.
-            "parallelism": 4,
-            "simple_auth_manager_users": f"{ADMIN}:admin",
+            # What is wrong with a flow is a sentence.
+            "dagbag_import_error_tracebacks": False,
+            # Workers are forked ahead, and one machine runs few tasks at once; half of them may be streams.
+            "parallelism": 2 * SLOTS,
+            "simple_auth_manager_users": ",".join(f"{name}:{role}" for name, role in users(place).items()),
             "simple_auth_manager_passwords_file": place.passwords,
             "execution_api_server_url": f"{address}/execution/",
             "fernet_key": kept["fernet_key"],
@@ -58,7 +79,11 @@ def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> d
             "orphaned_tasks_check_interval": 30,
         },
         # A DAG file is parsed by a process of its own, which imports Airflow: twice a minute takes a third of a core.
-        "dag_processor": {"min_file_process_interval": 180},
+        "dag_processor": {
+            "min_file_process_interval": 180,
+            "dag_bundle_config_list": json.dumps([FLOWS]),
+            "dag_bundle_storage_path": place.folder / "bundles",
+        },
         "logging": {"base_log_folder": place.folder / "logs", "colored_console_log": False},
     }
 

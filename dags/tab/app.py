@@ -12,16 +12,21 @@ from typing import Any
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
+from dags.running import SAID
 from dags.tab.pages import INDEX, Page, flow_of, page_at
+from dags.tab.progress import TaskStep, progress_page
 from pipelines.jobs.environment.settings import read_settings
 
 REPORT = "report"
 """The task whose result names the page."""
+ORDER = ("request", "run", "stream", "replay", "check", "publish", REPORT)
+"""Tasks, as they follow one another."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'self'",
@@ -63,7 +68,7 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
         return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no report of its runs.")
     page = _reported(session, flow, dag_id, run_id)
     if page is None:
-        return _empty("No report of this run yet", "Its task `report` makes one, whatever the other tasks come to.")
+        return HTMLResponse(_under_way(session, dag_id, run_id), headers=HEADERS)
     return _go_to(request, dag_id, page)
 
 
@@ -85,6 +90,21 @@ def _go_to(request: Request, dag_id: str, page: Page) -> Response:
 def _empty(title: str, text: str, status: int = 200) -> Response:
     told = EMPTY.format(title=html.escape(title), text=html.escape(text))
     return HTMLResponse(told, status_code=status, headers=HEADERS)
+
+
+def _under_way(session: SessionDep, dag_id: str, run_id: str) -> str:
+    """Show how far a run without a page is."""
+    of_run = (TaskInstance.dag_id == dag_id, TaskInstance.run_id == run_id)
+    tasks = session.scalars(select(TaskInstance).where(*of_run)).all()
+    told = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.run_id == run_id)
+    found = {(row.task_id, row.key): XComModel.deserialize_value(row) for row in session.scalars(told)}
+    order = {name: place for place, name in enumerate(ORDER)}
+    steps = [
+        TaskStep(task=task.task_id, state=task.state, said=found.get((task.task_id, SAID)))
+        for task in sorted(tasks, key=lambda task: order.get(task.task_id, len(order)))
+    ]
+    asked = found.get((ORDER[0], "return_value"))
+    return progress_page(steps, asked if isinstance(asked, dict) else {})
 
 
 def _reported(session: SessionDep, flow: str, dag_id: str, run_id: str | None = None) -> Page | None:

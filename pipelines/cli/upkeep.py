@@ -73,3 +73,16 @@ def airflow(context: typer.Context) -> None:
     import os
 
     os.execv(sys.executable, [sys.executable, "-m", "dags.local", "airflow", *context.args])  # noqa: S606 - our own
+
+
+@app.command(
+    "airflow-users",
+    context_settings={"allow_extra_args": True},
+    epilog="Examples: `pulseline airflow-users list`, `pulseline airflow-users add ann viewer`, "
+    "`pulseline airflow-users remove ann`",
+)
+def airflow_users(context: typer.Context) -> None:
+    """List who may sign in to the Airflow that `make up` started, add somebody (the password is printed), or remove."""
+    import os
+
+    os.execv(sys.executable, [sys.executable, "-m", "dags.local", "users", *context.args])  # noqa: S606 - our own

@@ -20,11 +20,17 @@ KINDS = ("backfill", "quality", "replay", "stream")
 FLOWS = ("flights", "trips")
 
 PROGRAM = """\
-import json, sys
+import json, sys, tempfile
+from pathlib import Path
 from airflow.dag_processing.dagbag import DagBag
+from dags.bundle import write_files
+from pipelines.jobs.environment.offered import flow_names
 
-bag = DagBag(dag_folder="dags")
-found = {"errors": bag.import_errors, "dags": sorted(bag.dags)}
+folder = Path(tempfile.mkdtemp())
+write_files(folder, flow_names())
+bag = DagBag(dag_folder=folder)
+errors = {Path(name).name: error for name, error in bag.import_errors.items()}
+found = {"errors": errors, "dags": sorted(bag.dags)}
 for dag_id, conf in json.loads(sys.argv[1]):
     run = bag.dags[dag_id].test(run_conf=conf)
     found[json.dumps(conf)] = {task.task_id: str(task.state) for task in run.get_task_instances()}
@@ -53,12 +59,20 @@ def outcome_of(ground: Ground, *asked: tuple[str, dict[str, object]]) -> tuple[d
 def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     day: dict[str, object] = {"start": "2013-01-01", "end": None, "engine": "core", "force": False}
     bad: dict[str, object] = {"strat": "2013-01-01"}
-    found, said = outcome_of(database, ("backfill_flights", day), ("backfill_flights", bad))
-    assert found["errors"] == {}
+    broken = database.folder / "config" / "flows" / "broken.yaml"
+    broken.write_text("flow: broken\nsuorces: {}\n")
+    try:
+        found, said = outcome_of(database, ("backfill_flights", day), ("backfill_flights", bad))
+    finally:
+        broken.unlink()
+    [(file, error)] = found["errors"].items()
+    assert (file, "suorces" in error, "did you mean `sources`?" in error) == ("broken.py", True, True)
+    assert "Traceback" not in error
     assert found["dags"] == [f"{kind}_{flow}" for kind in KINDS for flow in FLOWS]
     assert found[json.dumps(day)] == dict.fromkeys(("request", "run", "check", "publish", "report"), "success"), said
     bad_states = found[json.dumps(bad)]
     assert (bad_states["request"], bad_states["run"], bad_states["publish"]) == ("failed", *["upstream_failed"] * 2)
+    assert bad_states["report"] == "skipped", "there is nothing to report"
     assert "unknown key `strat` in the form" in said
     assert "did you mean `start`?" in said
     assert (database.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()

@@ -18,7 +18,7 @@ code, *words = sys.argv[1:]
 print("said", *words, flush=True)
 if code == "stay":
     time.sleep(100)
-print(json.dumps({"code": int(code), "words": words}))
+print(json.dumps({"code": int(code), "words": words} | ({"sentence": words[0]} if words else {})))
 if code != "0":
     print("why it failed", file=sys.stderr)
 sys.exit(int(code))
@@ -49,6 +49,7 @@ found = {
     "nothing": outcome(commands=[], asked=None),
     "skip": outcome(commands=[["0"]], asked={"skip": {"it": "published already"}}),
     "check": outcome(commands=[["1"]]),
+    "told": outcome(commands=[["1", "7 of 9 rows break it"]]),
     "wrong": outcome(commands=[["2"]]),
     "failed": outcome(commands=[["3"], ["0"]]),
 }
@@ -92,12 +93,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
 
 
 def test_the_last_object_is_the_result_and_words_stay_whole(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["fine"][:2] == ["result", {"code": 0, "words": ["a b", "{c}"]}]
+    assert outcomes["fine"][:2] == ["result", {"code": 0, "words": ["a b", "{c}"], "sentence": "a b"}]
 
 
 def test_commands_that_were_asked_for_come_behind_the_own(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["asked"][:2] == ["result", {"code": 0, "words": ["asked"]}]
-    assert outcomes["nothing"][:2] == ["result", {}]
+    assert outcomes["asked"][:2] == ["result", {"code": 0, "words": ["asked"], "sentence": "asked"}]
+    assert outcomes["nothing"][:2] == ["AirflowSkipException", "nothing was begun, so there is nothing to do"]
 
 
 def test_what_need_not_be_done_is_skipped_with_its_sentence(outcomes: dict[str, Outcome]) -> None:
@@ -107,6 +108,10 @@ def test_what_need_not_be_done_is_skipped_with_its_sentence(outcomes: dict[str, 
 def test_what_another_try_cannot_mend_fails_at_once_with_the_last_line(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["check"][:2] == outcomes["wrong"][:2] == ["AirflowFailException", "why it failed"]
     assert outcomes["failed"][:2] == ["AirflowException", "exit code 3: why it failed"]
+
+
+def test_a_check_that_fails_ends_in_its_sentence(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["told"][:2] == ["AirflowFailException", "7 of 9 rows break it"]
 
 
 @pytest.mark.parametrize("case", ["timeout", "killed"])

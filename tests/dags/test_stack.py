@@ -16,6 +16,7 @@ from urllib.parse import quote
 import psutil
 import pytest
 
+from dags.local.doorway import Doorway
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.readers import log_state
 from tests.dags.conftest import until
@@ -94,6 +95,12 @@ def assert_one_driver_at_a_time(ground: Ground, drivers: int) -> None:
     assert intents == sorted(set(intents))
 
 
+def day_of(stack: Stack, day: str) -> str:
+    """Give the run of Airflow's backfill for a day."""
+    runs = stack.runs("backfill_trips")
+    return next(str(run["dag_run_id"]) for run in runs if str(run["data_interval_start"]).startswith(day))
+
+
 def test_up_says_where_to_go(stack: Stack) -> None:
     assert f"http://127.0.0.1:{stack.port}" in stack.said
     assert f"admin / {stack.ground.place.password('admin')}" in stack.said
@@ -139,6 +146,18 @@ def test_airflows_own_backfill_begins_with_all_days(stack: Stack) -> None:
     runs = stack.runs("backfill_trips")
     assert [run["run_type"] for run in runs] == ["backfill"] * 5
     assert [run["data_interval_start"][:10] for run in runs] == DAYS
+
+
+@pytest.fixture(scope="module")
+def without_date(stack: Stack) -> str:
+    """Give a run that a client made with no logical date, while the days of the backfill wait."""
+    conf = {"start": DAYS[-1], "end": None, "engine": None, "force": False}
+    made = stack.doorway.ask("POST", "/api/v2/dags/backfill_trips/dagRuns", {"logical_date": None, "conf": conf})
+    return str(made["dag_run_id"])
+
+
+def test_a_client_may_ask_for_a_run_without_a_date(stack: Stack, without_date: str) -> None:
+    assert without_date in [run["dag_run_id"] for run in stack.runs("backfill_trips")]
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +212,7 @@ def test_a_stream_goes_on_where_it_was_and_ends_when_it_has_caught_up(stack: Sta
 
 
 def test_the_days_of_the_backfill_ran_in_order(stack: Stack) -> None:
-    runs = stack.runs("backfill_trips")
+    runs = [run for run in stack.runs("backfill_trips") if run["run_type"] == "backfill"]
     ended = [stack.ended("backfill_trips", run["dag_run_id"]) for run in runs]
     assert ended == ["success"] * 5, [stack.told("backfill_trips", run["dag_run_id"]) for run in runs]
     published = log_state(stack.ground.home / "trips" / "main").published
@@ -210,23 +229,26 @@ def test_the_stream_has_the_bytes_of_the_backfill(stack: Stack) -> None:
 
 
 def test_the_result_is_in_the_xcom_and_in_the_event_of_the_asset(stack: Stack) -> None:
-    last = stack.runs("backfill_trips")[4]["dag_run_id"]
+    last = day_of(stack, DAYS[-1])
     result = stack.result("backfill_trips", last, "publish")
     asked = "/api/v2/assets/events?source_dag_id=backfill_trips&order_by=timestamp"
     events = stack.doorway.ask("GET", asked)["asset_events"]
     assert (result["state"], result["counts"]["landed"]) == ("published", {"trips": 23})
+    assert [event["extra"]["commit"] for event in events] == [1, 2, 3, 4, 5]
     assert set(result["hashes"]) == {"beating", "ledger"}
     assert events[-1]["extra"]["hashes"] == result["hashes"]
     assert events[-1]["extra"]["report"] == f"/dags/backfill_trips/runs/{quote(last, safe='')}/plugin/pulseline-run"
 
 
 def test_the_tab_shows_the_report_of_its_interval_to_those_who_signed_in(stack: Stack) -> None:
-    last = quote(stack.runs("backfill_trips")[4]["dag_run_id"], safe="")
+    last = quote(day_of(stack, DAYS[-1]), safe="")
     paths = ["/pulseline/dags/backfill_trips", f"/pulseline/dags/backfill_trips/runs/{last}"]
     found = [get(stack, path) for path in paths]
     assert [status for status, _, _ in found] == [307, 307]
     targets = [headers["location"] for _, headers, _ in found]
-    assert [target.rsplit("/", 1)[1] for target in targets] == ["index.html", "2013-01-05.html"]
+    names = [target.rsplit("/", 1)[1] for target in targets]
+    assert (names[0], names[1].startswith("2013-01-05-5-published-backfill__2013-01-05T")) == ("index.html", True)
+    assert '<a href="2013-01-05.html">As it is now</a>' in get(stack, targets[1])[2]
     for target in targets:
         status, headers, text = get(stack, target)
         assert (status, "rows of trips came in" in text) == (200, True)
@@ -251,8 +273,8 @@ def test_nothing_else_can_be_reached(stack: Stack, path: str) -> None:
     assert get(stack, f"/pulseline/dags/backfill_trips/pages/{path}")[0] == 404
 
 
-def test_a_day_that_is_published_is_skipped_with_a_sentence(stack: Stack) -> None:
-    run = stack.trigger("backfill_trips", {"start": "2013-01-05", "end": None, "engine": None, "force": False})
+def test_a_run_without_a_date_waits_its_turn_and_skips_a_day_that_is_published(stack: Stack, without_date: str) -> None:
+    run = without_date
     assert stack.ended("backfill_trips", run) == "success"
     states = {name: task["state"] for name, task in stack.tasks("backfill_trips", run).items()}
     assert states == {"request": "success", "run": "skipped", "check": "skipped"} | {
@@ -269,3 +291,24 @@ def test_a_form_that_makes_no_sense_is_refused_before_anything_starts(stack: Sta
     assert (tasks["request"]["state"], tasks["request"]["try_number"]) == ("failed", 1)
     assert tasks["run"]["state"] == "upstream_failed"
     assert "unknown key `enigne` in the form" in stack.log("backfill_trips", run, "request")
+    status, _, text = get(stack, f"/pulseline/dags/backfill_trips/runs/{quote(run, safe='')}")
+    assert (status, "request failed: unknown key `enigne` in the form" in text) == (200, True)
+    assert tasks["report"]["state"] == "skipped"
+
+
+def test_a_user_is_let_in_by_a_command_and_may_look_only(stack: Stack) -> None:
+    added = stack.ground.call("pipelines.cli", "airflow-users", "add", "ann", "viewer")
+    assert added.returncode == 0, added.stderr
+    known = {"username": "ann", "password": added.stdout.strip().removeprefix("ann / ")}
+    ann = Doorway(stack.ground.place, stack.port)
+
+    def signed_in() -> bool:
+        with suppress(OSError, ValueError, http.client.HTTPException):
+            ann._token = ann._ask("POST", "/auth/token", known)["access_token"]
+        return bool(ann._token)
+
+    until(signed_in)
+    assert ann.ask("GET", "/api/v2/dags?limit=1")["total_entries"]
+    with pytest.raises(ValueError, match="403"):
+        ann.ask("PATCH", "/api/v2/dags/quality_trips", {"is_paused": False})
+    assert "ann  viewer" in stack.ground.call("pipelines.cli", "airflow-users").stdout

@@ -1,31 +1,32 @@
-"""The flows that a scheduler offers, read so quickly that it may ask again and again."""
+"""A flow as a scheduler offers it, read so quickly that it may ask again and again."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from pipelines.flows.errors import FlowError
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.reading import read_frame
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import flow_files, read_settings
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection
     from pathlib import Path
 
+    from pipelines.flows.model import Flow
+
 DAY = 86_400_000_000
-LONGEST_NAME, LONGEST_PROBLEM = 200, 1_000
-"""Characters; a scheduler takes no longer names, and shows no longer texts."""
+LONGEST_NAME = 200
+"""Characters; a scheduler takes no longer names."""
+FLOW = re.compile(r"^flow:[ \t]*(\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Offered:
-    """A flow as a scheduler sees it. One whose file is wrong is offered too: its first task says what is wrong."""
+    """A flow as a scheduler sees it."""
 
     called: str
     """What commands call it: the name of its file."""
@@ -48,61 +49,63 @@ class Offered:
         return self.ends is None
 
 
-def offered_flows() -> list[Offered]:
-    """List every flow of the configuration; whatever is wrong with one takes none of the others away."""
-    found: list[Offered] = []
-    files = flow_files(read_settings())
-    read = {file: _read(file) for file in files}
-    sound = {flow.name for flow in read.values() if isinstance(flow, Offered)}
-    for file, flow in read.items():
-        taken = {each.name: each.called for each in found}
-        if isinstance(flow, str):
-            found.append(_wrong(file, flow, sound | taken.keys()))
-        elif flow.name in taken:
-            problem = f"the flow `{flow.name}` stands in {taken[flow.name]}.yaml, too"
-            found.append(_wrong(file, problem, sound | taken.keys()))
-        else:
-            found.append(flow)
-    return found
+def flow_names() -> list[str]:
+    """List what commands call the flows of the configuration, whatever is wrong with them."""
+    return [file.stem for file in flow_files(read_settings())]
 
 
-def _read(file: Path) -> Offered | str:
-    """Read a flow, or say what is wrong with it."""
+def offered(called: str) -> Offered:
+    """Read a flow as a scheduler sees it.
+
+    Args:
+        called: the name of its file.
+
+    Raises:
+        FlowError: says what is wrong with the file, and where.
+        WrongUse: another file has a flow of this name, or no scheduler takes the name.
+    """
+    settings = read_settings()
+    files = {file.stem: file for file in flow_files(settings)}
+    file = files.get(called)
+    if file is None:
+        raise WrongUse(f"the flow `{_printable(called)}` must have a file of that name, and has none any more")
+    flow = read_frame(file)
+    if not _nameable(called, flow):
+        raise WrongUse(f"the name of a flow must have at most {LONGEST_NAME} characters, and that of its file be UTF-8")
+    earlier = [name for name, other in files.items() if name < called and _has(other, flow.name)]
+    if earlier:
+        raise WrongUse(f"the flow `{flow.name}` must stand in one file, and stands in {earlier[0]}.yaml, too")
+    return _offer(called, flow)
+
+
+def _offer(called: str, flow: Flow) -> Offered:
+    moments = Moments(flow.timezone)
+    return Offered(
+        called=called,
+        name=flow.name,
+        about=flow.about,
+        timezone=flow.timezone,
+        daily=flow.every <= DAY,
+        recorded=flow.clock is Clock.RECORDED,
+        starts=None if flow.starts is None else moments.at(flow.starts),
+        ends=None if flow.ends is None else moments.at(flow.ends),
+    )
+
+
+def _nameable(called: str, flow: Flow) -> bool:
+    return called == _printable(called) and len(flow.name) <= LONGEST_NAME
+
+
+def _has(file: Path, name: str) -> bool:
+    """Say whether another file has a flow of this name that can be offered; one that is wrong takes no name away."""
+    found = FLOW.search(file.read_text(encoding="utf-8", errors="replace"))
+    if found is None or found[1].strip("\"'") != name:
+        return False
     try:
-        flow = read_frame(file)
-        moments = Moments(flow.timezone)
-        offered = Offered(
-            called=file.stem,
-            name=flow.name,
-            about=flow.about,
-            timezone=flow.timezone,
-            daily=flow.every <= DAY,
-            recorded=flow.clock is Clock.RECORDED,
-            starts=None if flow.starts is None else moments.at(flow.starts),
-            ends=None if flow.ends is None else moments.at(flow.ends),
-        )
-    except FlowError as problem:
-        return str(problem)
-    except Exception as problem:  # noqa: BLE001 - what nobody foresaw of one file is no reason to lose the others
-        return f"{type(problem).__name__} while it was read"
-    if file.stem != _printable(file.stem) or len(flow.name) > LONGEST_NAME:
-        return f"the name of a flow has at most {LONGEST_NAME} characters, and that of its file is UTF-8"
-    return offered
-
-
-def _wrong(file: Path, problem: str, taken: Collection[str]) -> Offered:
-    """Offer a flow whose file is wrong under a name that a scheduler takes, and that no other flow has."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", file.stem)[:LONGEST_NAME] or "_"
-    names = chain([plain], (f"{plain}_{number}" for number in count(2)))
-    name = next(name for name in names if name not in taken)
-    told = _printable(problem)[:LONGEST_PROBLEM]
-    return Offered(called=_printable(file.stem), name=name, about=f"Its file is wrong: {told}")
+        return _nameable(file.stem, read_frame(file))
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, its own file says so
+        return False
 
 
 def _printable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
-
-
-def recorded_flows() -> list[Offered]:
-    """List the flows that can be backfilled."""
-    return [flow for flow in offered_flows() if flow.recorded]

@@ -159,8 +159,8 @@ class Planning:
         if last is not None and last.state is State.REJECTED and last.commit > entry.commit:
             cause = f"commit {last.commit} was rejected: {last.verdict}; commit {entry.commit} stands"
             return replace(made, state=PlanState.RED, cause=cause)
-        cause = self._stale(entry)
-        return made if cause is None else replace(made, state=PlanState.STALE, cause=cause)
+        stale = self._stale(entry)
+        return made if stale is None else replace(made, state=PlanState.STALE, cause=stale)
 
     def _stale(self, entry: Entry) -> str | None:
         if entry in self.state.stale:

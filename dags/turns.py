@@ -1,0 +1,86 @@
+"""Whose turn it is among the runs of a DAG: whoever has begun, then whoever was due first, whoever made them.
+
+Airflow's backfill starts ten runs at once unless it is told otherwise, whatever `max_active_runs` of the DAG says, and
+a run without a logical date has no place among the others. All have an instant from which on they may run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow.sdk import Context
+    from airflow.sdk.api.datamodels._generated import DagRun
+
+LAST = "report"
+"""The task that runs whatever the others came to: a run without its end is not done."""
+OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+OPEN = frozenset({"running", "queued"})
+BACKFILL = "backfill"
+
+
+class Due(Protocol):
+    """A run, as far as its place among others goes."""
+
+    run_id: str
+    run_after: Any
+
+
+@dataclass(frozen=True)
+class First:
+    """A run that comes before another one."""
+
+    run_id: str
+    begun: bool
+    """Whether it has had its turn, and does not wait for it."""
+
+
+def comes_first(context: Context, task_id: str) -> First | None:
+    """Give the run of the same DAG that must be done first; None where it is this one's turn.
+
+    Args:
+        context: of the task that asks.
+        task_id: of the task in which runs wait for their turn.
+    """
+    own, instance = context["dag_run"], context["ti"]
+    if instance.get_dr_count(own.dag_id, states=sorted(OPEN)) <= 1:
+        return None
+    states = instance.get_task_states(own.dag_id, task_ids=[task_id, LAST])
+    unfinished = {run_id: tasks for run_id, tasks in states.items() if tasks.get(LAST) not in OVER}
+    begun = {run_id for run_id, tasks in unfinished.items() if tasks.get(task_id) == "success"}
+    others = [_run(own.dag_id, run_id) for run_id in unfinished if run_id != own.run_id]
+    return first_of(own, others, begun)
+
+
+def first_of(own: Due, others: Iterable[DagRun], begun: set[str]) -> First | None:
+    """Give the run that must be done before one.
+
+    Args:
+        own: the run that asks.
+        others: runs of the same DAG that are not done.
+        begun: ids of those that have had their turn.
+    """
+    open_runs = [run for run in others if run.state in OPEN]
+    before = [run for run in open_runs if run.run_id in begun] or [
+        # One that waits for room, which only this one's end may give, is no reason to wait.
+        run
+        for run in open_runs
+        if _due(run) < _due(own) and (run.state == "running" or run.run_type == BACKFILL)
+    ]
+    first = min(before, key=_due, default=None)
+    return None if first is None else First(first.run_id, first.run_id in begun)
+
+
+def _due(run: Due) -> tuple[Any, str]:
+    return run.run_after, run.run_id
+
+
+def _run(dag_id: str, run_id: str) -> DagRun:
+    from airflow.sdk.execution_time.comms import GetDagRun
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+    found: Any = SUPERVISOR_COMMS.send(GetDagRun(dag_id=dag_id, run_id=run_id))
+    return found  # type: ignore[no-any-return]
