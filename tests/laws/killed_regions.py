@@ -28,7 +28,7 @@ def lay_in_wait_for(point: str, skip: int) -> None:
         # Published, and nobody who reads it knows.
         crossing.Queue.offer = before(crossing.Queue.offer, skip)  # type: ignore[method-assign]
     elif point == "reading":
-        work = epochs.commit_work
+        work = epochs.commit_work  # type: ignore[attr-defined]
 
         def worked(*words: object) -> object:
             if words[7].leg:  # type: ignore[attr-defined]
@@ -36,7 +36,7 @@ def lay_in_wait_for(point: str, skip: int) -> None:
             return work(*words)  # type: ignore[arg-type]
 
         wait = before(lambda: None, skip)
-        epochs.commit_work = worked  # type: ignore[assignment]
+        epochs.commit_work = worked  # type: ignore[assignment, attr-defined]
     elif point == "waiting":
         legs.RunningLeg.step = never  # type: ignore[assignment, method-assign]
         noted = legs.Legs._note

@@ -61,8 +61,9 @@ def in_regions(  # noqa: PLR0913 - everything that must not matter
         last = land_readings(wanted, start, readings, final).last_id
         runner = runner_of(wanted, driver)
         with open_legs(runner, wanted.root, Claim.ASK, lambda _: CORE) as running:
-            for queue in (queue for each in running.all for queue in each.outs if most_behind is not None):
-                queue.reader = replace(queue.reader, most_behind=most_behind)
+            for queue in (queue for each in running.all for queue in each.outs):
+                if most_behind is not None:
+                    queue.reader = replace(queue.reader, most_behind=most_behind)
             running.begin(silent)
             while running.upto < last:
                 able = [each for each in running.all if can_go(each, last)]

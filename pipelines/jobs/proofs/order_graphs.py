@@ -66,7 +66,7 @@ class _Graph:
 
 
 @dataclass(kw_only=True)
-class _Part:
+class _Written:
     """A flow, or the module of a loop, as its streams are written down.
 
     A row that goes back to a node on its path leaves under that node's mark, and who holds the loop takes it up.
@@ -148,7 +148,7 @@ class _Part:
     def _go_round(self, node: str, given: str) -> None:
         """Write down a loop: all that lies behind a node to which rows come back."""
         name, number = f"n{self.graph.number(node)}", self.graph.number(node)
-        inner = _Part(graph=self.graph, modules=self.modules, cut=self.cut | {node})
+        inner = _Written(graph=self.graph, modules=self.modules, cut=self.cut | {node})
         inner.walk({node: "came"})
         inner.project("all", inner.trace(), SAME)
         inner.lines += [
@@ -212,7 +212,7 @@ def _port(edge: str) -> tuple[str, int]:
 def flow_of(settings: Mapping[str, Any]) -> str:
     """Write the flow of a case's graph."""
     graph = _graph_of(settings)
-    part = _Part(graph=graph, modules=[])
+    part = _Written(graph=graph, modules=[])
     inputs = {name: graph.number(name) for name, told in graph.nodes.items() if told["type"] == "input"}
     for number in inputs.values():
         part.lines.append(f"n{number}_from: {{filter: cases, where: \"port = 'to {number}'\"}}")

@@ -187,7 +187,7 @@ class Intervals:
 
     def _alone(self, entry: Entry, ready: _Ready, begun: float) -> Ran:
         written = work_on(self._driver, self._wanted, entry, ready.sequence, self._tell, self._seen)
-        gate = self._wanted.gate_of(tuple(ready.span), self._intervals)
+        gate = self._wanted.gate_of((ready.span.start, ready.span.end), self._intervals)
         return replace(through(self._driver, gate, written, begun, self._tell), before=ready.before)
 
     def _together(self, entry: Entry, ready: Sequence[_Ready]) -> list[Ran]:
@@ -205,7 +205,8 @@ class Intervals:
                 seconds = (time.perf_counter() - begun) / len(rows)
                 pairs = zip(rows, ready, strict=True)
                 return [Ran(entry=row, seconds=seconds, before=each.before) for row, each in pairs]
-            self._refused.add(tuple(ready[len(judged)].span))
+            refused = ready[len(judged)].span
+            self._refused.add((refused.start, refused.end))
             ready = ready[: len(judged)]
         return []
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.tasks.task import Done, Task
     from pipelines.jobs.runs.backfill import Backfill, Interval
@@ -236,9 +238,14 @@ def test_killed_while_tables_follow_they_follow_later(here: Trial, monkeypatch: 
 
 
 def test_columns_of_a_table_are_looked_at_once_a_backfill(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = []
+    looked: list[object] = []
     check = create_tables.__globals__["check_columns"]
-    monkeypatch.setitem(create_tables.__globals__, "check_columns", lambda *given: (looked.append(1), check(*given)))
+
+    def counted(path: Path, schema: pa.Schema) -> None:
+        looked.append(path)
+        check(path, schema)
+
+    monkeypatch.setitem(create_tables.__globals__, "check_columns", counted)
     here.ran("main", PARTS)
     days = len(looked)
     here.ran("other", PARTS[:2])
