@@ -250,7 +250,7 @@ def as_published(table: str, what: str = "") -> Law:
         table=table,
         sentence=f"{rows} are what {said}: nothing has been changed since.",
         remedy="Somebody or a disk changed a file after it was written: find out who, then run the interval again "
-        "(pulseline run), which writes it anew; `pulseline check --deep` says which rows are others.",
+        "(pulseline run), which writes it anew.",
         broken="FALSE",
     )
 
