@@ -6,6 +6,7 @@ from collections.abc import Mapping  # noqa: TC003 - a field of a named tuple
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.flows.model import DIVERTED, Source
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow
@@ -22,8 +23,6 @@ OF_EVERY_STREAM = {
     "commit": "int64",
 }
 OF_EVERY_LANDING = ("kind", "arrival", "place", "event_time", "event_end")
-SAME_COLUMNS = frozenset({"heartbeat", "advance_time", "deduplicate", "filter", "shift_time", "alter_duration"})
-"""Operators that have the columns of what they read first, and no other."""
 
 
 class KnownColumns(NamedTuple):
@@ -51,7 +50,9 @@ def _payload(flow: Flow, table: str) -> KnownColumns:
         return KnownColumns({**types, **feed.added}, bool(feed.types) and feed.names_all)
     by_value = made.operator == "merge" and made.ports is not None and made.ports.column is not None
     return (
-        _payload(flow, made.inputs[0]) if by_value or made.operator in SAME_COLUMNS else KnownColumns({}, whole=False)
+        _payload(flow, made.inputs[0])
+        if by_value or SPECS[made.operator].same_columns
+        else KnownColumns({}, whole=False)
     )
 
 

@@ -29,7 +29,7 @@ QUEUED, SYNCHRONOUS = "queued", "synchronous"
 
 
 @dataclass(frozen=True)
-class Region:
+class OwnRegion:
     """What a reference says of the region that it runs in."""
 
     own: bool = False
@@ -38,7 +38,7 @@ class Region:
     """Rows that may wait for it."""
 
 
-def region_of(section: Section) -> Region:
+def region_of(section: Section) -> OwnRegion:
     """Read what a reference says of its region.
 
     Raises:
@@ -52,14 +52,14 @@ def region_of(section: Section) -> Region:
         if section.has(key) and not parallel:
             raise section.wrong(key, f"`{key}` beside no `parallel: true`", "`parallel: true`, or a reference without")
     if not section.has("most_behind"):
-        return Region(own)
+        return OwnRegion(own)
     if not own:
         came = f"`most_behind` beside `connection: {SYNCHRONOUS}`, which has no queue,"
         raise section.wrong("most_behind", came, f"`connection: {QUEUED}`, or no `most_behind`")
     most = section.count("most_behind", "a number of rows")
     if most < 1:
         raise section.wrong("most_behind", f"`most_behind: {most}`", "1 row or more")
-    return Region(own, most)
+    return OwnRegion(own, most)
 
 
 def _word_of(section: Section, key: str, words: tuple[str, ...], otherwise: str) -> str:

@@ -28,7 +28,7 @@ from pipelines.flows.streams import Draft, draft
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipelines.flows.legs import Region
+    from pipelines.flows.legs import OwnRegion
 
 KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
 REFERENCE_KEYS = (
@@ -166,7 +166,7 @@ class _Used:
     """One an instance."""
     styles: Mapping[str, Mapping[str, Any]]
     """By input, how rows go to instances, as fields of a dispatch."""
-    region: Region
+    region: OwnRegion
 
     @property
     def several(self) -> bool:

@@ -125,6 +125,8 @@ class OperatorSpec:
     """What it does along its scope, in words that columns follow; empty where no row depends on other rows of data."""
     remembers_by: str = ""
     """Setting that names columns which its scope has beside the key."""
+    same_columns: bool = False
+    """It has the columns of what it reads, and no other."""
     carry_besides: tuple[str, ...] = ()
     """Tables of its carry beside its parts and the rows that it holds."""
 
@@ -158,6 +160,7 @@ ALL = (
     OperatorSpec(
         name="heartbeat",
         title="Heartbeat",
+        same_columns=True,
         settings=(
             Setting("interval", Reads.TICKS),
             Setting("slack", Reads.TICKS, Unset.POLICY, stands=True),
@@ -203,6 +206,7 @@ ALL = (
     OperatorSpec(
         name="advance_time",
         title="AdvanceTime",
+        same_columns=True,
         settings=(Setting("import"), *ADVANCING, Setting("by")),
         own_scope=True,
         promises=True,
@@ -215,6 +219,7 @@ ALL = (
     OperatorSpec(
         name="filter",
         title="Filter",
+        same_columns=True,
         settings=(Setting("where", Reads.EXPRESSION, stands=True),),
         given=("shape",),
         keeps_promises=True,
@@ -228,12 +233,14 @@ ALL = (
     OperatorSpec(
         name="shift_time",
         title="ShiftTime",
+        same_columns=True,
         settings=(Setting("shift", Reads.TICKS),),
         keeps_promises=True,
     ),
     OperatorSpec(
         name="alter_duration",
         title="AlterDuration",
+        same_columns=True,
         settings=(Setting("duration", Reads.TICKS),),
         keeps_promises=True,
         lasting=True,
@@ -311,6 +318,7 @@ ALL = (
     OperatorSpec(
         name="deduplicate",
         title="Deduplicate",
+        same_columns=True,
         settings=(
             Setting("on", Reads.NAMES, ()),
             Setting("within", Reads.TICKS, stands=True),

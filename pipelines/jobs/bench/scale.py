@@ -34,7 +34,7 @@ from pipelines.jobs.bench.scale_model import (
     INTERVAL,
     WORKERS,
     Called,
-    Measured,
+    ScaleFigures,
     Took,
     figure,
     fitted,
@@ -111,7 +111,7 @@ def _measured(base: Path, sizes: Sequence[int], counts: Sequence[int], ahead: La
     for each in called:
         yield figure(f"calls of a commit of {each.tasks:,} tasks in a store", each.calls, "calls")
         yield figure("  of the driver's, one behind another", each.chain, "calls")
-    found = Measured(runs=runs, files=files, slept=slept, called=called, merge=merge, memory=memory, disk=disk)
+    found = ScaleFigures(runs=runs, files=files, slept=slept, called=called, merge=merge, memory=memory, disk=disk)
     costs = fitted(found)
     yield from told(costs)
     yield from residuals(costs, found)

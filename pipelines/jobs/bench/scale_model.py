@@ -44,7 +44,7 @@ class Called(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class ScaleFigures:
     """All that the model is fitted to."""
 
     runs: Sequence[Took]
@@ -61,7 +61,7 @@ class Measured:
     """Bytes of a row that landed once and left once."""
 
 
-class Line(NamedTuple):
+class StraightLine(NamedTuple):
     """So much for each, and so much in any case."""
 
     each: float
@@ -82,13 +82,13 @@ class Costs:
     """Of a row of one stage by key, of one core."""
     merge: float
     """Of a row of a stage without key."""
-    dispatch: Line
+    dispatch: StraightLine
     """Of tasks, in the driver."""
-    file: Line
+    file: StraightLine
     """Of a commit of so many tasks in the driver: files named, listed, looked for, settled."""
-    calls: Line
+    calls: StraightLine
     """Of a commit of so many tasks, in a store."""
-    chain: Line
+    chain: StraightLine
     """Of these, those of the driver that wait for one another."""
     memory: float
     """Bytes of the driver for each row of an interval that lands."""
@@ -130,7 +130,7 @@ class LargerDay:
     """Seconds of a call of the store."""
 
 
-def fitted(found: Measured) -> Costs:
+def fitted(found: ScaleFigures) -> Costs:
     """Fit the model: each cost is a slope, weighted so that small runs count as much as large ones."""
     return Costs(
         landing=line([(took.rows, took.landing) for took in found.runs]).each,
@@ -145,18 +145,18 @@ def fitted(found: Measured) -> Costs:
     )
 
 
-def line(points: Sequence[tuple[float, float]]) -> Line:
+def line(points: Sequence[tuple[float, float]]) -> StraightLine:
     """Fit the line of the least relative error, neither of its parts below zero."""
     x, y = (np.array(each, dtype=float) for each in zip(*points, strict=True))
     if len(x) == 1:
-        return Line(float(y[0] / x[0]))
+        return StraightLine(float(y[0] / x[0]))
     design = np.stack([x, np.ones_like(x)], axis=1) / y[:, None]
     each, once = np.linalg.lstsq(design, np.ones_like(y), rcond=None)[0]
     if once < 0:
-        return Line(float(np.sum(x / y) / np.sum((x / y) ** 2)))
+        return StraightLine(float(np.sum(x / y) / np.sum((x / y) ** 2)))
     if each < 0:
-        return Line(0.0, float(np.sum(1 / y) / np.sum(1 / y**2)))
-    return Line(float(each), float(once))
+        return StraightLine(0.0, float(np.sum(1 / y) / np.sum(1 / y**2)))
+    return StraightLine(float(each), float(once))
 
 
 def modelled(costs: Costs, took: Took) -> float:
@@ -181,7 +181,7 @@ def told(costs: Costs) -> Iterator[BenchFigure]:
     yield figure("disk, of a row that landed once and left once", costs.disk, "bytes")
 
 
-def residuals(costs: Costs, found: Measured) -> Iterator[BenchFigure]:
+def residuals(costs: Costs, found: ScaleFigures) -> Iterator[BenchFigure]:
     """Hold the model against each measurement that it was fitted to."""
     for took in found.runs:
         yield missed(f"a backfill of {took.rows:,} rows", modelled(costs, took), took.landing + took.whole, "s")

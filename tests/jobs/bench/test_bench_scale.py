@@ -14,8 +14,8 @@ from pipelines.jobs.bench.scale_model import (
     Called,
     Costs,
     LargerDay,
-    Line,
-    Measured,
+    ScaleFigures,
+    StraightLine,
     Took,
     fitted,
     foretold,
@@ -28,19 +28,19 @@ TRUE = Costs(
     landing=2e-7,
     task=6e-7,
     merge=5e-7,
-    dispatch=Line(3e-3, 0.02),
-    file=Line(5e-4, 0.1),
-    calls=Line(8.0, 90.0),
-    chain=Line(0.5, 60.0),
+    dispatch=StraightLine(3e-3, 0.02),
+    file=StraightLine(5e-4, 0.1),
+    calls=StraightLine(8.0, 90.0),
+    chain=StraightLine(0.5, 60.0),
     memory=200.0,
     disk=40.0,
 )
 COUNTS = (1, 10, 100, 1_000)
 
 
-def measured(*runs: Took) -> Measured:
+def measured(*runs: Took) -> ScaleFigures:
     """Give what would be measured where the model was true."""
-    return Measured(
+    return ScaleFigures(
         runs=runs,
         files=[(count, TRUE.file.at(count)) for count in COUNTS],
         slept=[(count, TRUE.dispatch.at(count)) for count in COUNTS],
@@ -61,7 +61,7 @@ def test_what_follows_the_model_is_found_again() -> None:
 def test_neither_part_of_a_line_is_below_zero() -> None:
     assert line([(1, 0.5), (2, 2.0), (4, 8.0)]).once == 0.0
     assert line([(1, 4.0), (10, 2.0), (100, 1.0)]).each == 0.0
-    assert line([(10, 5.0)]) == Line(0.5)
+    assert line([(10, 5.0)]) == StraightLine(0.5)
 
 
 def test_a_larger_day_is_told_part_by_part() -> None:

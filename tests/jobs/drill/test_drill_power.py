@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NO_CUTS = why_no_cuts()
 SEEDS, PLANTED_SEEDS, AT_ONCE = 10, 20, 2
 POINTS = (
-    "driver._secured>sync_files",
+    "driver._on_disk>sync_files",
     "delta_log.checkpoint>sync_file",
     "log._write>sync_files>sync_file",
     "table_log.commit>write_new>_drafted",

@@ -49,8 +49,8 @@ WORKS: dict[str, Callable[[int, Path, frozenset[str]], tuple[list[str], set[str]
 }
 """What is done on the disk, and held against what was told: see `cut_worlds`."""
 NEEDED = {
-    "driver._secured>sync_files>sync_file": "world",
-    "driver._secured>sync_files>sync_folder": "world",
+    "driver._on_disk>sync_files>sync_file": "world",
+    "driver._on_disk>sync_files>sync_folder": "world",
     "driver.held_log>make_folder>sync_folder": "start",
     "delta_log.checkpoint>sync_file": "log",
     "delta_log.checkpoint>sync_folder": "log",
@@ -126,9 +126,13 @@ OTHERWISE = {
     "certificates.keep_certificate": "a certificate that was left torn counts as none: test_power_cuts",
     "relanding._put_in_place": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding.land_again": "a draft: its files are synced as those of any sequence",
-    "remaking.remake": "the call of `driver._secured`, for files that `doctor --repair` makes again: not left out yet",
+    "remaking.remake": "the call of `driver._on_disk`, for files that `doctor --repair` makes again: not left out yet",
     "replaced.require_own_file": "which file made a run: left torn, none is known to have made it: test_replaced",
     "upgrade.upgrade": "carry that older code wrote, never synced: on disk unless it was just written",
+    "crossing._add": "a ticket is made again from the log of commits where it is not there: test_regions_kills",
+    "leg_roots.note_legs": "noted before any leg's first commit, and again by the next start where it is not there",
+    "legs._note": "for whom a leg waits, for `status` alone: the next start takes it away",
+    "report._keep": "a page that is kept is rendered from the tables by the run it is of",
     "report._write": "a page is rendered again from the tables by the next run or check",
 }
 """Other functions that ask for a sync, with what stands in for leaving theirs out."""
