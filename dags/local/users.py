@@ -73,5 +73,7 @@ def _take_up(place: Place, found: dict[str, str]) -> None:
     write_settings(place, keeper.port, settings["database"]["sql_alchemy_conn"])
     for process in members(keeper.pid):
         with suppress(psutil.Error, ProcessLookupError):
-            if os.getpgid(process.pid) == process.pid and "api-server" in process.cmdline():
+            # It gives itself a title of its own once it runs.
+            words = " ".join(process.cmdline()).replace("api_server", "api-server")
+            if os.getpgid(process.pid) == process.pid and "api-server" in words:
                 process.send_signal(signal.SIGTERM)

@@ -84,7 +84,7 @@ def test_what_has_landed_keeps_its_number_though_no_commit_was_begun(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("pipelines.jobs.runs.backfill._begin", dies)
+        patched.setattr("pipelines.jobs.runs.intervals.begin", dies)
         with pytest.raises(KeyboardInterrupt):
             here.ran("died", SPANS, Cores(2))
     assert not log_state(here.root("died")).commits

@@ -168,7 +168,7 @@ class Intervals:
         """Say whether an interval may be worked on with others."""
         gate = self._wanted.gate_of(interval, self._intervals)
         judged = gate is publish_at_once or isinstance(gate, Checked)
-        return judged and not self._one_by_one and interval not in self._refused
+        return judged and not self._one_by_one and tuple(interval) not in self._refused
 
     def _landed(self, interval: Interval, standing: Standing) -> _Ready:
         wanted, state = self._wanted, self._driver.state()
