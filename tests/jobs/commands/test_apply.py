@@ -296,7 +296,7 @@ def in_format(monkeypatch: pytest.MonkeyPatch, current: int, **steps: formats.Up
     known = Upgrades(current, {int(name.removeprefix("from_")): step for name, step in steps.items()})
     for module in ("commits.carry_format", "tasks.carry_over", "live.epochs"):
         monkeypatch.setattr(f"pipelines.engine.{module}.UPGRADES", known)
-    for job in ("commands.apply", "runs.backfill"):
+    for job in ("commands.apply", "runs.intervals"):
         monkeypatch.setattr(f"pipelines.jobs.{job}.UPGRADES", known)
 
 

@@ -92,6 +92,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
     assert "\n" not in ran.printed[0]
     expected = {"flow", "run", "root", "timezone", "now_at", "published", "landed", "streams", "ledger", "broken"}
     assert set(json.loads(ran.text)) == expected | {
+        "legs",
         "lease",
         "pending",
         "stopped",
