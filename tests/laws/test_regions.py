@@ -1,6 +1,6 @@
 """Parallel regions change no row, whoever goes first and however little may wait, and never get stuck.
 
-Rules of docs/semantics.md: X7, X8
+Rules of docs/semantics.md: X7, X8, X12
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def publish_together(state: LogState, number: int, finished: Sequence[Finished],
         state: the log.
         number: of the first, at intent.
         finished: what is known of each, in order.
-        files: what each row says of the files, from `file_lists.together_to_json`.
+        files: what each row says of the files, from `file_lists.shared_files`.
 
     Returns:
         The rows, to be appended behind the state all at once.
