@@ -57,6 +57,9 @@ SETTINGS = {
 }
 
 
+GATEWAY_MODULES = frozenset({"java_gateway", "clientserver"})
+GATEWAY_LOGGERS = ("root", "py4j.java_gateway", "py4j.clientserver")
+"""Where py4j logs that a call broke."""
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Where everything runs in processes of this machine: nobody else is let in. Workers elsewhere must find the driver."""
 ELSEWHERE = {
@@ -182,17 +185,19 @@ def _log_what_ends(context: SparkContext) -> None:
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = _log_that_it_broke
-    logging.getLogger().addFilter(_not_of_the_gateway)
+    for name in GATEWAY_LOGGERS:
+        logging.getLogger(name).addFilter(_not_of_the_gateway)
 
 
 def _not_of_the_gateway(record: logging.LogRecord) -> bool:
-    """Pass what stands on Python's root logger, but for the traceback of a call that the JVM's end cut short.
+    """Pass what is logged, but for the traceback of a call between Python and the JVM that the end of one cut short.
 
-    The gateway logs it there, past all names, and raises an error as well: whoever called says what became of it.
+    The gateway raises an error as well, and whoever called says what became of it. It logs on Python's root logger
+    too, past all names, which gives that one a handler that prints what other loggers have kept to themselves.
     """
-    if record.module != "java_gateway":
+    if record.levelno < logging.ERROR or record.module not in GATEWAY_MODULES:
         return True
-    LOGGER.info("a call to Spark broke: %s", record.exc_info and record.exc_info[1])
+    LOGGER.info("a call between Python and Spark broke: %s", record.exc_info and record.exc_info[1])
     return False
 
 

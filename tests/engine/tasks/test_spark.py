@@ -52,14 +52,25 @@ def test_a_call_that_the_end_of_spark_cuts_short_leaves_no_traceback(caplog: pyt
     with socket.create_server(("127.0.0.1", 0)) as gone:
         Thread(target=_hang_up, args=(gone,), daemon=True).start()
         client = GatewayClient(gateway_parameters=GatewayParameters(port=gone.getsockname()[1]))
-        logging.getLogger().removeFilter(engine._not_of_the_gateway)
+        for name in engine.GATEWAY_LOGGERS:
+            logging.getLogger(name).removeFilter(engine._not_of_the_gateway)
         client.send_command("c\n")
         assert [each.module for each in caplog.records if each.exc_info] == ["java_gateway"]
         caplog.clear()
+        _broken_proxy()
+        assert [each.module for each in caplog.records] == ["clientserver"]
+        caplog.clear()
         engine._log_what_ends(SimpleNamespace())  # type: ignore[arg-type]
         client.send_command("c\n")
+        _broken_proxy()
         logging.getLogger().error("of others")
     assert [each.getMessage() for each in caplog.records if each.levelno > logging.INFO] == ["of others"]
+
+
+def _broken_proxy() -> None:
+    """Log what py4j logs where a call of the JVM's into Python fails, from its own module."""
+    logger = logging.getLogger("py4j.clientserver")
+    logger.handle(logger.makeRecord(logger.name, logging.ERROR, "py4j/clientserver.py", 648, "broke", (), None))
 
 
 def _hang_up(server: socket.socket) -> None:
