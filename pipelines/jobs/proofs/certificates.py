@@ -81,7 +81,7 @@ class ParityCertificate:
         return all(found == self.hashes[0] for found in self.hashes)
 
 
-CODEC = Codec(needed={"ways", "hashes", "seconds", "differences"}, spelled={ContentHash: SPELLED})
+CODEC = Codec(unsaid={"legs"}, needed={"ways", "hashes", "seconds", "differences"}, spelled={ContentHash: SPELLED})
 
 
 def keep_certificate(root: Path, certificate: ParityCertificate) -> None:
