@@ -32,6 +32,8 @@ BESIDE := tests/dags tests/end_to_end \
   $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 APART := $(BESIDE) $(DRILLS)
+# Tests write little and sync it often: in memory where there is some, a busy disk does not hold them up.
+SCRATCH := $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
 .PHONY: help machine java setup demo up down test drill lint types contracts check check-all parity-flows bench diagrams docs pictures clean
 
@@ -80,7 +82,7 @@ down: setup ## end that Airflow, with its tasks and its database
 
 # Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
 test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
-	@said=$$(mktemp -d); code=0; \
+	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; code=0; \
 	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
 	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
@@ -89,7 +91,7 @@ test: java setup ## run every test but the drills, fast tiers first, Airflow's b
 	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
-	@said=$$(mktemp -d); trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
+	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
