@@ -154,13 +154,18 @@ class Checkpoints:
         """
         if self._docs is None:
             return None
-        shutil.rmtree(self._docs, ignore_errors=True)
+        self.withdraw()
         self._context.build_data_docs()
         for folder in HEAVY:
             shutil.rmtree(self._docs / folder, ignore_errors=True)
         for name, result in self._results.items():
             (self._docs / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
         return self._docs / "index.html"
+
+    def withdraw(self) -> None:
+        """Remove what was written of an earlier judgement."""
+        if self._docs is not None:
+            shutil.rmtree(self._docs, ignore_errors=True)
 
 
 def size_of(rows: pd.DataFrame | DataFrame) -> int:

@@ -32,6 +32,8 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     docs: Path | None = None,
     name: str = "",
     reckoned: Sequence[Reckoned] = (),
+    *,
+    docs_if_held: bool = True,
 ) -> tuple[Judgement, ...]:
     """Judge the rows of a span.
 
@@ -42,6 +44,7 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
         docs: folder that takes the Data Docs, replaced as a whole; None writes none.
         name: of what is judged, such as `commit 5`.
         reckoned: what others found of the same rows, told with the rest.
+        docs_if_held: whether Data Docs are of use where everything holds; they cost more than all the judging.
 
     Returns:
         One outcome an expectation, in the order of the flow's tables.
@@ -55,7 +58,10 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
         found += _table(flow, table, view, counts, checkpoints)
     found += _own(flow, views, checkpoints)
     found += reckoned_judgements(flow, reckoned, checkpoints)
-    checkpoints.publish()
+    if docs_if_held or not all(each.held for each in found):
+        checkpoints.publish()
+    else:
+        checkpoints.withdraw()
     place = {table: number for number, table in enumerate((*flow.sources, *flow.tables()))}
     return tuple(sorted(found, key=lambda each: place.get(each.table, len(place))))
 

@@ -202,11 +202,11 @@ class Rows:
 
 
 def view_of(rows: pa.Table, session: SparkSession | None) -> PlainView | SparkView:
-    """Lay rows out for a judge; on Spark shuffled over 16 partitions."""
+    """Lay rows out for a judge; on Spark shuffled over a few partitions."""
     if session is None:
         return PlainView(rows=Rows(rows))
     order = random.Random(3).sample(range(rows.num_rows), rows.num_rows)  # noqa: S311 - a shuffle
-    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(16))
+    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3))
 
 
 def flow_of(folder: Path, checks: Sequence[str]) -> Flow:

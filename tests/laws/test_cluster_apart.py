@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is a cluster"),
     pytest.mark.exhaustive,
+    pytest.mark.timeout(1_800),
 ]
 KEPT, OTHER, STORE = 1, 2, 3
 """Hosts: a worker's that is never killed, another's, and the store's."""
@@ -42,7 +43,7 @@ ROWS = 240_000
 """Of the parcels: epochs of more than 50,000 rows go to workers."""
 STREAM = ("--speed", "100000", "--until-caught-up")
 MIDDLES = (
-    ("run", "landed ", ("--no-check",)),
+    ("run", "landed ", ("--no-check", "--at-once", "1")),
     ("stream", "commits/s", ("--speed", "1200", "--trigger", "2s", "--until-caught-up")),
 )
 """Commands, what each says behind its first commit, and options: a reading of the stream has more rows than a driver

@@ -53,6 +53,8 @@ def check_commit(
 ) -> tuple[Judgement, ...]:
     """Judge a commit as if it stood in place of what it would supersede, and keep what was found.
 
+    Great Expectations' own pages are made where something was found.
+
     Args:
         flow: the model that the commit was made by.
         root: the run's folder.
@@ -64,7 +66,7 @@ def check_commit(
         WrongUse: there is no such commit, it has no rows yet, or none any more.
     """
     state = state or log_state(root)
-    return _check(flow, root, _one(state, number), state, number, session)
+    return _check(flow, root, _one(state, number), state, number, session, docs_if_held=False)
 
 
 def check_span(  # noqa: PLR0913 - which rows, of which run
@@ -143,6 +145,8 @@ def _check(  # noqa: PLR0913 - which rows, of which run, and under which name th
     commit: int,
     session: Session | None,
     reckoned: Sequence[Reckoned] = (),
+    *,
+    docs_if_held: bool = True,
 ) -> tuple[Judgement, ...]:
     start, end = judged.span
     found = judge(
@@ -152,6 +156,7 @@ def _check(  # noqa: PLR0913 - which rows, of which run, and under which name th
         docs_folder(root, start, end, commit),
         judged_name(start, end, commit),
         reckoned,
+        docs_if_held=docs_if_held,
     )
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
