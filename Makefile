@@ -24,9 +24,11 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/laws tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-# Beside the others, behind Airflow's: the demo, a cluster, processes of their own, brokers, sockets and disks.
-BESIDE := tests/dags tests/end_to_end \
+# Beside the others, behind Airflow's: the demo, a cluster, processes of their own, brokers, sockets and disks, and what
+# needs no Spark, so that both end at about the same time.
+BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
   $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py stores.py) \
+  $(addprefix tests/laws/test_,turns.py regions.py regions_kills.py loops.py instances.py) \
   $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
   commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
   $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
