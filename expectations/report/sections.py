@@ -231,7 +231,7 @@ class CommitLine:
 def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] | None:
     """Give the commits by number, many epochs folded into one line; none where there is none."""
     lines: list[CommitLine] = []
-    for (alike, _), group in groupby(sorted(facts.commits, key=_in_its_leg(facts)), key=_foldable):
+    for (alike, _of), group in groupby(sorted(facts.commits, key=_in_its_leg(facts)), key=_foldable):
         commits = list(group)
         if alike and len(commits) > MOST_EPOCHS:
             middle = commits[SHOWN_EPOCHS:-SHOWN_EPOCHS]

@@ -125,13 +125,13 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
     return Views(
         tables={name: PlainView(rows=rows, before=before[name], truth=is_true) for name, rows in found.items()},
         landed={name: PlainView(rows=rows, truth=is_true) for name, rows in expected.items()},
-        count=partial(_with_crossed, flow, parts, partial(count_plain, found, rows_landed, Together(ledgers))),
+        count=partial(_with_crossed, flow, parts, partial(count_plain, found, rows_landed, AlikeTables(ledgers))),
         held=held,
     )
 
 
 @dataclass(frozen=True)
-class Together:
+class AlikeTables:
     """Rows of alike tables, read as those of one."""
 
     tables: Sequence[Published]
