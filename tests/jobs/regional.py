@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+import pytest
+
+from pipelines.engine.columnar.columns import NOT_HASHED
+from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
@@ -18,6 +23,7 @@ from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pipelines.engine.live.legs import Legs
     from tests.jobs.conftest import House
@@ -52,6 +58,29 @@ def readings(of: Backfill) -> tuple[int, list[int]]:
     """Give the beginning of the three days of trips, and the closing reading of each."""
     spans = intervals(of.flow, "2013-01-01", "2013-01-04")
     return spans[0][0], [end for _, end in spans]
+
+
+STREAMS = ("some", "timed.beating", "timed.ordered", "last")
+
+
+def content(root: Path) -> dict[str, str]:
+    """Give the content of all tables of a run, in whichever legs they lie."""
+    found = {name: read_stream(root, name) for name in STREAMS} | {"ledger": read_ledger(root)}
+    return {name: content_hash(table, leave_out=NOT_HASHED).text for name, table in found.items()}
+
+
+def begun(house: House) -> None:
+    """Have the second leg begin an epoch, and die in it."""
+    with under_way(wanted(house)) as legs:
+        legs.advance_main(0, 1)
+        runner = legs.others[0].runner
+        runner.engine = _dies
+        with pytest.raises(KeyboardInterrupt):
+            runner.advance(0, 1)
+
+
+def _dies(_: int) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 @contextmanager

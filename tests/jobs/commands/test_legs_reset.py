@@ -7,30 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine.columnar.columns import NOT_HASHED
-from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import Driver, open_driver
 from pipelines.engine.commits.errors import NoStateError
 from pipelines.engine.commits.leg_roots import leg_root
-from pipelines.engine.commits.readers import log_state, read_ledger, read_stream
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import LegAheadError
 from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
-from tests.jobs.regional import LEGS, taken, under_way, wanted
+from tests.jobs.regional import LEGS, begun, content, taken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.jobs.conftest import House
-
-STREAMS = ("some", "timed.beating", "timed.ordered", "last")
-
-
-def rows(root: Path) -> dict[str, str]:
-    """Give the content of all tables of a run."""
-    found = {name: read_stream(root, name) for name in STREAMS} | {"ledger": read_ledger(root)}
-    return {name: content_hash(table, leave_out=NOT_HASHED).text for name, table in found.items()}
 
 
 def stands(house: House) -> list[int]:
@@ -47,7 +35,7 @@ def reset(house: House, to: str | None, *, dry_run: bool = False) -> dict[str, A
 
 @pytest.mark.parametrize(("to", "then"), [("2", [2, 2, 2]), ("sequence:1", [1, 1, 1]), ("0", [0, 0, 0])])
 def test_all_legs_go_back_and_play_again(regional: House, to: str, then: list[int]) -> None:
-    calm = rows(regional.root)
+    calm = content(regional.root)
     dry = reset(regional, to, dry_run=True)
     assert stands(regional) == [3, 3, 3]
     told = reset(regional, to)
@@ -55,13 +43,13 @@ def test_all_legs_go_back_and_play_again(regional: House, to: str, then: list[in
     assert stands(regional) == then
     assert {leg: each["to_sequence"] for leg, each in told["legs"].items()} == {"timed": then[1], "main-2": then[2]}
     assert dry["legs"] == told["legs"]
-    assert rows(regional.root)["last"] != calm["last"]
+    assert content(regional.root)["last"] != calm["last"]
     show_status("tiny", "main", True, regional.tell)  # noqa: FBT003 - the command's flag
     behind = [each["rows"] for leg in json.loads(regional.text)["legs"] for each in leg["behind"]]
     assert behind == [0, 0]
 
     taken(regional, 3, 3, 3)
-    assert rows(regional.root) == calm
+    assert content(regional.root) == calm
 
 
 def test_a_leg_that_has_not_come_so_far_stays(house: House) -> None:
@@ -73,10 +61,10 @@ def test_a_leg_that_has_not_come_so_far_stays(house: House) -> None:
     assert "timed stays at sequence 2" in told
     assert "main-2 stays at sequence 1" in told
     taken(house, 3, 3, 3)
-    calm = rows(house.root)
+    calm = content(house.root)
     reset(house, "0")
     taken(house, 3, 3, 3)
-    assert rows(house.root) == calm
+    assert content(house.root) == calm
 
 
 def test_the_newest_state_takes_nothing_back(house: House) -> None:
@@ -96,23 +84,9 @@ def test_an_epoch_that_a_leg_had_begun_is_given_up(house: House) -> None:
     taken(house, 3, 3, 3)
 
 
-def begun(house: House) -> None:
-    """Have the second leg begin an epoch, and die in it."""
-    with under_way(wanted(house)) as legs:
-        legs.advance_main(0, 1)
-        runner = legs.others[0].runner
-        runner.engine = no_engine
-        with pytest.raises(KeyboardInterrupt):
-            runner.advance(0, 1)
-
-
-def no_engine(_: int) -> Any:  # noqa: ANN401 - it gives none
-    raise KeyboardInterrupt
-
-
 def test_what_was_put_together_is_made_anew(regional: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """The leg that was asked to go back to its second state would have to read files that are no more."""
-    calm = rows(regional.root)
+    calm = content(regional.root)
     monkeypatch.setattr(housekeeping, "FEW", 2)
     timed = leg_root(regional.root, "timed")
     with open_driver(timed, flow="tiny") as driver:
@@ -126,13 +100,13 @@ def test_what_was_put_together_is_made_anew(regional: House, monkeypatch: pytest
     assert told["to_sequence"] == 1
     reset_run(ResetRequest(flow="tiny", dry_run=True), regional.tell)
     taken(regional, 3, 3, 3)
-    assert rows(regional.root) == calm
+    assert content(regional.root) == calm
 
 
 def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     regional: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calm, done = rows(regional.root), Driver.reset
+    calm, done = content(regional.root), Driver.reset
 
     def dies_behind_the_first(driver: Driver, *args: Any, **named: Any) -> Any:  # noqa: ANN401 - as it is called
         if driver.root != regional.root:
@@ -150,7 +124,7 @@ def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     reset(regional, "sequence:1")
     assert stands(regional) == [1, 1, 1]
     taken(regional, 3, 3, 3)
-    assert rows(regional.root) == calm
+    assert content(regional.root) == calm
 
 
 def test_what_is_no_state_is_refused_and_nothing_is_done(regional: House) -> None:
