@@ -19,7 +19,6 @@ from pipelines.flows.legs import in_legs
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.metrics import show_metrics
-from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
@@ -91,9 +90,8 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
 
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
     refused: dict[str, Callable[[], object]] = {
-        "replay what it took in": lambda: reset_run(ResetRequest(flow="tiny"), regional.tell),
-        "give the changed flow a run of its own": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
-        "pulseline stream goes on with it": lambda: run_flow(
+        "--run NAME begins one with the flow as it is": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
+        "pulseline stream tiny goes on with it in its legs": lambda: run_flow(
             RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell
         ),
     }
@@ -101,6 +99,7 @@ def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
         with pytest.raises(WrongUse, match="went live in regions") as caught:
             asked()
         assert told in str(caught.value)
+        assert str(caught.value).count("--run NAME") == 1
 
 
 def test_a_run_goes_on_as_it_began(regional: House) -> None:
