@@ -12,7 +12,8 @@ import pyarrow as pa
 from expectations.laws import account_laws
 from expectations.on_duckdb import answer, as_pandas
 from expectations.report.facts import Account
-from expectations.views import DROPPED, LANDED, ROWS, STREAM
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, crossed_to
+from pipelines.flows.legs import MAIN
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -50,12 +51,21 @@ def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Accoun
     held = views.held.get(stream.name, {})
     return Account(
         stream=stream.name,
-        rows_in=sum(rows(name, LANDED if name in flow.sources else STREAM) for name in stream.feeding),
+        rows_in=sum(rows(name, _place(flow, stream, name)) for name in stream.feeding),
         main=rows(stream.name, STREAM),
         side=sum(rows(name, STREAM) for name in stream.sides),
         dropped=rows(stream.name, DROPPED),
         held=sum(count for kind, count in held.items() if kind != made),
     )
+
+
+def _place(flow: Flow, stream: Stream, given: str) -> str:
+    """Say where the rows of an input are counted: of another leg's as far as this one has come."""
+    landed = given in flow.sources
+    own = flow.legs.get(stream.name, MAIN)
+    if own != (MAIN if landed else flow.legs.get(flow.owner(given).name, MAIN)):
+        return crossed_to(own)
+    return LANDED if landed else STREAM
 
 
 def account_marks(flow: Flow, drawn: Sequence[Account]) -> pd.DataFrame:

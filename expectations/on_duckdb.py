@@ -140,16 +140,17 @@ def count_plain(tables: Mapping[str, Readable], landed: Mapping[str, Sequence[pa
     """
     counts: Counts = Counts()
     for name, rows in tables.items():
-        _add(counts, rows.scan(["kind"]), name, STREAM)
+        add_kinds(counts, rows.scan(["kind"]), name, STREAM)
     for name, some in landed.items():
         for rows in some:
-            _add(counts, rows, name, LANDED)
+            add_kinds(counts, rows, name, LANDED)
     dropped = ledger.scan(["stream", "kind"], pc.field("action") == DROPPED)
     for row in dropped.group_by(["stream", "kind"]).aggregate([([], "count_all")]).to_pylist():
         counts[row["stream"], DROPPED, row["kind"]] += row["count_all"]
     return counts
 
 
-def _add(counts: Counts, rows: pa.Table, name: str, where: str) -> None:
+def add_kinds(counts: Counts, rows: pa.Table, name: str, where: str) -> None:
+    """Count rows by their kind, under a name and where they are."""
     for row in rows.group_by("kind").aggregate([([], "count_all")]).to_pylist():
         counts[name, where, row["kind"]] += row["count_all"]

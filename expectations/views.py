@@ -28,6 +28,11 @@ Counts = Counter[tuple[str, str, str]]
 LANDED, STREAM, DROPPED = "landed", "stream", "dropped"
 
 
+def crossed_to(leg: str) -> str:
+    """Name where rows are counted that a leg of a run took of another: as far as it has come, which may be less far."""
+    return f"crossed to {leg}"
+
+
 class View(Protocol):
     """One table: its rows of the span, and the timers and CTIs before them that still bind."""
 

@@ -21,6 +21,7 @@ from expectations.report.facts import (
     StreamFacts,
     Way,
 )
+from expectations.report.legs import LegFacts, QueueFacts, WaitFacts
 from expectations.report.page import Kept, render
 from expectations.report.presence import KeyPresence, KeysPresence, PresenceTable, SourcePresence
 
@@ -37,14 +38,17 @@ __all__ = [
     "Kept",
     "KeyPresence",
     "KeysPresence",
+    "LegFacts",
     "Picture",
     "PresenceTable",
+    "QueueFacts",
     "RegionFacts",
     "ReportError",
     "ReportFacts",
     "SourceFacts",
     "SourcePresence",
     "StreamFacts",
+    "WaitFacts",
     "Way",
     "render",
 ]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from expectations.report.buffers import RegionFacts
+    from expectations.report.legs import LegFacts
     from expectations.report.presence import PresenceTable
 
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
@@ -87,6 +88,8 @@ class CommitFacts:
     """The text of its content hash; the page shows the first digits."""
     note: str = ""
     """Such as `supersedes 4`, or why it was rejected."""
+    leg: str = ""
+    """Whose commit it is, of a run in legs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +99,8 @@ class EpochFacts:
     number: int
     at: int
     """When it was published, in ticks."""
+    leg: str = ""
+    """Whose epoch it is, of a run in legs."""
     idle: bool = False
     """It had no row and nothing due."""
     timers: int = 0
@@ -288,6 +293,8 @@ class ReportFacts:
     """Of a live run, published, by number."""
     presence: PresenceTable | None = None
     """What holds of the sources of a live run; None of a backfill, and of one interval of it."""
+    legs: tuple[LegFacts, ...] = ()
+    """Of a run in parallel regions, each behind all that it reads; empty of all others, and of one interval."""
     region: RegionFacts | None = None
     """Of a run with three buffers; None of all others, and of one interval."""
     certificate: Certificate | None = None

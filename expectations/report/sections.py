@@ -18,6 +18,7 @@ from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.charts.points import scene
 from expectations.report.checks import checks_view
 from expectations.report.ledger import LedgerView, ledger_view
+from expectations.report.legs import legs_view
 from expectations.report.presence import presence_view
 from expectations.report.words import short_hash
 from pipelines.operators.rows import KIND_NAMES
@@ -230,7 +231,7 @@ class CommitLine:
 def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] | None:
     """Give the commits by number, many epochs folded into one line; none where there is none."""
     lines: list[CommitLine] = []
-    for alike, group in groupby(sorted(facts.commits, key=lambda commit: commit.number), key=_foldable):
+    for (alike, _of), group in groupby(sorted(facts.commits, key=_in_its_leg(facts)), key=_foldable):
         commits = list(group)
         if alike and len(commits) > MOST_EPOCHS:
             middle = commits[SHOWN_EPOCHS:-SHOWN_EPOCHS]
@@ -241,8 +242,14 @@ def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] |
     return tuple(lines) or None
 
 
-def _foldable(commit: CommitFacts) -> bool:
-    return (commit.kind, commit.state, commit.note) == ("epoch", "published", "")
+def _in_its_leg(facts: ReportFacts) -> Callable[[CommitFacts], tuple[int, int]]:
+    """Order commits by number; those of a leg of a run behind those of the legs before it."""
+    places = {leg.name: place for place, leg in enumerate(facts.legs)}
+    return lambda commit: (places.get(commit.leg, 0), commit.number)
+
+
+def _foldable(commit: CommitFacts) -> tuple[bool, str]:
+    return (commit.kind, commit.state, commit.note) == ("epoch", "published", ""), commit.leg
 
 
 def _summed(commits: list[CommitFacts]) -> CommitFacts:
@@ -261,6 +268,7 @@ SECTIONS = (
     PageSection(name="expectations", title="Expectations", view=checks_view),
     PageSection(name="streams", title="Streams", view=streams_view),
     PageSection(name="presence", title="Sources and keys", view=presence_view),
+    PageSection(name="legs", title="Regions", view=legs_view),
     PageSection(name="buffers", title="Buffers", view=buffers_view),
     PageSection(name="live", title="Live", view=live_view),
     PageSection(name="charts", title="Charts", view=charts_view),

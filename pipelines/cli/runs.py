@@ -145,7 +145,9 @@ def publish(
 @quick
 def abandon(
     flow: FlowName,
-    commit: Annotated[int, typer.Option(help="A commit at intent, which `pulseline status` names.")],
+    commit: Annotated[
+        str, typer.Option(help="A commit at intent, as `pulseline status` names it: 8, or of another leg timed:8.")
+    ],
     run: Run = "main",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:

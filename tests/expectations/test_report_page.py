@@ -10,7 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from expectations.report import Account, EpochFacts, PresenceTable, RegionFacts, ReportFacts, StreamFacts, render
+from expectations.report import (
+    Account,
+    EpochFacts,
+    LegFacts,
+    PresenceTable,
+    RegionFacts,
+    ReportFacts,
+    StreamFacts,
+    render,
+)
 from expectations.report.page import TEMPLATES
 from expectations.report.sections import SECTIONS
 
@@ -206,6 +215,7 @@ def test_every_section_of_a_full_run_is_on_the_page_in_order(week: ReportFacts) 
         "presence": PresenceTable(at=1, recorded=False, sources=()),
     }
     live |= {"region": RegionFacts(commit=1, at=1, in_flight=0, buffers=(), gaps=())}
+    live |= {"legs": (LegFacts(name="main", region="main", streams=(), commits=1, sequence=1, upto=1),)}
     page = render(dataclasses.replace(week, **live, unchecked=1))  # type: ignore[arg-type]
     places = [page.index(f'<section id="{section.name}"') for section in SECTIONS]
     assert places == sorted(places)

@@ -15,6 +15,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from tests.jobs.regional import taken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,3 +142,10 @@ def ran(_lived_in: House, monkeypatch: pytest.MonkeyPatch) -> House:
     live_in(_lived_in, monkeypatch)
     _lived_in.printed.clear()
     return _lived_in
+
+
+@pytest.fixture
+def regional(house: House) -> House:
+    """Give a house whose run `main` went live in three legs, which took all three days."""
+    taken(house, 3, 3, 3)
+    return house

@@ -56,7 +56,7 @@ def _ticks(milliseconds: float | None) -> int:
 
 def _told(epoch: EpochFacts) -> tuple[str, ...]:
     late = (seconds((value or 0.0) / 1000) for value in (epoch.p50_ms, epoch.p99_ms, epoch.max_ms))
-    return (f"commit {epoch.number}", f"{epoch.timers:,}", *late)
+    return (f"commit {epoch.number}{epoch.leg and f' of {epoch.leg}'}", f"{epoch.timers:,}", *late)
 
 
 def _draw_lateness(told: list[EpochFacts], clock: ReportClock, width: Width) -> Drawing:

@@ -25,7 +25,7 @@ from pipelines.engine.files.writing import Layout, bucket_rows
 from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -185,17 +185,26 @@ class Queue:
         Returns:
             How many had to be made.
         """
-        wanted = [row for row in state.in_order if row.upto > after]
+        # A reset hands nothing over: what lies behind it is published anew, and handed over with that.
+        rows = [row for row in state.in_order if row.sequences]
+        wanted = [row for row in rows if row.upto > after] or rows[-1:]
+        self._forget(keep={row.commit for row in wanted})
         made, lists = 0, FileLists(self.root, state)
         with self._lock:
             # A commit that was finished just now has handed its own over, which stands behind those that are read here.
             self._tickets = []
-        for row in wanted or state.in_order[-1:]:
+        for row in wanted:
             found = self._found(row.commit)
             made += found is None
             self._add(found or self._ticket(row, self._of_log(lists, row, buckets), landed_rows(row)))
         self.cover(after)
         return made
+
+    def _forget(self, keep: Collection[int]) -> None:
+        """Remove tickets of commits that a reset took back, or that nobody has to take any more."""
+        for file in self.folder.glob("*.json") if self.folder.is_dir() else ():
+            if file.stem.isdecimal() and int(file.stem) not in keep:
+                file.unlink(missing_ok=True)
 
     def _found(self, commit: int) -> Ticket | None:
         try:

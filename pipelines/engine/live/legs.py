@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_root, note_legs
 from pipelines.engine.files import durable
@@ -42,6 +43,23 @@ if TYPE_CHECKING:
 
 LOOK = 0.05
 """Seconds after which whoever waits looks again, told or not."""
+
+
+@dataclass(eq=False)
+class LegAheadError(CommitError):
+    """A leg has taken more than what it reads has come to.
+
+    Facts: the leg, the last sequence that it has taken, the other, and its last one.
+    """
+
+    leg: str
+    taken: int
+    writer: str
+    published: int
+    says = (
+        "leg {leg} must not stand beyond {writer}, which it reads; it has taken sequence {taken}, and {writer} stands "
+        "at {published}: a reset was cut short; pulseline reset FLOW --to sequence:{published} does the rest"
+    )
 
 
 @dataclass(eq=False)
@@ -123,15 +141,26 @@ class Legs:
 
         Args:
             tell: told what had to be done.
+
+        Raises:
+            LegAheadError: a reset was cut short between two legs.
         """
         for each in self.all:
             # Of a driver that was killed while it waited.
             (each.runner.root / WAITS).unlink(missing_ok=True)
+            each.runner.last_sequence()
+            self._see_not_ahead(each)
             done = each.runner.finish_pending() if each is not self.main else None
             if done is not None:
                 tell(f"finished commit {done.commit} of {each.leg.name}, which an earlier run left behind")
             each.runner.last_sequence()
             self._resume(each, tell)
+
+    def _see_not_ahead(self, each: RunningLeg) -> None:
+        standing = {other.leg.name: other.runner.upto for other in self.all}
+        for writer in each.leg.reads:
+            if each.runner.upto > standing[writer]:
+                raise LegAheadError(each.leg.name, each.runner.upto, writer, standing[writer])
 
     def _resume(self, each: RunningLeg, tell: Callable[[str], object]) -> None:
         state = each.runner.driver.state()

@@ -7,16 +7,20 @@ that the commit's row tells. So what is had again is what was lost, or it is ref
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.file_lists import lists_to_json
+from pipelines.engine.commits.leg_roots import run_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.crossed import PublishedSpan
 from pipelines.engine.live.epochs import spans_over
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry import Writes
@@ -26,13 +30,13 @@ from pipelines.engine.tasks.standing import flow_begun
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.tasks.stages import Engine, Outcome
     from pipelines.engine.tasks.task import CommitShare
+    from pipelines.flows.model import Flow
 
 
 @dataclass(eq=False)
@@ -74,7 +78,8 @@ def remake(driver: Driver, commit: int, tables: Collection[str], engine: Engine)
     """
     state = driver.state()
     entry = state.commits[commit]
-    parts = tuple(read_sequence(landed_path(driver.root), number) for number in entry.sequences)
+    landed = landed_path(run_root(driver.root))
+    parts = tuple(read_sequence(landed, number) for number in entry.sequences)
     files = worked_the_same(driver.root, state, entry, parts, engine).new_files()
     for name in sorted(tables):
         made = [file._replace(first=commit, last=commit) for file in files.get(name, [])]
@@ -107,12 +112,26 @@ def worked_the_same(
 def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine) -> Outcome:
     flow = flow_begun(root, str(entry.plan), lambda: parts[0])
     entry = replace(entry, parent=state.parent_of(entry.commit))
-    terms = AN_INTERVAL
-    if entry.kind is CommitKind.EPOCH:
-        writes = Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA
-        terms = WorkTerms(blind=spans_over(landed_path(root), parts), writes=writes)
-    worked = commit_work(root, flow, entry, Sequences(parts), state, engine, payloads_over(flow, parts), terms)
+    with TemporaryDirectory(prefix="pulseline-remade-") as folder:
+        terms = _terms(root, flow, state, entry, parts, Path(folder))
+        worked = commit_work(root, flow, entry, Sequences(parts), state, engine, payloads_over(flow, parts), terms)
     return worked.outcome
+
+
+def _terms(  # noqa: PLR0913 - what a commit was made of
+    root: Path, flow: Flow, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], folder: Path
+) -> WorkTerms:
+    """Give the terms on which a commit was worked on; what crossed to its leg is read out of the others' tables."""
+    if entry.kind is not CommitKind.EPOCH:
+        return AN_INTERVAL
+    run = run_root(root)
+    behind = run != root
+    return WorkTerms(
+        blind=spans_over(landed_path(run), parts),
+        writes=Writes.BOTH if state.is_folded(entry.commit) else Writes.DELTA,
+        leg=root.name if behind else "",
+        queued=PublishedSpan(run, flow, entry.span, parts[0].buckets, folder) if behind else None,
+    )
 
 
 def _require_same(state: LogState, entry: Entry, share: CommitShare) -> None:

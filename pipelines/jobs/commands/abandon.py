@@ -15,7 +15,6 @@ from pipelines.engine.commits.history import State
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.status import command_for
-from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 WHY = "pulseline abandon"
 
 
-def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
     """Give up a commit at intent or at written and say what to type next; one that was given up already stays so.
 
     Safe at any time: nothing of such a commit is ever seen, its sequences stay landed, its number stays used.
 
     Args:
         called: name of the flow, or the path of its file.
-        number: of the commit.
+        number: of the commit; of another leg than the one that takes what lands `<leg>:<number>`.
         run: name of the run.
         as_json: one JSON object instead of words.
         echo: where lines go.
@@ -44,12 +43,12 @@ def abandon_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
     """
     known = open_run(called, run)
-    require_one_piece(known.root, "abandon", "pulseline stream finishes what any leg has begun")
-    _allowed(known, known.commit(number))
-    with open_driver(known.root, flow=known.name) as driver:
-        entry = _allowed(known, driver.state().commits[number])
+    part, commit = known.named_commit(str(number))
+    _allowed(known, part.commit(commit))
+    with open_driver(part.root, flow=known.name) as driver:
+        entry = _allowed(known, driver.state().commits[commit])
         if entry.state is not State.ABANDONED:
-            entry = driver.abandon(number, why=WHY)
+            entry = driver.abandon(commit, why=WHY)
     next_command = command_for(known, entry)
     if as_json:
         echo(json.dumps({"flow": known.name, "run": run, **facts_of(entry), "next": next_command}))

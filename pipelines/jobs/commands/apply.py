@@ -106,7 +106,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
-    require_one_piece(known.root, "apply", "give the changed flow a run of its own (--run NAME)")
+    own = replace(known, run="NAME").first_command()
+    require_one_piece(known.root, "apply", f"{own} begins one with the flow as it is")
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     plan = plan_of(known, known.state, flow)
     done = None

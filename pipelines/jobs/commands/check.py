@@ -20,14 +20,14 @@ from pipelines.errors import Exit
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
+from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.told_at_landing import landings_told
-from pipelines.jobs.facts.unchanged import unchanged
+from pipelines.jobs.facts.unchanged import unchanged_in
 from pipelines.jobs.facts.usual import usual
-from pipelines.jobs.facts.views import JudgedCommits, Session, views_of
-from pipelines.jobs.runs.in_legs import require_one_piece
+from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views_of
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.facts.views import Parts
     from pipelines.jobs.runs.known import KnownRun
 
 __all__ = ["Judgement", "check_commit", "check_flow", "check_span"]
@@ -66,7 +67,8 @@ def check_commit(
         WrongUse: there is no such commit, it has no rows yet, or none any more.
     """
     state = state or log_state(root)
-    return _check(flow, root, _one(state, number), state, number, session, docs_if_held=False)
+    part = JudgedPart(root=root, state=state, judged=_one(state, number))
+    return _check(flow, {MAIN: part}, number, session, docs_if_held=False)
 
 
 def check_span(  # noqa: PLR0913 - which rows, of which run
@@ -91,7 +93,8 @@ def check_span(  # noqa: PLR0913 - which rows, of which run
         WrongUse: nothing is published there.
     """
     state = state or log_state(root)
-    return _check(flow, root, _published(state, start, end), state, 0, session)
+    part = JudgedPart(root=root, state=state, judged=_published(state, start, end))
+    return _check(flow, {MAIN: part}, 0, session)
 
 
 def _one(state: LogState, number: int) -> JudgedCommits:
@@ -127,31 +130,35 @@ def _earlier(state: LogState, first: Entry, without: Iterable[int] = ()) -> tupl
 
 
 def _published(state: LogState, start: int | None, end: int | None) -> JudgedCommits:
+    found = _inside(state, start, end)
+    if not found.entries:
+        raise WrongUse("nothing is published in this span: run it first, or check another")
+    return found
+
+
+def _inside(state: LogState, start: int | None, end: int | None) -> JudgedCommits:
+    """Give the published commits of a span, which may be none."""
     inside = [
         row
         for row in state.published
         if (end is None or row.span.start < end) and (start is None or start < row.span.end)
     ]
-    if not inside:
-        raise WrongUse("nothing is published in this span: run it first, or check another")
-    return JudgedCommits(entries=tuple(inside), earlier=_earlier(state, inside[0]))
+    return JudgedCommits(entries=tuple(inside), earlier=_earlier(state, inside[0]) if inside else ())
 
 
-def _check(  # noqa: PLR0913 - which rows, of which run, and under which name they are kept
+def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they are kept
     flow: Flow,
-    root: Path,
-    judged: JudgedCommits,
-    state: LogState,
+    parts: Parts,
     commit: int,
     session: Session | None,
     reckoned: Sequence[Reckoned] = (),
     *,
     docs_if_held: bool = True,
 ) -> tuple[Judgement, ...]:
-    start, end = judged.span
+    root, (start, end) = parts[MAIN].root, parts[MAIN].judged.span
     found = judge(
         flow,
-        views_of(flow, root, judged, state, session),
+        views_of(flow, parts, session),
         (start, end),
         docs_folder(root, start, end, commit),
         judged_name(start, end, commit),
@@ -213,13 +220,12 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
     known, settings = open_run(name, run), read_settings()
-    require_one_piece(known.root, "check", f"{known.command('replay')} plays it in one piece and compares every row")
     flow = _with_own(known, settings, _flow_of(known, commit))
-    judged = _wanted(known, flow, start, end, commit)
+    parts = _wanted(known, flow, start, end, commit)
     with spark_if_asked(settings) as session:
-        reckoned = _reckoned(flow, known, judged)
-        found = _check(flow, known.root, judged, known.state, commit or 0, session, reckoned)
-    verdict = SpokenVerdict(known, judged, commit or 0, found, docs_folder(known.root, *judged.span, commit or 0))
+        found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts))
+    docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
+    verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
     for line in json_lines(verdict) if as_json else text_lines(verdict):
         echo(line)
     return Exit.FINE if verdict.held else Exit.CHECK_FAILED
@@ -232,11 +238,12 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     return flow_from_json(json.loads(plan)["flow"] if plan else known.definition)
 
 
-def _reckoned(flow: Flow, known: KnownRun, judged: JudgedCommits) -> tuple[Reckoned, ...]:
+def _reckoned(flow: Flow, parts: Parts) -> tuple[Reckoned, ...]:
     """Find what the gate does not ask: whether intervals are as usual, landings told, and files as published."""
-    usually = usual(flow, known.root, judged, known.state)
-    told = landings_told(flow, known.root, judged.entries, known.state)
-    return (*usually, *told, *unchanged(flow, known.root, judged, known.state))
+    main = parts[MAIN]
+    usually = usual(flow, main.root, main.judged, main.state)
+    told = landings_told(flow, main.root, main.judged.entries, main.state)
+    return (*usually, *told, *unchanged_in(flow, parts))
 
 
 def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:
@@ -248,14 +255,28 @@ def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:
         return made
 
 
-def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> JudgedCommits:
-    """Find the commits to judge; whatever is wrong is found before Spark starts."""
+def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> Parts:
+    """Find the commits to judge, in each leg; whatever is wrong is found before Spark starts.
+
+    A commit is one of the leg that takes what lands; with it is judged what the others have made of its span.
+    """
     if commit is not None:
-        return _one(known.state, commit)
+        one = _one(known.state, commit)
+        return _in_legs(known, one, *one.span)
     first = None if start is None else cut_at(flow, start, "start")
     last = None if end is None else cut_at(flow, end, "end")
     if first is not None and last is not None and last <= first:
         raise WrongUse(f"a span ends after it starts; --start is {start} and --end is {end}")
     if not known.state.published:
         raise WrongUse(known.nothing_yet())
-    return _published(known.state, first, last)
+    return _in_legs(known, _published(known.state, first, last), first, last)
+
+
+def _in_legs(known: KnownRun, judged: JudgedCommits, start: int | None, end: int | None) -> Parts:
+    """Add to what is judged of a run what its other legs have of the same span, as far as they have come."""
+    main, *others = known.parts
+    legs = {
+        part.root.name: JudgedPart(root=part.root, state=part.state, judged=_inside(part.state, start, end))
+        for part in others
+    }
+    return {MAIN: JudgedPart(root=main.root, state=main.state, judged=judged), **legs}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.leg_roots import run_root
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
@@ -17,9 +20,9 @@ from pipelines.engine.live.relanding import land_again
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
+from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
-from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.plain_words import counted
 
@@ -51,14 +54,13 @@ def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[
         LeaseHeldError: a driver is at work on the run, and it was to be repaired.
     """
     known = open_run(called, run)
-    if repair:
-        require_one_piece(known.root, "doctor --repair", "pulseline stream mends what it finds torn as it begins")
-    findings = [finding for part in known.parts for finding in examine_run(part.root, part.state)]
+    found = _found(known)
+    findings = _named(known, found)
     _tell(known, findings, as_json, echo)
     if repair and any(finding.remedy for finding in findings):
-        _repair(known, findings, echo)
+        _repair(known, found, echo)
         known = open_run(called, run)
-        findings = examine_run(known.root, known.state)
+        findings = _named(known, _found(known))
         if not as_json:
             echo("")
             echo("after the repair:")
@@ -66,6 +68,20 @@ def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[
     elif not as_json and any(finding.remedy for finding in findings):
         echo(f"nothing was touched; next: {known.command('doctor', '--repair')}")
     return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
+
+
+def _found(known: KnownRun) -> list[list[Finding]]:
+    """Look through the folders of a run, leg by leg."""
+    return [examine_run(part.root, part.state) for part in known.parts]
+
+
+def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """Give all findings, tables named by their folder below the run's."""
+    return [
+        replace(finding, table=(part.root / finding.table).relative_to(known.root).as_posix())
+        for part, findings in zip(known.parts, found, strict=True)
+        for finding in findings
+    ]
 
 
 def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
@@ -105,22 +121,28 @@ def known_as(strays: Sequence[Finding]) -> str:
     return strays[0].table if len(strays) == 1 else "tables"
 
 
-def _repair(known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
-    with held_log(known.root, known.name) as (log, token):
-        driver = Driver(known.root, known.name, log, token)
-        driver.tables.mend()
-        for finding in findings:
-            if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
-                echo(f"making the log of {finding.table} anew")
-                _make_anew(driver, finding.table)
-        _land_again(driver, known, findings, echo)
-        _remake(driver, findings, echo)
-        again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
-        for name in sorted(name for name in again if not name.startswith(CARRY)):
-            echo(f"putting back what `commits` says into {name}")
-            driver.restore(known.root / name)
-        driver.settle()
-        driver.close()
+def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[[str], None]) -> None:
+    """Do what can be done, under the leases of all legs: each behind what it reads, which it may be made of again."""
+    with ExitStack() as leases:
+        held = [leases.enter_context(held_log(part.root, known.name)) for part in known.parts]
+        for part, findings, (log, token) in zip(known.parts, found, held, strict=True):
+            _repair_part(known, Driver(part.root, known.name, log, token), findings, echo)
+
+
+def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
+    driver.tables.mend()
+    for finding in findings:
+        if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
+            echo(f"making the log of {finding.table} anew")
+            _make_anew(driver, finding.table)
+    _land_again(driver, known, findings, echo)
+    _remake(driver, findings, echo)
+    again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
+    for name in sorted(name for name in again if not name.startswith(CARRY)):
+        echo(f"putting back what `commits` says into {name}")
+        driver.restore(driver.root / name)
+    driver.settle()
+    driver.close()
 
 
 def _is_of_use(driver: Driver, name: str) -> bool:
@@ -160,9 +182,11 @@ def _columns(driver: Driver, name: str) -> pa.Schema:
     row = next((row for row in reversed(state.published) if row.plan and row.sequences), None)
     if row is None:
         raise JobError(f"the columns of {name} cannot be known: no published commit has a plan and landed rows")
-    parts = [read_sequence(landed_path(driver.root), number) for number in row.sequences]
+    run = run_root(driver.root)
+    parts = [read_sequence(landed_path(run), number) for number in row.sequences]
     flow = flow_begun(driver.root, str(row.plan), lambda: parts[0])
-    return table_schemas(driver.root, flow, payloads_over(flow, parts))[driver.root / name]
+    leg = "" if not flow.legs else MAIN if run == driver.root else driver.root.name
+    return table_schemas(driver.root, flow, payloads_over(flow, parts), leg=leg)[driver.root / name]
 
 
 def _land_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.lease import Claim
-from pipelines.engine.commits.leg_roots import noted_legs
+from pipelines.engine.commits.leg_roots import noted_legs, roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
@@ -37,7 +37,7 @@ from pipelines.jobs.runs.stop_note import forget_stop
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry
@@ -54,15 +54,21 @@ def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str]
     flow = with_legs(as_run(flow, state), root, state, regions=noted_legs(root) is not None)
     entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
     forget_stop(root)
-    echo(
-        f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {_made(flow, entry)}"
-    )
+    made = [_made(flow, each) for each in (entry, *_behind(root))]
+    told = ", ".join(each for each in made if each) or "no row"
+    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {told}")
     echo(f"next: pulseline status {name} --run {run}")
+
+
+def _behind(root: Path) -> Iterator[Entry]:
+    """Give the last commits of the other legs of a run, which took the end as well."""
+    tips = (log_state(each).tip for each in roots_of(root)[1:])
+    yield from (tip for tip in tips if tip is not None)
 
 
 def _made(flow: Flow, entry: Entry) -> str:
     found = ((stream, kind, counted(entry, stream).get(kind, 0)) for stream in flow.tables() for kind in KIND_NAMES)
-    return ", ".join(f"{rows:,} {kind} in {stream}" for stream, kind, rows in found if rows) or "no row"
+    return ", ".join(f"{rows:,} {kind} in {stream}" for stream, kind, rows in found if rows)
 
 
 def end_stream(

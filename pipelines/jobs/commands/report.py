@@ -15,7 +15,6 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
-from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.text.moments import Moments
 
@@ -55,7 +54,6 @@ def report_flow(  # noqa: PLR0913 - the options of the command
         WrongUse: no such flow, run or interval.
     """
     known = open_run(called, run)
-    require_one_piece(known.root, "report", known.command("status"))
     span = None if interval is None else _span(known, interval)
     about = Reported(known=known, span=span)
     facts = read_facts(about, kept_certificate(about))

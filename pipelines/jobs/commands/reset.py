@@ -7,33 +7,35 @@ and whole; the landed sequences stay, and are played again in their order under 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import way_back
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
+from pipelines.flows.legs import MAIN
+from pipelines.jobs.commands.reset_legs import held_legs, leg_facts, leg_lines, legs_back, states_of, take_back
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.live import READING, last_closed
 from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
-from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import is_replayed, open_run
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.commits.resets import WayBack
+    from pipelines.jobs.commands.reset_legs import LegsBack
     from pipelines.jobs.runs.known import KnownRun
 
 WHY = "pulseline reset"
@@ -65,6 +67,8 @@ class ResetPlan:
     waiting_rows: int
     beyond: str = ""
     """What was asked for, where it lies behind the newest state."""
+    legs: LegsBack | None = None
+    """What becomes of the other legs of a run that has any."""
 
     @property
     def superseded(self) -> tuple[int, ...]:
@@ -88,18 +92,30 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     known = open_run(wanted.flow, wanted.run)
-    require_one_piece(known.root, "reset", "replay what it took in, from the beginning, into a run of its own")
+    plan = _planned(known, states_of(known), wanted.to)
     if wanted.dry_run:
-        _tell(known, wanted, plan_of(known, known.state, wanted.to), None, echo)
+        _tell(known, wanted, plan, None, echo)
         return
     claim = Claim.TAKE_OVER if wanted.take_over else Claim.ASK
-    plan_of(known, known.state, wanted.to)
-    with open_driver(known.root, flow=known.name, claim=claim) as driver:
-        plan = plan_of(known, driver.state(), wanted.to)
+    with ExitStack() as leases:
+        drivers = held_legs(known, claim, leases)
+        plan = _planned(known, {leg: driver.state() for leg, driver in drivers.items()}, wanted.to)
         if not wanted.as_json:
             _announce(known, plan, echo)
-        done = reset_to(driver, plan, asked=wanted.to)
+        done = reset_to(drivers[MAIN], plan, asked=wanted.to)
+        if plan.legs is not None:
+            take_back(drivers, plan.legs, WHY, wanted.to)
     _tell(known, wanted, plan, done, echo)
+
+
+def _planned(known: KnownRun, states: Mapping[str, LogState], to: str | None) -> ResetPlan:
+    """Find what a reset would do, to all legs of a run."""
+    if len(states) == 1:
+        return plan_of(known, states[MAIN], to)
+    # What a run cannot be reset for is told before where its legs would go.
+    plan_of(known, states[MAIN], to)
+    legs = legs_back(known, states, to)
+    return replace(plan_of(known, states[MAIN], legs.to), legs=legs)
 
 
 def reset_to(driver: Driver, plan: ResetPlan, asked: str | None = None) -> Entry:
@@ -212,7 +228,7 @@ def _lines(known: KnownRun, plan: ResetPlan) -> list[str]:
         lines.append(f"then, not published yet: {counted(len(plan.waiting), 'sequence')} with {rows}")
     if not (played or plan.waiting):
         lines.append("nothing lies behind it, so nothing is played again")
-    return lines
+    return lines if plan.legs is None else [*lines, *leg_lines(plan.legs)]
 
 
 def _tell(
@@ -248,5 +264,6 @@ def facts_of(known: KnownRun, plan: ResetPlan, done: Entry | None) -> dict[str, 
         "sequences": [way.sequence + 1, way.upto] if way.upto > way.sequence else None,
         "rows": plan.rows,
         "waiting": {"sequences": len(plan.waiting), "rows": plan.waiting_rows},
+        **({} if plan.legs is None else {"legs": leg_facts(plan.legs)}),
         "next": known.command("stream"),
     }

@@ -24,6 +24,7 @@ from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
+from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
@@ -80,7 +81,7 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
     root = settings.root(flow.name, wanted.run)
-    require_one_piece(root, "run", "pulseline stream goes on with it; --run NAME for a run of its own")
+    require_one_piece(root, "run", _instead(wanted, flow, root, spans))
     _allowed(wanted, root, spans)
     state = log_state(root)
     flow = as_run(flow, state)
@@ -102,6 +103,19 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
+
+
+def _instead(wanted: RunRequest, flow: Flow, root: Path, spans: Sequence[Interval]) -> str:
+    """Spell what runs a span where the run is live in legs: the stream, or a run of its own."""
+    played, moments = read_range(root), Moments(str(flow.timezone))
+    given = [word for each in wanted.params for word in ("--param", each)]
+    if played is None:
+        stream = command("stream", wanted.flow, *given, run=wanted.run)
+    else:
+        ends = (moments.argument(played[0]), moments.argument(max(played[1], spans[-1][1])))
+        words = ("--start", ends[0], "--end", ends[1], "--available-now", *given)
+        stream = command("stream", wanted.flow, *words, run=wanted.run)
+    return f"{stream} goes on with it in its legs; add --run NAME for a run in one piece beside it"
 
 
 def _allowed(wanted: RunRequest, root: Path, spans: Sequence[Interval]) -> None:

@@ -135,13 +135,19 @@ def _unsettled_text(known: KnownRun, facts: Facts) -> str:
     return f"{told}: whoever drives next settles it first; to do only that: {known.command('doctor', '--repair')}"
 
 
+def _pending_name(facts: Facts) -> str:
+    pending = facts["pending"]
+    of = f" of {pending['leg']}" if pending["leg"] else ""
+    return f"{pending['commit']}{of}"
+
+
 def _pending_text(known: KnownRun, facts: Facts) -> str:
     pending = facts["pending"]
     if pending is None:
         return "nothing"
     since = _ago(facts["now_at"], pending["since_at"])
     span = _span(known, facts["live"] is not None, pending)
-    told = f"commit {pending['commit']} ({span}) at {pending['state']}"
+    told = f"commit {_pending_name(facts)} ({span}) at {pending['state']}"
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
     written = pending["state"] == "written"
@@ -284,7 +290,7 @@ def _next_text(facts: Facts) -> str:
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"it is being worked on; to look again: {facts['next']}"
     if facts["pending"]:
-        return f"next: {facts['next']}  (finishes commit {facts['pending']['commit']})"
+        return f"next: {facts['next']}  (finishes commit {_pending_name(facts)})"
     if facts["stale"]:
         return f"next: {facts['next']}  (then ask status again: what follows may have become stale)"
     return f"next: {facts['next']}"

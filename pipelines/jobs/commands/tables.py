@@ -10,7 +10,6 @@ from urllib.parse import quote
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.known import offered, open_run
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
     named = {
         _short(known, part, name): (part.root / name, version)
         for part in known.parts
-        for name, version in _versions(part, asked.commit).items()
+        for name, version in _versions(known, part, asked.commit).items()
     }
     if asked.stream is not None and asked.stream not in named:
         raise WrongUse(f"no table `{asked.stream}` in {known.name}{offered(asked.stream, sorted(named))}")
@@ -67,12 +66,19 @@ def _short(known: KnownRun, part: KnownRun, name: str) -> str:
     return name.removeprefix("streams/") if part is known or name != LEDGER else f"{part.root.name}.{LEDGER}"
 
 
-def _versions(known: KnownRun, commit: int | None) -> dict[str, int]:
+def _versions(known: KnownRun, part: KnownRun, commit: int | None) -> dict[str, int]:
+    """Give the versions of a part's tables: now, or at its newest state that covers no more than a commit of the run.
+
+    What a leg publishes lies behind what it reads, so at one instant it stands there or before, and never beyond.
+    """
     if commit is None:
-        return versions_now(known.root)
-    require_one_piece(known.root, "tables --commit", "each leg has commits of its own; leave --commit out")
-    known.commit(commit)
-    return versions_at(known.root, known.state, commit)
+        return versions_now(part.root)
+    entry = known.commit(commit)
+    if part is known:
+        return versions_at(part.root, part.state, commit)
+    own = (row.commit for row in reversed(part.state.in_order) if row.upto <= entry.upto)
+    at = next(own, None)
+    return {} if at is None else versions_at(part.root, part.state, at)
 
 
 def _words(facts: dict[str, object]) -> str:
@@ -104,6 +110,12 @@ def reader_lines(path: Path, version: int | None) -> dict[str, str]:
 
 
 def _closing(known: KnownRun, commit: int | None) -> str:
+    if commit is not None and len(known.parts) > 1:
+        upto = known.commit(commit).upto
+        return (
+            f"these versions are one instant of each leg: what it had settled of the sequences up to {upto}, the last "
+            f"of commit {commit}, and nothing later"
+        )
     if commit is not None:
         return f"these versions are one instant: all that was settled at commit {commit}, and nothing later"
     if len(known.parts) > 1:

@@ -43,7 +43,9 @@ def _leg(root: Path, name: str, reads: Sequence[str], now: int) -> Facts:
 
 def _behind(writer: Path, other: str, name: str, upto: int, now: int) -> Facts:
     """Say what waits in the queue from one leg to another."""
-    waiting = [ticket for ticket in tickets_in(writer / QUEUE / name) if ticket.upto > upto]
+    # A ticket of a commit that a reset took back stays until somebody drives the run again.
+    seen = log_state(writer).visible
+    waiting = [each for each in tickets_in(writer / QUEUE / name) if each.upto > upto and each.commit in seen]
     return {
         "leg": other,
         "rows": sum(ticket.rows for ticket in waiting),

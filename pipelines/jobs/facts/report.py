@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from expectations import report
 from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.leg_roots import roots_of, run_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
+from pipelines.flows.legs import MAIN
 from pipelines.flows.model import DIVERTED, Flow
-from pipelines.jobs.facts.report_live import epoch_facts, read_presence, read_region
+from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.text.drawing import stream_words
 from pipelines.operators.specs import SPECS
@@ -24,8 +28,6 @@ from pipelines.operators.specs import SPECS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.commits.quality import Quality
@@ -68,6 +70,24 @@ class Reported:
         """Say whether a commit is of the interval."""
         return self.span is None or (entry.span.start < self.span[1] and self.span[0] < entry.span.end)
 
+    @cached_property
+    def parts(self) -> tuple[Reported, ...]:
+        """Give the page by the legs of its run, the one that takes what lands first; itself alone in one piece."""
+        return (self, *(replace(self, known=part) for part in self.known.parts[1:]))
+
+    @property
+    def leg(self) -> str:
+        """Name the leg that this is, of a run in several; empty for a run in one piece."""
+        run = run_root(self.root)
+        if len(roots_of(run)) == 1:
+            return ""
+        return MAIN if run == self.root else self.root.name
+
+    def of(self, table: str) -> Reported:
+        """Give the part that makes a stream."""
+        own = self.known.of(table)
+        return next(part for part in self.parts if part.root == own.root)
+
     @property
     def published(self) -> tuple[Entry, ...]:
         """Give the published commits, in the order of their spans."""
@@ -100,9 +120,9 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         about: the run, or the interval of it.
         certificate: of the same span, where one was made.
     """
-    flow, root, state = about.flow, about.root, about.state
+    flow, root = about.flow, about.root
     start, end = about.span or (None, None)
-    tables = {name: read_stream(root, name, start, end, key=flow.key_of(name), state=state) for name in flow.tables()}
+    tables = {name: _rows(about.of(name), name) for name in flow.tables()}
     checks = [each for each in read_quality(root, start=start, end=end) if is_current(about, each)]
     first, last = about.bounds
     now = wall_ticks()
@@ -119,18 +139,29 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         streams=tuple(
             report.StreamFacts(name=name, does=_does(flow, name), rows=rows) for name, rows in tables.items()
         ),
-        ledger=read_ledger(root, start, end, state=state),
-        commits=tuple(_commit(state, entry) for entry in about.commits),
-        epochs=tuple(epoch_facts(entry) for entry in about.published if entry.kind is CommitKind.EPOCH),
+        ledger=pa.concat_tables([read_ledger(each.root, start, end, state=each.state) for each in about.parts]),
+        commits=tuple(_commit(each, entry) for each in about.parts for entry in each.commits),
+        epochs=_epochs(about),
         presence=read_presence(about.known, now) if about.span is None else None,
+        legs=read_legs(about.known, flow, now) if about.span is None else (),
         region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
-        accounts=tuple(_account(stream, about) for stream in flow.streams.values() if stream.accountable),
+        accounts=tuple(_account(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=_expectations(checks),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
     )
+
+
+def _rows(about: Reported, name: str) -> pa.Table:
+    start, end = about.span or (None, None)
+    return read_stream(about.root, name, start, end, key=about.flow.key_of(name), state=about.state)
+
+
+def _epochs(about: Reported) -> tuple[report.EpochFacts, ...]:
+    found = [(each.leg, entry) for each in about.parts for entry in each.published if entry.kind is CommitKind.EPOCH]
+    return tuple(epoch_facts(entry, leg) for leg, entry in sorted(found, key=lambda each: each[1].at))
 
 
 def is_current(about: Reported, check: Quality) -> bool:
@@ -143,7 +174,8 @@ def is_current(about: Reported, check: Quality) -> bool:
         return entry is not None and check.commit not in about.state.successors and not _made_good(about, entry)
     return all(
         entry.at <= check.at
-        for entry in about.state.published
+        for each in about.parts
+        for entry in each.state.published
         if entry.span.start < check.end and check.start < entry.span.end
     )
 
@@ -239,7 +271,8 @@ def _does(flow: Flow, name: str) -> str:
     return "; ".join(words[first : first + 2]).removeprefix("= ")
 
 
-def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
+def _commit(about: Reported, entry: Entry) -> report.CommitFacts:
+    state = about.state
     later = state.successors.get(entry.commit)
     replaced = ", ".join(str(number) for number in entry.supersedes)
     note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
@@ -258,6 +291,7 @@ def _commit(state: LogState, entry: Entry) -> report.CommitFacts:
         seconds=sum(durations) / 1000 if durations else None,
         hash=content,
         note=note,
+        leg=about.leg,
     )
 
 

@@ -10,18 +10,31 @@ from expectations.report import (
     EpochFacts,
     KeyPresence,
     KeysPresence,
+    LegFacts,
     PresenceTable,
+    QueueFacts,
     RegionFacts,
     SourcePresence,
+    WaitFacts,
 )
+from pipelines.engine.commits.lease import HolderStanding
+from pipelines.flows.errors import FlowError
+from pipelines.flows.legs import MAIN, legs_of
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.buffers import buffers_facts
+from pipelines.jobs.facts.legs import legs_facts
 from pipelines.jobs.facts.live import live_of
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.status import lease_of
 from pipelines.jobs.text.tables import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipelines.engine.commits.history import Entry
+    from pipelines.flows.legs import Leg
+    from pipelines.flows.model import Flow
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -73,13 +86,64 @@ def read_region(known: KnownRun) -> RegionFacts | None:
     )
 
 
-def epoch_facts(entry: Entry) -> EpochFacts:
+def read_legs(known: KnownRun, flow: Flow, now: int) -> tuple[LegFacts, ...]:
+    """Say how far each leg of a run is, and what waits for it; nothing of a run in one piece.
+
+    Args:
+        known: the run.
+        flow: that made it, with its legs.
+        now: wall time, in ticks.
+    """
+    if len(known.parts) == 1:
+        return ()
+    held = lease_of(known, now)["standing"] == HolderStanding.HELD.value
+    legs = {leg.name: leg for leg in legs_of(flow)}
+    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in legs_facts(known.root, now))
+
+
+def _most(known: KnownRun) -> dict[str, int]:
+    """Say how many rows may wait for each leg, which only the flow's file says."""
+    try:
+        return {leg.name: leg.most_behind for leg in legs_of(load_flow(read_settings(), known.called, known.given))}
+    except (WrongUse, FlowError):
+        return {}
+
+
+def _leg(leg: Leg, facts: Facts, most: Mapping[str, int], *, held: bool) -> LegFacts:
+    waits = facts["waits_for"] if held else None
+    return LegFacts(
+        name=leg.name,
+        region=leg.region,
+        streams=leg.streams,
+        commits=facts["commits"],
+        sequence=facts["sequence"],
+        upto=facts["upto_at"],
+        queues=tuple(_queue(leg, each) for each in facts["behind"]),
+        most=most.get(leg.name),
+        waits=_wait(waits) if waits else None,
+    )
+
+
+def _wait(facts: Facts) -> WaitFacts:
+    return WaitFacts(leg=facts["leg"], since=facts["since_at"], rows=facts["rows"], most=facts["most_behind"])
+
+
+def _queue(leg: Leg, facts: Facts) -> QueueFacts:
+    writer = facts["leg"]
+    crossing = (*leg.reads[writer], *(leg.sources if writer == MAIN else ()))
+    return QueueFacts(
+        writer=writer, crossing=crossing, rows=facts["rows"], size=facts["bytes"], seconds=facts["seconds"]
+    )
+
+
+def epoch_facts(entry: Entry, leg: str = "") -> EpochFacts:
     """Tell a published epoch: when it was published, and how late its timers were."""
     found = entry.detail.get("lateness")
     late = found if isinstance(found, dict) else {}
     return EpochFacts(
         number=entry.commit,
         at=entry.at,
+        leg=leg,
         idle=entry.idle,
         timers=late.get("timers", 0),
         p50_ms=late.get("p50_ms"),

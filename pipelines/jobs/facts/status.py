@@ -183,14 +183,19 @@ def lease_of(known: KnownRun, now: int) -> Facts:
 
 
 def _pending(known: KnownRun) -> Facts | None:
-    row = known.state.pending
+    """Tell the commit that was begun; of several legs that have begun one, that of the first."""
+    part = next((part for part in known.parts if part.state.pending), known)
+    row = part.state.pending
     if row is None:
         return None
+    leg = None if part is known else part.root.name
+    named = str(row.commit) if leg is None else f"{leg}:{row.commit}"
     held = row.state is State.WRITTEN and row.kind is CommitKind.INTERVAL
     check = known.command("check", "--commit", str(row.commit)) if held else None
     judged = read_quality(known.root, commit=row.commit) if held else ()
     return {
         "commit": row.commit,
+        "leg": leg,
         "state": str(row.state),
         "start": row.span.start,
         "end": row.span.end,
@@ -198,7 +203,7 @@ def _pending(known: KnownRun) -> Facts | None:
         "command": _finishing(known, row, check, judged),
         "check": check,
         "failed": bool(blocking(judged)),
-        "abandon": known.command("abandon", "--commit", str(row.commit)) if row.state is State.INTENT else None,
+        "abandon": known.command("abandon", "--commit", named) if row.state is State.INTENT else None,
     }
 
 
@@ -206,7 +211,8 @@ def _broken(known: KnownRun) -> str | None:
     """Say in which published commits a scan let something out that breaks a promise; None where in none."""
     found = [
         (row, name, broken)
-        for row in known.state.published
+        for part in known.parts
+        for row in part.state.published
         for name in row.counts
         if (broken := counted(row, name).get("broken", 0))
     ]
@@ -216,7 +222,9 @@ def _broken(known: KnownRun) -> str | None:
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     noun = "row breaks" if broken == 1 else "rows break"
     told = f"{broken:,} {noun} what {name} promised in commit {first.commit}{more}"
-    return f"{told}: {known.command('check', '--commit', str(first.commit))}"
+    # A leg of its own numbers its commits for itself.
+    which = ("--commit", str(first.commit)) if len(known.parts) == 1 else ()
+    return f"{told}: {known.command('check', *which)}"
 
 
 def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[GateFinding]) -> str:

@@ -27,6 +27,7 @@ from pipelines.engine.files.parquet import dataset
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
+from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.paths import NewFile
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
-    from pipelines.jobs.facts.views import JudgedCommits
+    from pipelines.jobs.facts.views import JudgedCommits, Parts
 
 Row = dict[str, Any]
 LANDING, STATE = "landed", "carry"
@@ -58,6 +59,27 @@ def unchanged(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) ->
     lists = FileLists(root, state)
     found = [_table(root, name, judged.entries, lists) for name in (*flow.tables(), LEDGER)]
     return (*found, *_landed(flow, root, judged.entries), _carry(root, judged.entries, lists))
+
+
+def unchanged_in(flow: Flow, parts: Parts) -> tuple[Reckoned, ...]:
+    """Hold what lies on disk of each leg of a run against what its commits said; each has a ledger and a carry."""
+    found: dict[tuple[str, str], Reckoned] = {}
+    for leg, part in parts.items():
+        own = {name: stream for name, stream in flow.streams.items() if flow.legs.get(name, MAIN) == leg}
+        sources = flow.sources if leg == MAIN else {}
+        for each in unchanged(replace(flow, streams=own, sources=sources), part.root, part.judged, part.state):
+            about = (each.law.name, each.law.table)
+            found[about] = _both(found[about], each) if about in found else each
+    return tuple(found.values())
+
+
+def _both(one: Reckoned, other: Reckoned) -> Reckoned:
+    return replace(
+        one,
+        looked_at=one.looked_at + other.looked_at,
+        unexpected=one.unexpected + other.unexpected,
+        rows=(*one.rows, *other.rows),
+    )
 
 
 def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
@@ -110,7 +132,8 @@ def _rows_in(offenders: Sequence[Row]) -> int:
 
 def _landed(flow: Flow, root: Path, entries: Sequence[Entry]) -> Iterator[Reckoned]:
     """Hold the bytes of what landed, of each source with the lines that its landing wrote, against their manifests."""
-    numbers = sorted({(number, entry.commit) for entry in entries for number in entry.sequences})
+    taken = entries if flow.sources else ()
+    numbers = sorted({(number, entry.commit) for entry in taken for number in entry.sequences})
     sequences = [(commit, load_manifest(landed_path(root), number)) for number, commit in numbers]
     for name in flow.sources:
         of = [(commit, sequence) for commit, sequence in sequences if name in sequence.sources]

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from expectations.laws import laws_of
-from expectations.on_duckdb import PlainView, count_plain
-from expectations.views import Views
+from expectations.on_duckdb import PlainView, add_kinds, count_plain
+from expectations.views import Counts, Views, crossed_to
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
@@ -30,6 +31,7 @@ from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of
 from pipelines.engine.tasks.task import carry_key
 from pipelines.flows.known_columns import OF_EVERY_STREAM
+from pipelines.flows.legs import MAIN, legs_of
 from pipelines.jobs.facts.chosen import LandedRows, is_true
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
@@ -73,51 +75,110 @@ class JudgedCommits:
         return self.entries[0].span.start, max(entry.span.end for entry in self.entries)
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedPart:
+    """What is judged of one root: of a run in one piece, or of one of its legs."""
+
+    root: Path
+    state: LogState
+    judged: JudgedCommits
+
+
+Parts = Mapping[str, JudgedPart]
+"""By leg, the one that takes what lands first; of a run in one piece that one alone."""
 Session = Callable[[], "SparkSession"]
 """Gives Spark's session, and starts Spark where nobody has."""
 
 
-def views_of(flow: Flow, root: Path, judged: JudgedCommits, state: LogState, session: Session | None = None) -> Views:
+def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
     """Open the tables of a run for a judge.
 
     Args:
         flow: the model that made the commits.
-        root: the run's folder.
-        judged: the commits.
-        state: the log.
+        parts: the commits, in the root of each leg.
         session: asked where a table is `LARGE`; without one all is read in this process.
     """
-    found = {name: _rows(flow, root, name, judged, state) for name in flow.tables()}
-    ledger = rows_of(root, ledger_path(root), judged.commits, LEDGER_SCHEMA, state)
-    before = {name: _before(flow, root, name, judged, state) for name in flow.tables()}
-    landed = {name: _landed(root, name, judged) for name in flow.sources}
-    held = {name: _held(root, flow, name, judged, state) for name in flow.streams}
-    expected = {name: LandedRows(root, name, judged) for name in flow.expect if name in flow.sources}
+    main, of = parts[MAIN], {name: parts[flow.legs.get(flow.owner(name).name, MAIN)] for name in flow.tables()}
+    found = {name: _rows(flow, name, part) for name, part in of.items()}
+    ledgers = [_ledger(part) for part in parts.values()]
+    before = {name: _before(flow, name, part) for name, part in of.items()}
+    landed = {name: _landed(main.root, name, main.judged) for name in flow.sources}
+    held = {name: _held(flow, name, of[name]) for name in flow.streams}
+    expected = {name: LandedRows(main.root, name, main.judged) for name in flow.expect if name in flow.sources}
     if session is not None and any(sum(size_of(file) for file in rows.files) >= LARGE for rows in found.values()):
         from expectations.on_spark import SparkView, count_on_spark
 
         spark = session()
         frames = {name: frame(spark, rows) for name, rows in found.items()}
         of_landed = {name: _landed_frame(spark, *pieces) for name, pieces in landed.items()}
+        told = reduce(lambda one, other: one.unionByName(other), (frame(spark, ledger) for ledger in ledgers))
         return Views(
             tables={name: SparkView(rows=rows, before=before[name], truth=is_true) for name, rows in frames.items()},
             landed={
                 name: SparkView(rows=spark.createDataFrame(rows.scan()), truth=is_true)
                 for name, rows in expected.items()
             },
-            count=partial(count_on_spark, frames, of_landed, frame(spark, ledger)),
+            count=partial(_with_crossed, flow, parts, partial(count_on_spark, frames, of_landed, told)),
             held=held,
         )
+    rows_landed = {name: _landed_rows(*pieces) for name, pieces in landed.items()}
     return Views(
         tables={name: PlainView(rows=rows, before=before[name], truth=is_true) for name, rows in found.items()},
         landed={name: PlainView(rows=rows, truth=is_true) for name, rows in expected.items()},
-        count=partial(count_plain, found, {name: _landed_rows(*pieces) for name, pieces in landed.items()}, ledger),
+        count=partial(_with_crossed, flow, parts, partial(count_plain, found, rows_landed, AlikeTables(ledgers))),
         held=held,
     )
 
 
-def _rows(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> Published:
-    return rows_of(root, stream_path(root, name), judged.commits, _otherwise(flow, name), state)
+@dataclass(frozen=True)
+class AlikeTables:
+    """Rows of alike tables, read as those of one."""
+
+    tables: Sequence[Published]
+
+    def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
+        """As each of them has it."""
+        return pa.concat_tables([table.scan(columns, where) for table in self.tables])
+
+
+def _ledger(part: JudgedPart) -> Published:
+    return rows_of(part.root, ledger_path(part.root), part.judged.commits, LEDGER_SCHEMA, part.state)
+
+
+def _with_crossed(flow: Flow, parts: Parts, count: Callable[[], Counts]) -> Counts:
+    """Count what stands in tables and landings, and what legs took of it."""
+    return count() + crossed_counts(flow, parts)
+
+
+def crossed_counts(flow: Flow, parts: Parts) -> Counts:
+    """Count what each leg took of others in the judged commits; nothing of a run in one piece.
+
+    What another leg has published, or taken in, since is on its way, and none of it is missing.
+    """
+    counts: Counts = Counts()
+    for leg in legs_of(flow) if len(parts) > 1 else ():
+        mine = parts[leg.name].judged
+        if leg.name == MAIN or not mine.entries:
+            continue
+        for name in leg.sources:
+            for rows in _landed_rows(*_landed(parts[MAIN].root, name, mine)):
+                add_kinds(counts, rows, name, crossed_to(leg.name))
+        for writer, name in ((writer, name) for writer, streams in leg.reads.items() for name in streams):
+            add_kinds(counts, _between(flow, name, parts[writer], *mine.span), name, crossed_to(leg.name))
+    return counts
+
+
+def _between(flow: Flow, name: str, part: JudgedPart, start: int, end: int) -> pa.Table:
+    """Read of what kinds the rows of a stream are that arrived in a span, whichever commits have them."""
+    commits = [row.commit for row in part.state.published if row.span.start < end and start < row.span.end]
+    rows = rows_of(part.root, stream_path(part.root, name), commits, _otherwise(flow, name), part.state)
+    first, last = (pa.scalar(tick, pa.int64()).cast(TIME) for tick in (start, end))
+    return rows.scan(["kind"], (pc.field("arrival") >= first) & (pc.field("arrival") < last))
+
+
+def _rows(flow: Flow, name: str, part: JudgedPart) -> Published:
+    path = stream_path(part.root, name)
+    return rows_of(part.root, path, part.judged.commits, _otherwise(flow, name), part.state)
 
 
 def _otherwise(flow: Flow, name: str) -> pa.Schema:
@@ -127,14 +188,15 @@ def _otherwise(flow: Flow, name: str) -> pa.Schema:
     return pa.schema([*ORDER_FIELDS, *(pa.field(column, pa.string()) for column in others)])
 
 
-def _before(flow: Flow, root: Path, name: str, judged: JudgedCommits, state: LogState) -> pa.Table | None:
+def _before(flow: Flow, name: str, part: JudgedPart) -> pa.Table | None:
     laws: dict[tuple[tuple[str, ...], str], Law] = {}
     for law in laws_of(flow, name):
         # A promise binds all that any law says it does: a span may have events and no promise of its own.
         binds = (law.governors, law.measured)
         known = laws.get(binds, law)
         laws[binds] = replace(law, governed=tuple(dict.fromkeys((*known.governed, *law.governed))))
-    found = [before(root, law, judged.commits, judged.earlier, _otherwise(flow, name), state) for law in laws.values()]
+    commits, earlier = part.judged.commits, part.judged.earlier
+    found = [before(part.root, law, commits, earlier, _otherwise(flow, name), part.state) for law in laws.values()]
     tables = [table for table in found if table is not None]
     return pa.concat_tables(tables, promote_options="default") if tables else None
 
@@ -182,14 +244,14 @@ def _landed_frame(spark: SparkSession, files: Sequence[str], rows: Sequence[pa.T
     return reduce(lambda one, other: one.unionByName(other), frames, _read(spark, files, LANDED))
 
 
-def _held(root: Path, flow: Flow, stream: str, judged: JudgedCommits, state: LogState) -> Counter[str]:
+def _held(flow: Flow, stream: str, part: JudgedPart) -> Counter[str]:
     """Count the rows that the carry holds at the end more than at the beginning, by kind.
 
     A commit that began from another carry than the one before it left is reckoned from its own beginning.
     """
     more: Counter[str] = Counter()
-    ended = None
-    for entry in judged.entries:
+    root, state, ended = part.root, part.state, None
+    for entry in part.judged.entries:
         ground = state.parent_of(entry.commit)
         if ground != ended:
             more.update(_held_at(root, flow, stream, ended, state))

@@ -104,7 +104,8 @@ def kept_certificate(about: Reported) -> report.Certificate | None:
     if certificate is None or (certificate.start, certificate.end) != about.bounds:
         return None
     tables = [table for table in certificate.tables if table != CARRY]
-    same = all(_of_commits(about.published, table) in [each[table] for each in certificate.hashes] for table in tables)
+    published = [entry for part in about.parts for entry in part.published]
+    same = all(_of_commits(published, table) in [each[table] for each in certificate.hashes] for table in tables)
     return _told(certificate) if same else None
 
 

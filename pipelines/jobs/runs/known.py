@@ -18,6 +18,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
+from pipelines.flows.legs import MAIN
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
@@ -149,6 +150,19 @@ class KnownRun:
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
         return self.command("run", "--start", start, "--end", end)
+
+    def named_commit(self, text: str) -> tuple[KnownRun, int]:
+        """Give the part of the run that a commit is of, and its number: `8`, or of another leg `timed:8`.
+
+        Raises:
+            WrongUse: it is neither.
+        """
+        leg, _, number = text.rpartition(":")
+        parts = {"": self, MAIN: self, **{part.root.name: part for part in self.parts[1:]}}
+        if leg not in parts or not number.isdecimal():
+            legs = "" if len(parts) == 2 else f", or with the leg before it ({', '.join(list(parts)[1:])}): timed:8"  # noqa: PLR2004 - the run itself
+            raise WrongUse(f"--commit must be the number of a commit of run `{self.run}`{legs}; it is `{text}`")
+        return parts[leg], int(number)
 
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""

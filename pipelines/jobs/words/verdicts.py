@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import State
+from pipelines.flows.legs import MAIN
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking
 from pipelines.operators.plain_words import counted
@@ -31,11 +32,23 @@ class SpokenVerdict:
     """What was judged of a run, and what was found."""
 
     known: KnownRun
-    judged: JudgedCommits
+    legs: Mapping[str, JudgedCommits]
+    """What was judged in each leg; of a run in one piece in `main`."""
     commit: int
     """0 where published commits of a span were judged."""
     found: Sequence[Judgement]
     docs: Path
+
+    @property
+    def judged(self) -> JudgedCommits:
+        """Give what was judged of what lands; of a run in one piece all that was."""
+        return self.legs[MAIN]
+
+    @property
+    def behind(self) -> Mapping[str, int | None]:
+        """Give where each leg stands that has not come to the end of what was judged, in ticks; None for the start."""
+        ends = {leg: judged.span[1] if judged.entries else None for leg, judged in self.legs.items()}
+        return {leg: end for leg, end in ends.items() if end is None or end < self.judged.span[1]}
 
     @property
     def blocking_failed(self) -> tuple[Judgement, ...]:
@@ -57,6 +70,8 @@ class SpokenVerdict:
         """Name what was judged."""
         span = self.known.moments.span(*self.judged.span)
         commits = counted(len(self.judged.entries), "commit")
+        others = [f"{len(judged.entries):,} of {leg}" for leg, judged in self.legs.items() if leg != MAIN]
+        commits = ", ".join([f"{commits} of {MAIN}", *others]) if others else commits
         return f"commit {self.commit} ({span})" if self.commit else f"{span} ({commits})"
 
 
@@ -74,6 +89,7 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "held": verdict.held,
         "blocking_failed": [f"{each.table}: {each.sentence}" for each in verdict.blocking_failed],
         "rows": verdict.rows,
+        "behind": {leg: None if upto is None else instant_text(upto) for leg, upto in verdict.behind.items()},
         "sentence": sentence(verdict),
         "docs": str(verdict.docs / "index.html"),
         "next": next_step(verdict),
@@ -105,6 +121,10 @@ def _landed(verdict: SpokenVerdict) -> dict[str, int]:
 def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     """Give lines for people: one an expectation, what broke it, and what to do next."""
     yield f"{verdict.known.name}, run {verdict.known.run}: {verdict.what}"
+    for leg, upto in verdict.behind.items():
+        yield f"{leg} is behind: " + (
+            f"judged up to {verdict.known.moments.text(upto)}" if upto else "none of it judged"
+        )
     wide = max((len(each.table) for each in verdict.found), default=0)
     for each in verdict.found:
         mark = "✓ holds " if each.held else ("✗ FAILS " if each.severity == BLOCKING else "! warns ")
@@ -144,6 +164,9 @@ def _told(row: Mapping[str, Any]) -> str:
 def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
     known, entries = verdict.known, verdict.judged.entries
+    if not verdict.held and len(verdict.legs) > 1:
+        # No interval can be run over a run that lives in legs; a replay says what the rows must be.
+        return known.command("replay")
     if not verdict.held:
         return known.run_command(*verdict.judged.span)
     if verdict.commit and entries[0].state is State.WRITTEN:

@@ -19,8 +19,6 @@ from pipelines.flows.legs import in_legs
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.metrics import show_metrics
-from pipelines.jobs.commands.report import report_flow
-from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
@@ -28,52 +26,14 @@ from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.parity import Trial, certify
-from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.readings import land_readings, runner_of
-from pipelines.jobs.runs.regional import run_in_legs
+from tests.jobs.regional import readings, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.jobs.conftest import House
-
-MODULE = """\
-modules:
-  timely:
-    inputs: [came]
-    streams:
-      beating: {heartbeat: came, interval: 6h, slack: 90s}
-      ordered: {merge: beating, ports_by: {station: [north, south]}}
-    outputs: {all: ordered}
-streams:
-  some: {filter: trips, where: number <> 3}
-  timed: {module: timely, inputs: {came: some}, parallel: true, most_behind: 5}
-  last: {filter: timed.all, where: number < 30}
-"""
-
-
-def wanted(house: House) -> Backfill:
-    """Give the flow of the house, with a region of its own, as a run takes it."""
-    file = house.config / "flows" / "tiny.yaml"
-    file.write_text(file.read_text().partition("streams:")[0] + MODULE)
-    settings = read_settings()
-    flow = load_flow(settings, "tiny")
-    flow = replace(flow, legs=in_legs(flow))
-    return Backfill(flow=flow, root=house.root, base=settings.feeds_base(flow), engine=CoreEngine())
-
-
-def readings(of: Backfill) -> tuple[int, list[int]]:
-    spans = intervals(of.flow, "2013-01-01", "2013-01-04")
-    return spans[0][0], [end for _, end in spans]
-
-
-@pytest.fixture
-def regional(house: House) -> House:
-    """Give a house whose run `main` went live in three legs."""
-    made = wanted(house)
-    run_in_legs(made, *readings(made))
-    return house
 
 
 def test_every_stream_is_found_in_its_leg(regional: House) -> None:
@@ -130,17 +90,16 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
 
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
     refused: dict[str, Callable[[], object]] = {
-        "replay what it took in": lambda: reset_run(ResetRequest(flow="tiny"), regional.tell),
-        "give the changed flow a run of its own": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
-        "pulseline stream goes on with it": lambda: run_flow(
+        "--run NAME begins one with the flow as it is": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
+        "pulseline stream tiny goes on with it in its legs": lambda: run_flow(
             RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell
         ),
-        "pulseline status": lambda: report_flow("tiny", None, "main", False, regional.tell),  # noqa: FBT003 - a flag
     }
     for told, asked in refused.items():
         with pytest.raises(WrongUse, match="went live in regions") as caught:
             asked()
         assert told in str(caught.value)
+        assert str(caught.value).count("--run NAME") == 1
 
 
 def test_a_run_goes_on_as_it_began(regional: House) -> None:

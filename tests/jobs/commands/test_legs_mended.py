@@ -1,0 +1,153 @@
+"""`doctor`, `abandon`, `tables --commit` and `finish` over a run in legs; `run` says what goes on with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+from deltalake import DeltaTable
+
+from pipelines.engine.commits import housekeeping
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.leg_roots import leg_root
+from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.landing.index import Landing
+from pipelines.errors import Exit
+from pipelines.jobs.commands.abandon import abandon_commit
+from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
+from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.played import keep_range
+from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.jobs.conftest import House
+
+
+def without_a_file(root: Path) -> str:
+    """Lose a file of a stream that crossed to the leg behind."""
+    stream = root / "streams" / "timed.ordered"
+    min(stream.glob("_written/c00000002*")).unlink()
+    return "regions/timed/streams/timed.ordered"
+
+
+def without_a_table(root: Path) -> str:
+    """Lose a table, files and all."""
+    shutil.rmtree(root / "streams" / "timed.beating")
+    return "regions/timed/streams/timed.beating"
+
+
+def without_a_log(root: Path) -> str:
+    """Lose the log of the leg's own ledger."""
+    shutil.rmtree(root / "ledger" / "_delta_log")
+    return "regions/timed/ledger"
+
+
+def without_a_carry(root: Path) -> str:
+    """Lose what the leg goes on from."""
+    min((root / "carry" / "timed.ordered.state").glob("c00000003*")).unlink()
+    return "regions/timed/carry/timed.ordered.state"
+
+
+@pytest.mark.parametrize("broken", [without_a_file, without_a_table, without_a_log, without_a_carry])
+def test_what_a_leg_lost_is_made_again(
+    regional: House, monkeypatch: pytest.MonkeyPatch, broken: Callable[[Path], str]
+) -> None:
+    """Files that crossed to it were put together since, so what it read has to be found in its table."""
+    calm = content(regional.root)
+    monkeypatch.setattr(housekeeping, "FEW", 2)
+    with open_driver(regional.root, flow="tiny") as driver:
+        assert driver.keep_house(every=1)
+    table = broken(leg_root(regional.root, "timed"))
+
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert f" {table}: " in regional.text
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert "all 9 published commits of run `main` stand" in regional.text
+    assert content(regional.root) == calm
+
+
+def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:
+    calm = content(regional.root)
+    min((regional.root / "streams" / "some").glob("_written/c00000002*")).unlink()
+
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert content(regional.root) == calm
+
+
+def test_an_epoch_of_a_leg_is_given_up_by_the_name_that_status_gives_it(house: House) -> None:
+    begun(house)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    told = house.text
+    assert "commit 1 of timed " in told
+    assert "pulseline abandon tiny --commit timed:1" in told
+
+    abandon_commit("tiny", "timed:1", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    assert log_state(leg_root(house.root, "timed")).commits[1].state is State.ABANDONED
+    assert log_state(house.root).tip is not None
+    taken(house, 3, 3, 3)
+    assert set(read_stream(house.root, "timed.ordered")["commit"].to_pylist()) == {2, 3, 4}
+
+
+@pytest.mark.parametrize("named", ["times:1", "one", "timed:"])
+def test_a_commit_of_no_leg_is_refused(regional: House, named: str) -> None:
+    with pytest.raises(WrongUse, match="with the leg before it \\(main, timed, main-2\\)"):
+        abandon_commit("tiny", named, "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+
+
+def test_tables_at_a_commit_are_an_instant_of_every_leg(house: House) -> None:
+    taken(house, 3, 3, 1)
+    tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=2, as_json=True), house.tell)
+    found = {each["table"]: each for each in map(json.loads, house.text.splitlines())}
+
+    assert {"some", "timed.ordered", "last", "ledger", "timed.ledger", "main-2.ledger"} <= found.keys()
+    upto = {name: max(commits_at(each)) for name, each in found.items() if name in {"some", "timed.ordered", "last"}}
+    assert upto == {"some": 2, "timed.ordered": 2, "last": 1}
+    tell_tables(TablesQuery(flow="tiny", run="main", stream="last", commit=2, as_json=False), house.tell)
+    assert "one instant of each leg: what it had settled of the sequences up to 2" in house.text
+
+
+def commits_at(table: dict[str, Any]) -> set[int]:
+    """Give the commits whose rows a version of a table holds."""
+    files = DeltaTable(table["path"], version=table["version"]).file_uris()
+    return set(ds.dataset(files).to_table(["commit"])["commit"].to_pylist())
+
+
+def test_the_end_is_taken_by_every_leg(house: House) -> None:
+    """One of them had begun nothing yet, and rows were waiting before it."""
+    made = taken(house, 3, 2, 0)
+    finish_flow("tiny", "main", (), house.tell)
+    told = house.text
+    landing = Landing(landed_path(made.root))
+
+    assert landing.final is not None
+    tips = [log_state(leg_root(house.root, leg)).tip for leg in LEGS]
+    assert [tip.upto for tip in tips if tip] == [landing.last_id] * 3
+    assert "timer in timed.ordered" in told or "data in timed.ordered" in told
+    with pytest.raises(WrongUse, match="ended already"):
+        finish_flow("tiny", "main", (), house.tell)
+
+    replay_flow(ReplayRequest(flow="tiny", engine="core"), house.tell)
+    assert house.text.splitlines()[-1].startswith("same: ")
+
+
+def test_an_interval_is_refused_with_what_goes_on(regional: House) -> None:
+    start, instants = readings(wanted(regional))
+    keep_range(regional.root, start, instants[-1])
+    with pytest.raises(WrongUse) as caught:
+        run_flow(RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell)
+
+    goes_on = "pulseline stream tiny --start 2013-01-01 --end 2013-01-05 --available-now goes on with it in its legs"
+    assert goes_on in str(caught.value)

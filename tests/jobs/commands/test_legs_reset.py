@@ -1,0 +1,133 @@
+"""`reset` over a run in legs: each goes back, none beyond what it reads, and going on gives the rows of a calm run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipelines.engine.commits import housekeeping
+from pipelines.engine.commits.driver import Driver, open_driver
+from pipelines.engine.commits.errors import NoStateError
+from pipelines.engine.commits.leg_roots import leg_root
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.live.legs import LegAheadError
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
+from pipelines.jobs.commands.status import show_status
+from tests.jobs.regional import LEGS, begun, content, taken
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+def stands(house: House) -> list[int]:
+    """Give the last sequence of each leg."""
+    tips = [log_state(leg_root(house.root, leg)).tip for leg in LEGS]
+    return [tip.upto if tip else 0 for tip in tips]
+
+
+def reset(house: House, to: str | None, *, dry_run: bool = False) -> dict[str, Any]:
+    reset_run(ResetRequest(flow="tiny", to=to, dry_run=dry_run, as_json=True), house.tell)
+    told: dict[str, Any] = json.loads(house.text)
+    return told
+
+
+@pytest.mark.parametrize(("to", "then"), [("2", [2, 2, 2]), ("sequence:1", [1, 1, 1]), ("0", [0, 0, 0])])
+def test_all_legs_go_back_and_play_again(regional: House, to: str, then: list[int]) -> None:
+    calm = content(regional.root)
+    dry = reset(regional, to, dry_run=True)
+    assert stands(regional) == [3, 3, 3]
+    told = reset(regional, to)
+
+    assert stands(regional) == then
+    assert {leg: each["to_sequence"] for leg, each in told["legs"].items()} == {"timed": then[1], "main-2": then[2]}
+    assert dry["legs"] == told["legs"]
+    assert content(regional.root)["last"] != calm["last"]
+    show_status("tiny", "main", True, regional.tell)  # noqa: FBT003 - the command's flag
+    behind = [each["rows"] for leg in json.loads(regional.text)["legs"] for each in leg["behind"]]
+    assert behind == [0, 0]
+
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
+def test_a_leg_that_has_not_come_so_far_stays(house: House) -> None:
+    taken(house, 3, 2, 1)
+    reset_run(ResetRequest(flow="tiny", to="2"), house.tell)
+    told = house.text
+
+    assert stands(house) == [2, 2, 1]
+    assert "timed stays at sequence 2" in told
+    assert "main-2 stays at sequence 1" in told
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    reset(house, "0")
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
+def test_the_newest_state_takes_nothing_back(house: House) -> None:
+    taken(house, 3, 2, 1)
+    told = reset(house, None)
+
+    assert stands(house) == [3, 2, 1]
+    assert [each["superseded"] for each in told["legs"].values()] == [[], []]
+
+
+def test_an_epoch_that_a_leg_had_begun_is_given_up(house: House) -> None:
+    begun(house)
+    told = reset(house, None)
+
+    assert told["legs"]["timed"]["given_up"] == 1
+    assert log_state(leg_root(house.root, "timed")).pending is None
+    taken(house, 3, 3, 3)
+
+
+def test_what_was_put_together_is_made_anew(regional: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leg that was asked to go back to its second state would have to read files that are no more."""
+    calm = content(regional.root)
+    monkeypatch.setattr(housekeeping, "FEW", 2)
+    timed = leg_root(regional.root, "timed")
+    with open_driver(timed, flow="tiny") as driver:
+        assert driver.keep_house(every=1)
+    behind = leg_root(regional.root, "main-2")
+    with open_driver(behind, flow="tiny") as driver:
+        driver.reset(driver.next_number(), 1)
+    told = reset(regional, "3")
+
+    assert stands(regional) == [1, 1, 1]
+    assert told["to_sequence"] == 1
+    reset_run(ResetRequest(flow="tiny", dry_run=True), regional.tell)
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
+def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
+    regional: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calm, done = content(regional.root), Driver.reset
+
+    def dies_behind_the_first(driver: Driver, *args: Any, **named: Any) -> Any:  # noqa: ANN401 - as it is called
+        if driver.root != regional.root:
+            raise KeyboardInterrupt
+        return done(driver, *args, **named)
+
+    monkeypatch.setattr(Driver, "reset", dies_behind_the_first)
+    with pytest.raises(KeyboardInterrupt):
+        reset(regional, "1")
+    monkeypatch.setattr(Driver, "reset", done)
+    assert stands(regional) == [1, 3, 3]
+    with pytest.raises(LegAheadError, match="pulseline reset FLOW --to sequence:1 does the rest"):
+        taken(regional, 3, 3, 3)
+
+    reset(regional, "sequence:1")
+    assert stands(regional) == [1, 1, 1]
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
+def test_what_is_no_state_is_refused_and_nothing_is_done(regional: House) -> None:
+    with pytest.raises(NoStateError):
+        reset(regional, "99")
+    assert stands(regional) == [3, 3, 3]
