@@ -72,6 +72,8 @@ def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
     spec = SPECS[made.operator]
+    if made.policy.promises is not None:
+        return made.by if made.policy.promises else None
     if spec.keeps_promises:
         return promise_scope(flow, made.inputs[0])
     return made.by if spec.promises else None

@@ -64,6 +64,7 @@ UNITS = {"tick": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_0
 CHOICES: dict[tuple[str, str], type[IntEnum]] = {
     ("merge", "at_end"): merge.MergeAtEnd,
     ("merge", "ahead"): merge.Ahead,
+    ("merge", "ctis"): merge.MergedCtis,
     ("advance_time", "at_end"): advance_time.PromiseAtEnd,
     ("advance_time", "late"): advance_time.Late,
     ("advance_time", "late_end"): advance_time.LateEnd,

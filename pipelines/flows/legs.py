@@ -142,7 +142,8 @@ def _apart(uses: tuple[ModuleUse, ...], known: tuple[tuple[str, str], ...] = ())
         if use.parallel:
             yield from ((name, use.most_behind) for name in names)
         several = [(f"{use.name}.0.", f"{use.name}.{number}.") for number in range(1, use.instances)]
-        yield from _apart(use.inner, (*known, *several))
+        # Of instances within instances the inner ones are told apart first: names are those of the outer first one.
+        yield from _apart(use.inner, (*several, *known))
 
 
 def _moved(name: str, first: str, other: str) -> str:

@@ -266,6 +266,8 @@ class Flow:
             return made.edge is not None
         if name.endswith(DIVERTED):
             return False
+        if made.policy.promises is False:
+            return False
         together = all if SPECS[made.operator].all_promise else any
         return made.operator == "advance_time" or together(self.promises(read) for read in made.inputs)
 

@@ -12,6 +12,7 @@ from pipelines.flows.forks import declared_behind
 from pipelines.flows.loops import loop_body
 from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
+from pipelines.flows.promising import merged_ctis, why_no_promise
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
 from pipelines.operators.specs import ADVANCING, DAY, SPECS
@@ -150,9 +151,7 @@ def _check_promises(drafted: Draft, flow: Flow) -> None:
     for name in wanting:
         if not flow.promises(name):
             key = "import" if drafted.operator == "advance_time" else drafted.operator
-            raise drafted.section.wrong(
-                key, f"`{name}`, which has no CTIs,", "a stream behind an `advance_time:`, without which nothing leaves"
-            )
+            raise drafted.section.wrong(key, *why_no_promise(flow, name))
 
 
 def _operator(section: Section) -> str:
@@ -341,6 +340,7 @@ def _given(drafted: Draft, flow: Flow) -> dict[str, Any]:
         "shape": lambda: flow.owner(drafted.inputs[0]).shape,
         "shapes": lambda: tuple(flow.owner(name).shape for name in drafted.inputs),
         "ports": lambda: len(_ports(drafted, flow)),
+        "ctis": lambda: merged_ctis(flow, drafted.inputs, _by(drafted, flow), _ports(drafted, flow)),
         "declared": lambda: declared_behind(flow, drafted.name, drafted.inputs),
     }
     return {name: facts[name]() for name in drafted.spec.given}

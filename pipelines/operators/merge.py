@@ -2,7 +2,7 @@
 
 Source: TIBCO StreamBase, *Using the Merge Operator*.
 
-Rules of docs/semantics.md: M1, M2, M3, M4, M5, M6, M7, M8, M9
+Rules of docs/semantics.md: M1, M2, M3, M4, M5, M6, M7, M8, M9, M11
 """
 
 from __future__ import annotations
@@ -52,11 +52,14 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Described
 
 STATE = np.dtype(NUMBERING)
-PORT = np.dtype([("left", "i8"), ("highest", "i8"), ("head", "i8"), ("tail", "i8"), ("waiting", "i8")])
-"""`left` is the value as compared of the port's last row that left, NULL if none did; it alone is carried. The other
-fields are rebuilt from the held rows."""
+PORT = np.dtype([(name, "i8") for name in ("left", "cti", "highest", "head", "tail", "waiting")])
+"""`left` is the value as compared of the port's last row that left, `cti` what it has promised, NULL where there was
+none; these are carried. The other fields are rebuilt from the held rows."""
 CARRIED_PORT = np.dtype([("left", "i8")])
-INSTANTS = frozenset({"last_arrival", "left"})
+CARRIED_PROMISE = np.dtype([("cti", "i8")])
+INSTANTS = frozenset({"last_arrival", "left", "cti"})
+PROMISE, PROMISES = "promise", "promises"
+"""The parts of the carry that say what each group and each port has promised; only of a merge that promises."""
 ASIDE = "aside"
 """The part of the carry that numbers what is set aside; a merge that sets nothing aside has none."""
 
@@ -83,6 +86,22 @@ class Ahead(IntEnum):
     """It stands in the ledger alone."""
     DIVERT = 1
     """It leaves unchanged in the side stream."""
+
+
+class MergedCtis(IntEnum):
+    """What becomes of the CTIs that come in; it follows from the flow."""
+
+    PASS = 0
+    """None come; or the plan is older than this, and they leave in order as timers do."""
+    OLDEST = 1
+    """Each binds all rows of a port and group: the oldest of the ports' leaves."""
+    OF_PARTS = 2
+    """Each binds one of several keys that meet at a port, so none leaves."""
+    OF_SOME = 3
+    """A port has none, so none leaves."""
+
+
+CTIS_LEAVE, CTIS_MEET = int(MergedCtis.PASS), int(MergedCtis.OLDEST)
 
 
 @dataclass(eq=False)
@@ -117,6 +136,7 @@ class MergePolicy(Policy):
     max_ahead: int | None = None
     """How far past its arrival a row of data may be, in ticks; None: however far. Timers are never judged."""
     ahead: Ahead = Ahead.DROP
+    ctis: MergedCtis = MergedCtis.PASS
 
     def __post_init__(self) -> None:
         if self.ports < 1:
@@ -129,9 +149,15 @@ class MergePolicy(Policy):
             raise PolicyError("ahead", "drop where max_ahead is off, for nothing is too far ahead then", "divert")
 
     @property
+    def promises(self) -> bool | None:
+        """Say whether it makes CTIs of those that come in; None where none come."""
+        return None if self.ctis is MergedCtis.PASS else self.ctis is MergedCtis.OLDEST
+
+    @property
     def without(self) -> tuple[str, ...]:
         """Name the parts of the carry that a merge of this policy does not have."""
-        return () if self.ahead is Ahead.DIVERT else (ASIDE,)
+        aside = () if self.ahead is Ahead.DIVERT else (ASIDE,)
+        return aside if self.promises else (*aside, PROMISE, PROMISES)
 
     def warnings(self) -> tuple[str, ...]:
         """Warn of a merge that orders nothing."""
@@ -153,13 +179,24 @@ class MergePolicy(Policy):
         if self.max_ahead is not None:
             gone = f"is kept unchanged in {', '.join(stream.sides)}" if stream.sides else "goes to the ledger alone"
             words.append(f"a row more than {spoken(self.max_ahead)} ahead of its arrival {gone}, and moves no port")
-        return words
+        promised = PROMISED.get(self.ctis)
+        return words if promised is None else [*words, promised]
+
+
+PROMISED = {
+    MergedCtis.OLDEST: "the oldest of the ports' promises (CTIs) is its own; a port holds nothing up that it has "
+    "promised to be past",
+    MergedCtis.OF_PARTS: "it promises nothing: the CTIs of its inputs each bind one of several keys at a port",
+    MergedCtis.OF_SOME: "it promises nothing: not every port has CTIs",
+}
+"""What a merge says of its CTIs, where some come in."""
 
 
 class MergeTerms(NamedTuple):
     """The settings as the scan reads them."""
 
     width: int
+    ctis: int
     flush: int
     limit: int
     max_ahead: int
@@ -182,6 +219,8 @@ class MergeDesk(NamedTuple):
     value: Longs
     cursor: Longs
     """The group that may release now, or NOBODY, and the arrival of the row that released."""
+    promised: Longs
+    """What each group has promised."""
 
 
 @compiled
@@ -230,7 +269,7 @@ def _enqueue(width, rows: Rows, i, desk: MergeDesk) -> None:  # type: ignore[no-
 @compiled
 def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
     """Give the port whose head leaves next, or NOBODY; `every` port must hold something, unless it is 0."""
-    best = NOBODY
+    best, bound = NOBODY, INFINITY
     # Ports are few, for somebody wrote them down: to look at every head needs no structure that a cut would have to
     # keep.
     for p in range(group * width, (group + 1) * width):
@@ -244,7 +283,12 @@ def _next_port(width, group, every, desk: MergeDesk) -> int:  # type: ignore[no-
             if desk.value[head] < desk.value[other] or (desk.value[head] == desk.value[other] and head < other):
                 best = p
         elif every:
-            return NOBODY
+            # What comes into it yet is compared as its promise at least, and has waited less.
+            bound = min(bound, desk.ports[p]["cti"])
+            if bound == NULL:
+                return NOBODY
+    if best != NOBODY and desk.value[desk.ports[best]["head"]] > bound:
+        return NOBODY
     return best
 
 
@@ -256,21 +300,51 @@ def _write(rows: Rows, src, by, group, fate, reason, arrival, place, out, n):  #
 
 
 @compiled
-def _release(width, rows: Rows, group, every, arrival, by, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _taken(group, p, desk: MergeDesk) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Take the head off a port; what follows itself is not held: a row that left, as one that was never in a queue."""
+    port = desk.ports[p]
+    src = port["head"]
+    port["head"] = desk.following[src]
+    port["waiting"] -= 1
+    desk.waiting[group] -= 1
+    desk.following[src] = src
+    return src
+
+
+@compiled
+def _promise(width, rows: Rows, group, arrival, by, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Take in the CTIs that nothing waits before at their port, and send the oldest of the ports' where it moved."""
+    oldest = INFINITY
+    for p in range(group * width, (group + 1) * width):
+        port = desk.ports[p]
+        while port["waiting"] and rows.kind[port["head"]] == CTI:
+            src = _taken(group, p, desk)
+            port["cti"] = max(port["cti"], rows.event_time[src])
+        oldest = min(oldest, port["cti"])
+    if oldest > desk.promised[group]:
+        desk.promised[group] = oldest
+        write(
+            out[n], -1, group, CTI, MAIN, NONE, arrival, place_main(desk.state, group, arrival), oldest, NULL, NULL, by
+        )
+        n += 1
+    return n
+
+
+@compiled
+def _release(terms: MergeTerms, rows: Rows, group, every, arrival, by, desk: MergeDesk, out, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Let rows of one group leave while they may; the buffer full means: call again."""
     while n < len(out):
-        p = _next_port(width, group, every, desk)
+        if terms.ctis == CTIS_MEET:
+            n = _promise(terms.width, rows, group, arrival, by, desk, out, n)
+            if n == len(out):
+                return n
+        p = _next_port(terms.width, group, every, desk)
         if p == NOBODY:
             return n
-        port = desk.ports[p]
-        src = port["head"]
-        port["head"] = desk.following[src]
-        port["left"] = desk.value[src]
-        port["waiting"] -= 1
-        desk.waiting[group] -= 1
-        # What follows itself is not held: a row that left, as one that was never put into a queue.
-        desk.following[src] = src
-        n = _write(rows, src, by, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
+        src = _taken(group, p, desk)
+        desk.ports[p]["left"] = desk.value[src]
+        if rows.kind[src] != CTI or terms.ctis == CTIS_LEAVE:
+            n = _write(rows, src, by, group, MAIN, NONE, arrival, place_main(desk.state, group, arrival), out, n)
     return n
 
 
@@ -281,12 +355,12 @@ def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type:
     The first `held` rows are those of the carry: they go back into their queues, and let nothing leave, for a port of
     their group is silent. One that is too far ahead was taken in under another bound, and goes now.
     """
-    width, n = terms.width, 0
+    n = 0
     while True:
         # The buffer may be full in the middle of a release: the cursor outlives the call, and the next one goes on with
         # it.
         if desk.cursor[0] != NOBODY:
-            n = _release(width, rows, desk.cursor[0], 1, desk.cursor[1], i - 1, desk, out, n)
+            n = _release(terms, rows, desk.cursor[0], 1, desk.cursor[1], i - 1, desk, out, n)
             # The bound is judged behind the release: the row that comes may let all others go.
             if n == len(out) or desk.waiting[desk.cursor[0]] > terms.limit:
                 return i, n
@@ -298,7 +372,7 @@ def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type:
         elif rows.kind[i] == FINAL:
             for group in range(len(desk.state)):
                 if terms.flush:
-                    n = _release(width, rows, group, 0, rows.arrival[i], i, desk, out, n)
+                    n = _release(terms, rows, group, 0, rows.arrival[i], i, desk, out, n)
             if n == len(out):
                 return i, n
             i += 1
@@ -313,7 +387,7 @@ def scan(terms: MergeTerms, rows: Rows, held, i, desk: MergeDesk, out):  # type:
             n = _refuse(terms, rows, i, desk, out, n)
             i += 1
         else:
-            _enqueue(width, rows, i, desk)
+            _enqueue(terms.width, rows, i, desk)
             if i >= held:
                 desk.cursor[0] = rows.key[i]
                 desk.cursor[1] = rows.arrival[i]
@@ -336,16 +410,18 @@ class Merge(Timeless):
 
     A value below its own port's maximum is compared as that maximum, and so is a null one; fields do not change.
     Where a port is silent everything waits: put a heartbeat before it. A row of data that is past its arrival by more
-    than `max_ahead` goes into the ledger, or to the side, and moves nothing.
+    than `max_ahead` goes into the ledger, or to the side, and moves nothing. A CTI waits only for what came before it
+    at its port; the oldest of the ports' newest leaves when it moves.
 
     Laws: rows in = rows out + rows set aside + rows held + ledger; without the rows that are too far ahead all others
     leave as they do; each port keeps its order; rows leave in the order of the values they are compared by; cuts do
-    not matter.
+    not matter; CTIs strictly increase; no event leaves behind a CTI if none comes behind one at its port.
 
     Args:
         policy: the settings.
         carry: part "state", the numbering of each group, part "ports", one record a group and port (group-major), and,
-            where rows are set aside, part "aside", the numbering of those.
+            where rows are set aside, part "aside", the numbering of those; where it promises, parts "promise" and
+            "promises", the newest CTI of each group and of each port.
         blind: not looked at; a merge judges no silence.
         capacity: rows of the output buffer.
     """
@@ -356,6 +432,8 @@ class Merge(Timeless):
         CarryPart("state", Per.KEY, STATE, INSTANTS),
         CarryPart("ports", Per.PORT, CARRIED_PORT, INSTANTS),
         CarryPart(ASIDE, Per.KEY, STATE, INSTANTS),
+        CarryPart(PROMISE, Per.KEY, CARRIED_PROMISE, INSTANTS),
+        CarryPart(PROMISES, Per.PORT, CARRIED_PROMISE, INSTANTS),
     )
     since = NULL
     """The reading from which the carry goes on, in ticks."""
@@ -387,6 +465,8 @@ class Merge(Timeless):
         out, terms = out_buffer(self._capacity), self._terms()
         yield from drain(lambda i: self._step(terms, rows, held, i, desk, out), 0, len(rows.kind), out)
         self.records["ports"]["left"] = desk.ports["left"]
+        if self.policy.ctis is MergedCtis.OLDEST:
+            self.records[PROMISE]["cti"], self.records[PROMISES]["cti"] = desk.promised, desk.ports["cti"]
         self.held = _still_held(rows, desk)
 
     def _step(self, terms: MergeTerms, rows: Rows, held: int, i: int, desk: MergeDesk, out: Records) -> tuple[int, int]:
@@ -399,6 +479,7 @@ class Merge(Timeless):
         policy = self.policy
         return MergeTerms(
             width=policy.ports,
+            ctis=int(policy.ctis),
             flush=int(policy.at_end),
             limit=self._limit,
             max_ahead=INFINITY if policy.max_ahead is None else policy.max_ahead,
@@ -410,6 +491,12 @@ class Merge(Timeless):
         ports = np.zeros(len(self.records["ports"]), dtype=PORT)
         # Held rows are put into their queues anew and raise `highest` again, so the carry needs only what left last.
         ports["left"] = ports["highest"] = self.records["ports"]["left"]
+        promised = np.full(len(self.records["state"]), NULL, dtype=np.int64)
+        ports["cti"] = NULL
+        if self.policy.ctis is MergedCtis.OLDEST:
+            promised, ports["cti"] = self.records[PROMISE]["cti"].copy(), self.records[PROMISES]["cti"]
+            # A promise raises the port as a row would, but leads it nowhere: it is no row that left.
+            ports["highest"] = np.maximum(ports["left"], ports["cti"])
         return MergeDesk(
             self.records["state"],
             self.records.get(ASIDE, self.records["state"][:0]),
@@ -418,4 +505,5 @@ class Merge(Timeless):
             np.arange(rows, dtype=np.int64),
             np.zeros(rows, dtype=np.int64),
             np.array([NOBODY, NULL], dtype=np.int64),
+            promised,
         )

@@ -216,6 +216,11 @@ class Policy:
         """Say in words what the operator does, a sentence an item."""
         raise NotImplementedError
 
+    @property
+    def promises(self) -> bool | None:
+        """Say whether it makes CTIs of those that come in; None where that is the same for all of its operator."""
+        return None
+
     def warnings(self) -> tuple[str, ...]:
         """Say what is allowed but costs more than it gives."""
         return ()

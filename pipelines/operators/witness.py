@@ -32,8 +32,8 @@ def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
         operator: its name.
         records: its carry, before the rows are fed.
     """
-    field = SPECS[operator].promised
-    return records["state"][field].copy() if field else None
+    field, state = SPECS[operator].promised, records.get("promise", records.get("state"))
+    return state[field].copy() if state is not None and field in (state.dtype.names or ()) else None
 
 
 def breaks(operator: str, main: Leaving, bound: Longs, keys: int) -> int:

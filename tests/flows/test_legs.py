@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
@@ -112,6 +112,61 @@ def test_ctis_that_bind_keys_to_come_do_not_cross(tmp_path: Path) -> None:
 
     assert [*uncrossable(replace(flow, legs=cut_by(flow, {"p": MAIN, "k": "r"})))] == [("k", "p")]
     assert [*uncrossable(replace(flow, legs=cut_by(flow, {"p": "r", "k": "r"})))] == []
+
+
+Drawn = tuple[bool, int, tuple["Drawn", ...]]
+"""A reference: whether it is parallel, how many instances it has, and the references within its module."""
+
+
+def references(depth: int) -> st.SearchStrategy[tuple[Drawn, ...]]:
+    inner = st.just(()) | references(depth - 1) if depth else st.just(())
+    one = st.tuples(st.booleans(), st.integers(1, 3), inner)
+    return st.tuples(one) | st.tuples(one, one)
+
+
+def spelled(drawn: tuple[Drawn, ...], path: str, modules: list[str]) -> str:
+    """Give references as text; their modules are written beside it, each with a stream of its own."""
+    text = ""
+    for number, (parallel, instances, inner) in enumerate(drawn):
+        module = f"m{path}{number}"
+        within = spelled(inner, f"{path}{number}", modules)
+        modules.append(
+            f"  {module}: {{inputs: [x], outputs: {{o: own}}, "
+            f"streams: {{own: {{filter: x, where: 'true'}}{within}}}}}\n"
+        )
+        dealt = f", instances: {instances}, dispatch: {{x: {{of: origin}}}}" if instances > 1 else ""
+        text += f", r{number}: {{module: {module}, inputs: {{x: {'x' if path else 'd'}}}, parallel: {parallel}{dealt}}}"
+    return text.replace("True", "true").replace("False", "false")
+
+
+def roots(drawn: tuple[Drawn, ...], before: str = "") -> list[str]:
+    """Name each place where a region begins: every instance of a parallel reference."""
+    found: list[str] = []
+    for number, (parallel, instances, inner) in enumerate(drawn):
+        for instance in range(instances):
+            name = f"{before}r{number}" + (f".{instance}" if instances > 1 else "")
+            found += ([name] if parallel else []) + roots(inner, f"{name}.")
+    return found
+
+
+def test_regions__count(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("count")
+
+    @settings(max_examples=25, deadline=None)
+    @given(references(2))
+    def counted(drawn: tuple[Drawn, ...]) -> None:
+        modules: list[str] = []
+        streams, file = "{" + spelled(drawn, "", modules).removeprefix(", ") + "}", folder / "f.yaml"
+        head, _, _ = HEAD.partition("modules:")
+        file.write_text(f"{head}modules:\n{''.join(modules)}streams: {streams}\n", encoding="utf-8")
+        flow, began = read_flow(file), roots(drawn)
+
+        assert flow.regions == 1 + len(began)
+        # Instances of one reference go along together, behind one gate: whose root is an instance's shares it.
+        gates = {name.rpartition(".")[0] if name.rpartition(".")[2].isdigit() else name for name in began}
+        assert {leg.region for leg in legs_of(flow)} == {MAIN, *gates}
+
+    counted()
 
 
 CHAIN = "".join(

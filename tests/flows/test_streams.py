@@ -1,6 +1,6 @@
 """Streams of a flow: keys, policies and inputs, and what is refused.
 
-Rules of docs/semantics.md: A9, A10
+Rules of docs/semantics.md: A9, A10, M11
 """
 
 from __future__ import annotations
@@ -349,15 +349,59 @@ def test_what_a_stream_imports_is_a_second_input_that_no_row_comes_from(read: Re
     assert keyed.streams["x"].by == ("origin",)
 
 
-@pytest.mark.parametrize(
-    ("forgets", "told"), [("merge: [c, d]", "`m`, a merge,"), ("heartbeat: c, interval: 1h", "`m`, a heartbeat,")]
-)
-def test_what_forgets_its_newest_cti_binds_no_key_that_is_heard_later(read: Read, forgets: str, told: str) -> None:
-    stream = PROMISED + f"  m: {{{forgets}}}\n  x: {{advance_time: d, import: m, late: drop"
+def test_what_forgets_its_newest_cti_binds_no_key_that_is_heard_later(read: Read) -> None:
+    stream = PROMISED + "  m: {heartbeat: c, interval: 1h}\n  x: {advance_time: d, import: m, late: drop"
     with pytest.raises(FlowError) as refused:
         read(streams=stream + ", by: key}\n")
-    assert f"{told} which does not remember its newest CTI for keys that are heard later," in str(refused.value)
+    assert "`m`, a heartbeat, which does not remember its newest CTI for keys that are heard later," in str(
+        refused.value
+    )
     assert read(streams=stream + "}\n").streams["x"].inputs == ("d", "m")
+
+
+@pytest.mark.parametrize(
+    ("merge", "ctis"),
+    [
+        ("merge: [d, d2]", "PASS"),
+        ("merge: [c, c2]", "OLDEST"),
+        ("merge: k, ports_by: {origin: [JFK]}", "OLDEST"),
+        ("merge: [k, k2], by: origin", "OLDEST"),
+        ("merge: [k, k2]", "OF_PARTS"),
+        ("merge: [c, d]", "OF_SOME"),
+    ],
+)
+def test_a_merge_promises_what_its_ports_do_where_a_cti_binds_all_of_a_port(read: Read, merge: str, ctis: str) -> None:
+    others = "".join(f"  {name}2: {{filter: {name}, where: 'true'}}\n" for name in "dck")
+    flow = read(streams=PROMISED + others + f"  m: {{{merge}}}\n")
+    assert flow.streams["m"].policy.ctis.name == ctis  # type: ignore[attr-defined]
+    assert flow.promises("m") == (ctis == "OLDEST")
+    told = flow_to_json(flow)["streams"][-1]["policy"]
+    assert told.get("ctis") == (None if ctis == "PASS" else ctis.lower()), "plans of other merges stay what they were"
+
+
+@pytest.mark.parametrize(
+    ("merge", "told"),
+    [
+        (
+            "merge: [k, k2]",
+            "`m`, a merge of CTIs that each bind one origin alone, in stream `x`, expected `by: origin`",
+        ),
+        ("merge: [c, d]", "`m`, a merge with the port `d`, which has no CTIs,"),
+    ],
+)
+@pytest.mark.parametrize(
+    "reader", ["window: m, size: 1h, measures: {n: count}", "advance_time: d, import: m, late: drop"]
+)
+def test_a_merge_that_promises_nothing_is_no_clock(read: Read, merge: str, told: str, reader: str) -> None:
+    others = f"  k2: {{filter: k, where: 'true'}}\n  m: {{{merge}}}\n  x: {{{reader}}}\n"
+    with pytest.raises(FlowError) as refused:
+        read(streams=PROMISED + others)
+    assert told in str(refused.value)
+
+
+def test_the_ctis_of_a_merge_bind_keys_that_are_heard_later(read: Read) -> None:
+    merged = "  m: {merge: k, ports_by: {origin: [JFK]}}\n"
+    assert read(streams=PROMISED + merged + "  x: {advance_time: d, import: m, late: drop, by: key}\n").streams["x"].by
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Stream
     from pipelines.jobs.runs.backfill import Interval
 
-MADE = {"heartbeat": "timer", "merge": "", "advance_time": "cti"}
+MADE = {"heartbeat": "timer", "merge": "cti", "advance_time": "cti"}
 """Kind of the rows that an operator makes itself."""
 
 
@@ -61,8 +61,9 @@ def newest(here: Trial) -> int:
 
 
 def held(here: Trial, stream: Stream, commit: int) -> int:
-    """Count the rows that a stream's carry holds at a commit."""
-    return int(read_carry(here.root("main"), stream.name, "held", commit).num_rows)
+    """Count the rows that a stream's carry holds at a commit, and that its operator does not make anew itself."""
+    rows = read_carry(here.root("main"), stream.name, "held", commit)
+    return count(rows, pc.field("kind") != MADE.get(stream.operator, "")) if rows.num_rows else 0
 
 
 def rows_in(here: Trial, stream: Stream) -> int:

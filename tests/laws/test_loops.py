@@ -5,8 +5,8 @@ Rules of docs/semantics.md: X5
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -46,9 +46,19 @@ streams:
 """
 
 
-def walked(number: int, most: int) -> tuple[list[int], list[int]]:
-    """Walk one row round to its end, first in, first out; give what leaves, and what would have gone on."""
-    waiting, left, too_often = [(number, 1)], [], []
+class Walk(NamedTuple):
+    """What becomes of one row."""
+
+    left: list[int]
+    too_often: list[int]
+    """What would have gone on."""
+    refused: Counter[str]
+    """By filter within, how often it refused, in any round."""
+
+
+def walked(number: int, most: int) -> Walk:
+    """Walk one row round to its end, first in, first out."""
+    waiting, left, too_often, refused = [(number, 1)], [], [], Counter[str]()
     while waiting:
         value, rounds = waiting.pop(0)
         if rounds > most:
@@ -57,8 +67,9 @@ def walked(number: int, most: int) -> tuple[list[int], list[int]]:
         less = value - 1
         third, even = less % 3 == 0 and less > 0, less % 2 == 0 and less > 0
         left += [less] * (1 + third)
+        refused.update({"even": not even, "third": not third})
         waiting += [(less, rounds + 1)] * (even + third)
-    return left, too_often
+    return Walk(left, too_often, +refused)
 
 
 def by_key(rows: Sequence[dict[str, Any]], key: Sequence[str]) -> dict[tuple[Any, ...], list[tuple[int, str]]]:
@@ -78,15 +89,65 @@ def test_loops__rows_leave_in_the_order_of_the_walk(
     here, names = trial(folder, FLOW.format(key=key, most=most), {"rows": feed(rows)}), key.strip("[]").split(", ")
     here.ran("run", cut(START, END, cuts))
     came, left = (by_key(here.table("run", name).to_pylist(), names) for name in ("few", "gone"))
-    lines = [line for line in here.table("run", "ledger").to_pylist() if line["reason"] == "loop_limit"]
+    ledger = here.table("run", "ledger").to_pylist()
+    lines = [line for line in ledger if line["reason"] == "loop_limit"]
+    filtered = Counter(line["stream"] for line in ledger if line["reason"] == "filtered")
 
     wanted = {
-        of: [(n, event) for number, event in of_key for n in walked(number, most)[0]] for of, of_key in came.items()
+        of: [(n, event) for number, event in of_key for n in walked(number, most).left] for of, of_key in came.items()
     }
     assert left == {of: each for of, each in wanted.items() if each}
-    assert len(lines) == sum(len(walked(number, most)[1]) for of_key in came.values() for number, _ in of_key)
+    walks = [walked(number, most) for of_key in came.values() for number, _ in of_key]
+    assert len(lines) == sum(len(walk.too_often) for walk in walks)
+    # A line a row and round, under the name that the stream within would have.
+    refused = sum((walk.refused for walk in walks), Counter[str]())
+    assert filtered == {f"gone.{name}": count for name, count in refused.items()}
     assert {(line["stream"], line["action"]) for line in lines} <= {("gone", "dropped")}
     assert here.hashes("run", [(START, END)])["gone"] == here.run("whole", [(START, END)], buckets=1)["gone"]
+
+
+UNROLLED = """\
+flow: unrolled
+every: 1h
+buckets: 3
+sources:
+  rows: {{feed: {{parquet: rows.parquet}}, key: {key}, time: sent, arrival: seen}}
+modules:
+  round:
+    inputs: [came]
+    streams:
+      less: {{project: came, columns: {{number: number - 1, event: event}}}}
+      shown: {{filter: less, where: number % 5 <> 4}}
+      once: {{filter: less, where: number % 4 > 0}}
+      too: {{filter: less, where: number % 4 = 3}}
+      twice: {{interleave: [once, too]}}
+    outputs: {{out: shown, back: {back}}}
+streams:
+  few: {{project: rows, columns: {{number: number, event: event}}}}
+  loop: {{loop: few, module: round, most_rounds: {most}}}
+"""
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, most=st.integers(2, 4), back=st.sampled_from(["once", "twice"]))
+def test_loops__rounds(rows: Sequence[Row], most: int, back: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A loop gives what its body, unrolled `most_rounds` times, gives.
+
+    Where one row goes back for one, the order is that of the pasted body too: `out` is declared before `back`, so a row
+    leaves before what it brings about. Where two go back for one, the pasted body would work on the first to its end.
+    """
+    unrolled = "".join(
+        f"  r{n}: {{module: round, inputs: {{came: {f'r{n - 1}.back' if n > 1 else 'few'}}}}}\n"
+        for n in range(1, most + 1)
+    )
+    met = f"  met: {{interleave: [{', '.join(f'r{n}.out' for n in range(1, most + 1))}]}}\n"
+    text = UNROLLED.format(key="line", most=most, back=back) + unrolled + met
+    here = trial(tmp_path_factory.mktemp("rounds"), text, {"rows": feed(rows)})
+    here.ran("run", [(START, END)])
+    loop, pasted = (by_key(here.table("run", name).to_pylist(), ["line"]) for name in ("loop", "met"))
+
+    assert {of: sorted(each) for of, each in loop.items()} == {of: sorted(each) for of, each in pasted.items()}
+    assert back == "twice" or loop == pasted
 
 
 def test_a_loop_within_a_loop_ends_before_the_outer_one_goes_round(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """What an interleave gives is what a walk gives that works on one row to its end before the next.
 
-Rules of docs/semantics.md: X1, X2, X3, X10, X11
+Rules of docs/semantics.md: X1, X2, X3, X6, X10, X11
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.columnar.columns import times
+from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, SECOND, cut, trial
 
 if TYPE_CHECKING:
@@ -29,8 +30,20 @@ every: 1h
 buckets: {buckets}
 sources:
   rows: {{feed: {{parquet: rows.parquet}}, key: {key}, time: sent, arrival: seen}}
+modules:
+  round:
+    inputs: [came]
+    streams:
+      less: {{project: came, columns: {{n: n, {other}: "`{other}`", left: left - 1, sent: sent, seen: seen}}}}
+      more: {{filter: less, where: left > 0}}
+    outputs: {{out: less, back: more}}
 streams:
 """
+DrawnRow = tuple[int, int]
+"""Its number, and how often it goes round yet in each loop that it comes to."""
+
+
+Making: TypeAlias = "Callable[[DrawnRow], list[DrawnRow]]"
 
 
 class Node(NamedTuple):
@@ -38,31 +51,59 @@ class Node(NamedTuple):
 
     text: str
     reads: tuple[str, ...]
-    passes: Callable[[int], bool]
+    made: Making
+    """What leaves because of a row, in order; of one that holds rows, a fresh one for each walk."""
+
+
+def passing(passes: Callable[[int], bool] = lambda _: True) -> Making:
+    return lambda row: [row] if passes(row[0]) else []
+
+
+def going_round(row: DrawnRow) -> list[DrawnRow]:
+    """Give a row once a round, the last one when nothing is left."""
+    return [(row[0], left) for left in range(row[1] - 1, min(row[1] - 2, -1), -1)]
+
+
+class Waiting:
+    """An ordered merge of two ports of rows whose times increase: a row lets go all that the other port holds."""
+
+    def __init__(self) -> None:
+        self.held: list[DrawnRow] = []
+
+    def __call__(self, row: DrawnRow) -> list[DrawnRow]:
+        """Take a row in, and give what it lets go."""
+        let_go = self.held if self.held and port_of(self.held[0]) != port_of(row) else []
+        self.held = [*([] if let_go else self.held), row]
+        return let_go
+
+
+def port_of(row: DrawnRow) -> int:
+    return row[0] % 2
 
 
 @st.composite
-def series_parallel(draw: st.DrawFn) -> tuple[dict[str, Node], str]:
+def series_parallel(draw: st.DrawFn, *, holders: bool = False) -> tuple[dict[str, Node], str]:
     """Draw a graph whose branches part and meet, in any order of the file that a person may write; name its last."""
     nodes: dict[str, Node] = {}
+    holding: set[str] = set()
 
-    def add(operator: str, reads: tuple[str, ...], passes: Callable[[int], bool], settings: str = "") -> str:
+    def add(operator: str, reads: tuple[str, ...], made: Making, settings: str = "") -> str:
         name = f"s{len(nodes)}"
         read = reads[0] if len(reads) == 1 else f"[{', '.join(reads)}]"
-        nodes[name] = Node(f"  {name}: {{{operator}: {read}{settings}}}\n", reads, passes)
+        nodes[name] = Node(f"  {name}: {{{operator}: {read}{settings}}}\n", reads, made)
+        holding.update([name] if operator == "merge" or holding & {*reads} else [])
         return name
 
     def step(read: str) -> str:
-        kind = draw(st.integers(0, 3))
-        if not kind:
-            rest = draw(st.integers(0, 2))
-            return add("filter", (read,), lambda n: n % 3 != rest, f", where: n % 3 <> {rest}")
-        return add(
-            *(
-                ("shift_time", (read,), lambda _: True, ", shift: 0s"),
-                ("filter", (read,), lambda _: True, ", where: n >= 0"),
-            )[kind % 2]
-        )
+        rest = draw(st.integers(0, 2))
+        may: dict[str, tuple[Making, str]] = {
+            "filter": (passing(lambda n: n % 3 != rest), f", where: n % 3 <> {rest}"),
+            "shift_time": (passing(), ", shift: 0s"),
+            "loop": (going_round, ", module: round"),
+            "merge": (Waiting(), ", by: all, ports_by: {k: [a, b]}"),
+        }
+        kind = draw(st.sampled_from([*may][: 4 if holders and read not in holding else 3]))
+        return add(kind, (read,), *may[kind])
 
     def part(read: str, depth: int) -> str:
         for _ in range(draw(st.integers(0, 2))):
@@ -71,45 +112,47 @@ def series_parallel(draw: st.DrawFn) -> tuple[dict[str, Node], str]:
             branches = [part(step(read), depth - 1) for _ in range(draw(st.integers(2, 3)))]
             if draw(st.integers(0, 3)) == 0:
                 branches.append(read)
-            read = add("interleave", tuple(draw(st.permutations(branches))), lambda _: True)
+            read = add("interleave", tuple(draw(st.permutations(branches))), passing())
         return read
 
     last = part("rows", 3)
     while last == "rows" or "interleave" not in nodes[last].text:
-        last = add("interleave", (step(last), step(last)), lambda _: True)
+        last = add("interleave", (step(last), step(last)), passing())
     return nodes, last
 
 
-def walked(nodes: dict[str, Node], order: list[str], rows: list[int], last: str) -> list[int]:
+def walked(nodes: dict[str, Node], order: list[str], rows: list[int], last: str) -> list[DrawnRow]:
     """Give the rows of a stream as they come out where each row is worked on to its end, branch by branch."""
     readers: dict[str, list[str]] = defaultdict(list)
     for name in order:
         for read in nodes[name].reads:
             readers[read].append(name)
-    came: list[int] = []
+    came: list[DrawnRow] = []
+    making = {name: Waiting() if isinstance(node.made, Waiting) else node.made for name, node in nodes.items()}
 
-    def visit(name: str, row: int) -> None:
+    def visit(name: str, row: DrawnRow) -> None:
         if name == last:
             came.append(row)
         for reader in readers[name]:
-            if nodes[reader].passes(row):
-                visit(reader, row)
+            for each in making[reader](row):
+                visit(reader, each)
 
     for row in rows:
-        visit("rows", row)
+        visit("rows", (row, row % 4))
     return came
 
 
 def feed(arrivals: list[int], keys: list[str]) -> pa.Table:
     at = times(BEGIN + np.array(arrivals, dtype=np.int64) * SECOND)
+    left = [n % 4 for n in range(len(arrivals))]
     return pa.table({"n": pa.array(range(len(arrivals)), pa.int64()), "k": keys, "all": ["x"] * len(keys),
-                     "sent": at, "seen": at})  # fmt: skip
+                     "left": pa.array(left, pa.int64()), "sent": at, "seen": at})  # fmt: skip
 
 
 ARRIVALS = st.lists(st.integers(0, SPAN // 4), min_size=1, max_size=9).map(sorted)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(graph=series_parallel(), arrivals=ARRIVALS, data=st.data())
 def test_turns__an_interleave_gives_what_the_walk_gives(
     graph: tuple[dict[str, Node], str], arrivals: list[int], data: st.DataObject, tmp_path_factory: object
@@ -118,19 +161,45 @@ def test_turns__an_interleave_gives_what_the_walk_gives(
     order = data.draw(st.permutations(list(nodes)))
     keys = data.draw(st.lists(st.sampled_from(KEYS), min_size=len(arrivals), max_size=len(arrivals)))
     key = data.draw(st.sampled_from(["k", "all"]))
-    text = HEAD.format(buckets=data.draw(st.sampled_from([1, 3])), key=key) + "".join(
-        nodes[name].text for name in order
-    )
-    folder: Path = tmp_path_factory.mktemp("turns")  # type: ignore[attr-defined]
-    here = trial(folder, text, {"rows": feed(arrivals, keys)})
-    cuts = data.draw(st.lists(st.integers(1, SPAN - 1), max_size=2))
-    here.ran("run", cut(BEGIN, BEGIN + SPAN * SECOND, [BEGIN + at * SECOND for at in cuts]))
-    table = here.table("run", last)
+    table = interleaved(graph, order, feed(arrivals, keys), key, data, tmp_path_factory)
 
     for value in KEYS if key == "k" else ("x",):
         mine = [n for n, each in enumerate(keys) if key == "all" or each == value]
-        found = [row["n"] for row in table.to_pylist() if row[key] == value]
+        found = [(row["n"], row["left"]) for row in table.to_pylist() if row[key] == value]
         assert found == walked(nodes, order, mine, last)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(graph=series_parallel(holders=True), arrivals=st.sets(st.integers(0, SPAN - 1), min_size=2, max_size=9),
+       data=st.data())  # fmt: skip
+def test_turns__what_holds_rows_lets_them_go_in_the_turn_of_the_row_that_does(
+    graph: tuple[dict[str, Node], str], arrivals: set[int], data: st.DataObject, tmp_path_factory: object
+) -> None:
+    """Rows come one by one: a merge takes those of one arrival port by port, which no walk does."""
+    nodes, last = graph
+    order = data.draw(st.permutations(list(nodes)))
+    rows = feed(sorted(arrivals), [KEYS[n % 2] for n in range(len(arrivals))])
+    table = interleaved(graph, order, rows, "all", data, tmp_path_factory)
+
+    found = [(row["n"], row["left"]) for row in table.to_pylist()]
+    assert found == walked(nodes, order, list(range(len(arrivals))), last)
+
+
+def interleaved(  # noqa: PLR0913 - everything that is drawn
+    graph: tuple[dict[str, Node], str],
+    order: list[str],
+    rows: pa.Table,
+    key: str,
+    data: st.DataObject,
+    factory: object,
+) -> pa.Table:
+    """Run a drawn graph, in some buckets and cuts, and give the rows of its last stream."""
+    nodes, last = graph
+    head = HEAD.format(buckets=data.draw(st.sampled_from([1, 3])), key=key, other="k" if key == "all" else "all")
+    here = trial(folder_of(factory), head + "".join(nodes[name].text for name in order), {"rows": rows})
+    cuts = data.draw(st.lists(st.integers(1, SPAN - 1), max_size=2))
+    here.ran("run", cut(BEGIN, BEGIN + SPAN * SECOND, [BEGIN + at * SECOND for at in cuts]))
+    return here.table("run", last)
 
 
 HELD = """\
@@ -191,6 +260,48 @@ def test_what_another_source_lets_go_stands_where_that_source_stands_in_the_file
 
     # The other source behind the rows: its row comes when they are done. Before them: `waits` takes it at first.
     assert found == [[11, 12, 0, 1, 2], [0, 1, 2, 11, 12]]
+
+
+def of_the_next_source(rows: list[int], others: list[int], *, before: bool) -> list[int]:
+    """Give what `both` has, where the sources take turns: all that is ready of one, then of the other.
+
+    Args:
+        rows: when the rows came.
+        others: when those of the other source came.
+        before: whether the other source stands first in the file.
+    """
+    found, held = [], (list[tuple[int, int]](), list[tuple[int, int]]())
+    for at in sorted({*rows, *others}):
+        turns: list[tuple[int, int, int]] = []
+        # The merge takes its ports one after the other; whose row lets go, in its turn they leave.
+        for port, came in enumerate((rows, others)):
+            for n, _ in ((n, each) for n, each in enumerate(came) if each == at):
+                held[port].append((at, n))
+                turn = n if port == 0 else -1 if before else len(rows)
+                while held[0] and held[1]:
+                    first = min((0, 1), key=lambda each: (held[each][0][0], port == each, each))
+                    turns.append((turn, 0, held[first].pop(0)[1]))
+        turns += [(n, 1, n + 10) for n, each in enumerate(rows) if each == at]
+        found += [n for *_, n in sorted(turns, key=lambda each: each[:2])]
+    return found
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ARRIVALS, others=ARRIVALS, before=st.booleans(), cuts=st.lists(st.integers(1, SPAN - 1), max_size=3))
+def test_sources__the_next_one_is_chosen_once(
+    rows: list[int], others: list[int], *, before: bool, cuts: list[int], tmp_path_factory: object
+) -> None:
+    """By arrival, then by the place in the file, then as they came: whoever looks, live or again, finds it so."""
+    feeds = {"rows": feed(rows, ["a"] * len(rows)), "others": feed(others, ["a"] * len(others))}
+    text = TWO.format(sources=OTHERS + ROWS if before else ROWS + OTHERS)
+    here, span = trial(folder_of(tmp_path_factory), text, feeds), (BEGIN, BEGIN + SPAN * SECOND)
+    once = here.run("once", [span])
+    streamed(here, "live", BEGIN, [end for _, end in cut(*span, [BEGIN + at * SECOND for at in cuts])])
+
+    assert here.hashes("live", [span]) == once
+    assert [row["n"] for row in here.table("once", "both").to_pylist()] == of_the_next_source(
+        rows, others, before=before
+    )
 
 
 ABOVE = """\

@@ -17,7 +17,7 @@ from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.interleave import InterleavePolicy
 from pipelines.operators.join import JoinPolicy
 from pipelines.operators.loop import LoopPolicy
-from pipelines.operators.merge import Ahead, MergeAtEnd, MergePolicy
+from pipelines.operators.merge import Ahead, MergeAtEnd, MergedCtis, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
@@ -101,15 +101,17 @@ def heartbeat(random: Random) -> Job:
 
 
 def merge(random: Random) -> Job:
-    """Draw a job for a merge: many ties, values that go back, ports nobody declared, flushes."""
+    """Draw a job for a merge: many ties, values that go back, ports nobody declared, flushes, CTIs of each way."""
     ground = Ground(random)
     ports = tuple("pqrst"[: random.choice((1, 2, 2, 3, 5))])
     at_end = random.choice((MergeAtEnd.HOLD, MergeAtEnd.FLUSH))
     strange = ("?",) if random.randint(0, 2) == 0 else ()
-    kinds = (Kind.DATA,) * 4 + (Kind.TIMER, Kind.START, Kind.END)
+    ctis = random.choice((MergedCtis.PASS, MergedCtis.OLDEST, MergedCtis.OLDEST, MergedCtis.OF_PARTS))
+    kinds = (Kind.DATA,) * 4 + (Kind.TIMER, Kind.START, Kind.END) + (Kind.CTI,) * (0 if ctis is MergedCtis.PASS else 4)
     rows = _rows(ground, random.randint(0, 20), _keys(random), kinds, lambda _: random.choice((*ports, *strange)))
+    rows = [_promise(random, row._replace(time=row.at) if _is_timeless_cti(row) else row) for row in rows]
     bound = random.choice(((None, Ahead.DROP), (0, Ahead.DIVERT), (3, Ahead.DROP), (15 * ground.scale, Ahead.DIVERT)))
-    policy = MergePolicy(ports=len(ports), at_end=at_end, max_ahead=bound[0], ahead=bound[1])
+    policy = MergePolicy(ports=len(ports), at_end=at_end, max_ahead=bound[0], ahead=bound[1], ctis=ctis)
     return Job("merge", policy, (*rows, *_close(ground)), ports)
 
 
@@ -336,6 +338,10 @@ def _keys(random: Random) -> tuple[str, ...]:
 
 def _way(random: Random, kind: Kind) -> str:
     return IMPORTED if kind is Kind.CTI and random.randint(0, 1) else ""
+
+
+def _is_timeless_cti(row: Given) -> bool:
+    return row.kind is Kind.CTI and row.time == NULL
 
 
 def _promise(random: Random, row: Given) -> Given:

@@ -1,6 +1,6 @@
 """The laws that the operators' docstrings name, each a property of the same words.
 
-Rules of docs/semantics.md: S13, S17, S21, H1, H2, H5, H13, H14, N1, N2, N3, M1, M8, A4, A8, A12, A17, R8
+Rules of docs/semantics.md: S13, S17, S21, H1, H2, H5, H13, H14, N1, N2, N3, M1, M8, M11, A4, A8, A12, A17, R8
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.heartbeat import HeartbeatPolicy
-from pipelines.operators.merge import MergePolicy
+from pipelines.operators.merge import MergedCtis, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
@@ -43,6 +43,14 @@ def by_key(rows: Sequence[Given]) -> dict[str, list[Given]]:
     for row in data(rows):
         found.setdefault(row.key, []).append(row)
     return found
+
+
+EVENTS = (Kind.DATA, Kind.START, Kind.END)
+
+
+def moment(row: Given | Left) -> int:
+    """Give the time of a row that a promise is held against."""
+    return row.end if row.kind is Kind.END else row.time
 
 
 def made(rows: Sequence[Left]) -> list[Left]:
@@ -220,10 +228,11 @@ def test_metronome__readings_do_not_matter(job: Job) -> None:
 @given(jobs("merge"))
 def test_merge__rows_in_rows_out_rows_set_aside_rows_held_ledger(job: Job) -> None:
     outcome = run(job)
-    went = [row.id for row in outcome.all if row.stream != LEDGER or row.action == "dropped"]
+    took = {row.id for row in data(job.rows) if row.kind is not Kind.CTI}
+    went = [row.id for row in outcome.all if row.id in took and (row.stream != LEDGER or row.action == "dropped")]
     aside = [row.id for row in outcome.all if row.stream == SIDE]
 
-    assert Counter(row.id for row in data(job.rows)) == Counter([*went, *outcome.held])
+    assert Counter(took) == Counter([*went, *(name for name in outcome.held if name in took)])
     assert sorted(map(str, aside)) == sorted(str(row.id) for row in outcome.all if row.action == "diverted")
 
 
@@ -250,7 +259,8 @@ def test_merge__each_port_keeps_its_order(job: Job) -> None:
         held = [name for name in outcome.held if name in {row.id for row in rows}]
         leaving = [*(str(row.id) for row in outcome.main.get(key, ())), *held]
         for port in job.ports:
-            came = [row.id for row in rows if row.port == port and not too_far(job, row)]
+            taken = [row for row in rows if row.port == port and row.kind is not Kind.CTI]
+            came = [row.id for row in taken if not too_far(job, row)]
 
             assert [name for name in leaving if name in came] == came
 
@@ -266,7 +276,7 @@ def test_merge__rows_leave_in_the_order_of_the_values_they_are_compared_by(job: 
         value = max(value, highest.get((row.key, row.port), NULL))
         compared[row.id] = highest[row.key, row.port] = value
     for rows in run(job).main.values():
-        left = [compared[str(row.id)] for row in rows]
+        left = [compared[row.id] for row in rows if row.id is not None]
 
         assert left == sorted(left)
 
@@ -274,6 +284,40 @@ def test_merge__rows_leave_in_the_order_of_the_values_they_are_compared_by(job: 
 @given(jobs("merge"), CUTS, BETWEEN, CAPACITIES)
 def test_merge__cuts_do_not_matter(job: Job, cuts: list[int], between: Between, capacity: int) -> None:
     assert_cuts_do_not_matter(job, cuts, between, capacity)
+
+
+@given(jobs("merge"))
+def test_merge__ctis_strictly_increase(job: Job) -> None:
+    assert isinstance(job.policy, MergePolicy)
+    outcome = run(job)
+    for key, rows in by_key(job.rows).items():
+        sent = [row.time for row in outcome.main.get(key, ()) if row.kind is Kind.CTI]
+        newest = dict.fromkeys(job.ports, NULL)
+        for row in rows:
+            if row.kind is Kind.CTI and row.port in newest and row.id not in outcome.held:
+                newest[row.port] = max(newest[row.port], row.time)
+        oldest = min(newest.values()) if job.policy.ctis is MergedCtis.OLDEST else NULL
+
+        assert all(one < other for one, other in pairwise(sent))
+        assert (sent or [NULL])[-1] == oldest
+
+
+@given(jobs("merge"))
+def test_merge__no_event_leaves_behind_a_cti_if_none_comes_behind_one_at_its_port(job: Job) -> None:
+    promised: dict[tuple[str, str], int] = {}
+    kept = []
+    for row in job.rows:
+        port = (row.key, row.port)
+        if row.kind is Kind.CTI:
+            promised[port] = max(promised.get(port, NULL), row.time)
+        if row.kind not in EVENTS or moment(row) == NULL or moment(row) >= promised.get(port, NULL):
+            kept.append(row)
+    for rows in run(job._replace(rows=tuple(kept))).main.values():
+        newest = NULL
+        for left in rows:
+            newest = left.time if left.kind is Kind.CTI else newest
+
+            assert left.kind not in EVENTS or moment(left) == NULL or moment(left) >= newest
 
 
 # ---- advance_time

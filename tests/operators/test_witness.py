@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipelines.operators.leaving import Gathering
+from pipelines.operators.merge import Merge, MergedCtis, MergePolicy
 from pipelines.operators.rows import NULL, OUT, Fate, Kind
 from pipelines.operators.witness import bounds, breaks
 
@@ -65,5 +66,9 @@ def test_events_behind_a_cti(left: list[Left], count: int) -> None:
     assert breaks("advance_time", rows(*left), np.array([10], dtype=np.int64), 2) == count
 
 
-def test_a_merge_promises_nothing() -> None:
-    assert bounds("merge", {}) is None
+def test_a_merge_promises_what_its_ports_do_and_without_theirs_nothing() -> None:
+    for ctis, wanted in ((MergedCtis.PASS, None), (MergedCtis.OF_PARTS, None), (MergedCtis.OLDEST, [NULL])):
+        merge = Merge(MergePolicy(ports=2, ctis=ctis))
+        merge.grow(1)
+        known = bounds("merge", merge.records)
+        assert (known if known is None else known.tolist()) == wanted

@@ -380,7 +380,8 @@ class _Work:
             link.hear(self.task.start)
         self._begin(link, self.task.start)
         if isinstance(link, AdvanceTimeLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
-            link.bind(self._carry(stream.inputs[1]).get("state"))
+            sent = self._carry(stream.inputs[1])
+            link.bind(sent.get("promise", sent.get("state")))
         return link
 
     def _begin(self, link: Link, start: int) -> None:
@@ -451,7 +452,14 @@ def carry_parts(flow: Flow) -> dict[str, tuple[str, ...]]:
 
 def carry_key(stream: Stream, part: str) -> tuple[str, ...]:
     """Give the columns that tell two rows of one carry part apart."""
-    beside = {"ports": ("port",), "open": ("event",), "held": ("position",), "windows": ("age",), "standing": ("age",)}
+    beside = {
+        "ports": ("port",),
+        "promises": ("port",),
+        "open": ("event",),
+        "held": ("position",),
+        "windows": ("age",),
+        "standing": ("age",),
+    }
     return (*stream.by, *beside.get(part, ()))
 
 

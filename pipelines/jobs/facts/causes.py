@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ def _climbed(known: KnownRun, promise: PromisePlace, sent: dict[str, list[Sent]]
         for name in above:
             if name not in sent:
                 sent[name] = _ctis(known, name)
-        came = [(each, name) for name in above for each in sent[name] if each.key in {promise.key, "{}"}]
+        came = [(each, name) for name in above for each in sent[name] if _binds(each.key, promise.key)]
         same = [(each, name) for each, name in came if each.cti == promise.cti and each.arrival <= promise.arrival]
         # A window or a shift passes on another time; it does so when the CTI comes.
         moved = [(each, name) for each, name in came if each.arrival == promise.arrival]
@@ -100,6 +101,12 @@ def _climbed(known: KnownRun, promise: PromisePlace, sent: dict[str, list[Sent]]
             return promise
         last, name = max(taken)
         promise = PromisePlace(name, last.key, last.arrival, last.place, last.cti)
+
+
+def _binds(sent: str, key: str) -> bool:
+    """Say whether a CTI of a key may be one of those behind another's: of all, of the same, or of a longer one."""
+    whole: dict[str, object] = json.loads(sent)
+    return not whole or json.loads(key).items() <= whole.items()
 
 
 def _cause(known: KnownRun, stream: Definition, rows: Rows, promise: PromisePlace) -> Line | None:

@@ -33,7 +33,8 @@ MOST_ROWS = 200_000
 OPEN = (1, 2)
 """States of an event of edges whose start left, as it came or moved, and whose end did not."""
 EDGE = "edge"
-STATE = "state"
+KEPT = {"advance_time": "state", "merge": "promise"}
+"""By operator, the part of its carry that has the newest CTI of each key."""
 
 
 def promises(known: KnownRun, streams: Facts) -> dict[str, Facts]:
@@ -72,9 +73,10 @@ def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | No
     """Give the newest CTI of each key as the operator's carry has it; None of an operator that keeps none."""
     known = known.of(name)
     tip = known.state.tip
-    if tip is None or known.streams[name]["operator"] != "advance_time":
+    if tip is None or known.streams[name]["operator"] not in KEPT:
         return None
-    carry = read_carry(known.root, name, STATE, tip.commit, key=by, state=known.state)
+    part = KEPT[known.streams[name]["operator"]]
+    carry = read_carry(known.root, name, part, tip.commit, key=by, state=known.state)
     if "cti" not in carry.column_names:
         return None
     having = carry.select([*by, "cti"]).filter(pc.is_valid(carry["cti"]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SPAN = (BEGIN, BEGIN + 20 * SECOND)
-SENDERS = ("wide", "some", "later", "both", "counted")
+SENDERS = ("wide", "some", "later", "both", "counted", "merged")
 
 FLOW = """\
 flow: imports
@@ -32,6 +32,7 @@ streams:
   later: {shift_time: wide, shift: 1s}
   both: {union: [wide, some]}
   counted: {window: wide, size: 2s, measures: {n: count}}
+  merged: {merge: [wide, some]}
 """ + "".join(f"  by_{name}: {{advance_time: calls, by: key, import: {name}, late: drop}}\n" for name in SENDERS)
 
 
@@ -71,7 +72,7 @@ def test_a_promise_that_a_key_has_no_row_of_stands_nowhere_in_its_stream(here: T
         (line["stream"], line["key"]): (line["cti"].second, line["cti_arrival"], line["cti_place"]) for line in late
     }
     second = '{"line":2}'
-    expected = {"wide": 10, "some": 10, "later": 11, "both": 10, "counted": 10}
+    expected = {"wide": 10, "some": 10, "later": 11, "both": 10, "counted": 10, "merged": 10}
     assert {name: told[f"by_{name}", second] for name in SENDERS} == {
         name: (at, None, None) for name, at in expected.items()
     }

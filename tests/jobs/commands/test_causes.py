@@ -113,3 +113,11 @@ def test_through_a_filter_and_a_union_it_is_the_row_that_made_it(house: House) -
     told = explained(house, streams, MARKS, [*STAYS, ("a", "10:30", "09:20", "data")])
     found = [(cause and (cause["who"], cause["event_time"][11:16])) for stream, _, cause in told if stream == "settled"]
     assert found == [("marks", "09:30"), ("marks", "09:50"), ("marks", "09:50")]
+
+
+def test_through_a_merge_of_keys_it_is_the_row_of_the_port_that_had_promised_least(house: House) -> None:
+    streams = "  clock: {advance_time: marks, by: key, every: {events: 1}, late: drop}\n"
+    streams += "  ordered: {merge: clock, ports_by: {room: [a, b]}}\n"
+    told = explained(house, streams + "  settled: {advance_time: stays, import: ordered, late: drop}\n", MARKS)
+    causes = [(cause["room"], cause["event_time"][11:16]) for stream, _, cause in told if stream == "settled" and cause]
+    assert causes == [("b", "09:30")]
