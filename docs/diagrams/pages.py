@@ -39,8 +39,8 @@ NAMED = ("stream", "reason", "action", "arrival", "event_time", "raw")
 
 
 def pages() -> tuple[Path, ...]:
-    """Give the pages of the operators, and that of the ledger."""
-    return (*sorted(PAGES.glob("*.md")), PAGES.parent / "ledger.md")
+    """Give the pages of the operators, that of the ledger, and that of execution order."""
+    return (*sorted(PAGES.glob("*.md")), PAGES.parent / "ledger.md", PAGES.parent / "explanation" / "order.md")
 
 
 def commands() -> tuple[str, ...]:

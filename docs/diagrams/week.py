@@ -1,4 +1,4 @@
-"""What commands print of the demo's week: it runs in a folder of its own, without Spark, and is gone afterwards."""
+"""What commands print of the demo: it runs in a folder of its own, without Spark, and is gone afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 
 from pipelines.cli import app
 
-RUN = "run flights --start 2013-01-01 --end 2013-01-08 --engine core --no-check"
+RUNS = (
+    "run flights --start 2013-01-01 --end 2013-01-08 --engine core --no-check",
+    "run punctuality --start 2013-01-02 --end 2013-01-03 --engine core --no-check",
+)
 WIDEST = 150
 """Characters of a line."""
 COLUMNS = 100
@@ -32,7 +35,8 @@ def answers(commands: tuple[str, ...]) -> dict[str, str]:
     """
     with tempfile.TemporaryDirectory() as home:
         runner = CliRunner(env={"PULSELINE_HOME": home, "PULSELINE_CONFIG": None, "COLUMNS": None})
-        return dict(zip((RUN, *commands), (_told(runner, command) for command in (RUN, *commands)), strict=True))
+        every = (*RUNS, *commands)
+        return dict(zip(every, (_told(runner, command) for command in every), strict=True))
 
 
 def _told(runner: CliRunner, command: str) -> str:

@@ -75,6 +75,20 @@ def bench_store(
     return measure(as_json, commits, tell)
 
 
+@app.command("order", epilog="Example: `pulseline bench order --rows 100000 --commits 20 --no-spark`")
+@guarded
+def bench_order(
+    rows: Annotated[int, typer.Option(min=10_000, help="Rows of a large batch.")] = 1_000_000,
+    commits: Annotated[int, typer.Option(min=10, help="Small epochs of each run.")] = 100,
+    spark: Annotated[bool, typer.Option(help="Also instances and regions on several cores, by Spark.")] = True,  # noqa: FBT002
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure turns, loops, instances, regions and queues beside what they are compared with (15 minutes)."""
+    from pipelines.jobs.bench.order import bench_order as measure
+
+    return measure(rows, commits, spark=spark, as_json=as_json, echo=tell)
+
+
 @app.command("interval", epilog="Example: `pulseline bench interval --days 20`")
 @guarded
 def bench_interval(

@@ -118,7 +118,7 @@ def test_each_operator_has_a_page_and_each_picture_stands_on_one() -> None:
         for name in re.findall(r"\]\((?:operators/)?([\w-]+)\.svg\)", page.read_text(encoding="utf-8"))
     }
 
-    assert {page.stem for page in pages()} == {*NAMES, "through_operators", "ledger"}
+    assert {page.stem for page in pages()} == {*NAMES, "through_operators", "ledger", "order"}
     assert {*NAMES, *THROUGH} == set(SPECS)
     assert all(f"\n## {name.capitalize()}\n" in told("through_operators") for name in THROUGH)
     assert shown == {case.name for case in DRAWN} == {path.stem for path in PAGES.glob("*.svg")}
@@ -433,4 +433,4 @@ def test_windows_leave_with_as_many_runs_as_the_picture_puts_in_them() -> None:
 def test_the_commands_that_pages_show_are_the_programs() -> None:
     shown = [part for page in pages() for _, part, _ in MADE.findall(page.read_text(encoding="utf-8"))]
 
-    assert sum(part.startswith(COMMAND) for part in shown) == 3
+    assert sum(part.startswith(COMMAND) for part in shown) == 4

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.legs import cut_by, uncrossable
@@ -16,6 +18,8 @@ from pipelines.jobs.runs.readings import land_readings, runner_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.live.crossing import Queue
     from pipelines.engine.live.legs import Legs, RunningLeg
     from pipelines.flows.model import Flow
     from tests.laws.trials import Trial
@@ -62,6 +66,7 @@ def in_regions(  # noqa: PLR0913 - everything that must not matter
         runner = runner_of(wanted, driver)
         with open_legs(runner, wanted.root, Claim.ASK, lambda _: CORE) as running:
             for queue in (queue for each in running.all for queue in each.outs):
+                queue.offer = published_alone(queue)  # type: ignore[method-assign]
                 if most_behind is not None:
                     queue.reader = replace(queue.reader, most_behind=most_behind)
             running.begin(silent)
@@ -70,9 +75,23 @@ def in_regions(  # noqa: PLR0913 - everything that must not matter
                 assert able, "nobody can go on, and not all is done"
                 chosen, most = choose(able)
                 go(chosen, most, last)
+                assert all(chosen.runner.upto <= queue.upto for queue in chosen.queues), "further than what it reads"
                 if stop(running):
                     return False
     return True
+
+
+def published_alone(queue: Queue) -> Callable[..., None]:
+    """Give what hands a commit over, and see that it is published by then."""
+    offer = queue.offer
+
+    def offered(entry: Entry, *facts: object) -> None:
+        known = log_state(queue.root).commits.get(entry.commit)
+        assert known is not None
+        assert known.state is State.PUBLISHED, f"commit {entry.commit} is handed over and not published"
+        offer(entry, *facts)  # type: ignore[arg-type]
+
+    return offered
 
 
 def can_go(each: RunningLeg, last: int) -> bool:

@@ -1,0 +1,129 @@
+"""`pulseline bench order`: what order, instances and regions cost, as ratios of one run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.jobs.bench import order_flows as flows
+from pipelines.jobs.bench import order_runs as runs
+from pipelines.jobs.bench.figures import BenchFigure, tell_figures
+from pipelines.jobs.bench.order_flows import laid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SMALL = 200
+"""Rows of a small epoch."""
+CROSSING = 200_000
+"""Rows that cross a queue."""
+
+
+def bench_order(rows: int, commits: int, *, spark: bool, as_json: bool, echo: Callable[[str], None]) -> int:
+    """Measure ratios, each against what it is compared with in the same run.
+
+    Args:
+        rows: of a large batch.
+        commits: of each run of small epochs.
+        spark: also what needs several cores: instances and regions on Spark.
+        as_json: one object a line instead of words.
+        echo: where lines go.
+
+    Returns:
+        0, or 1 where a target is not held.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return tell_figures(_measured(Path(folder), rows, commits, spark=spark), as_json=as_json, echo=echo)
+
+
+def _measured(base: Path, rows: int, commits: int, *, spark: bool) -> Iterator[BenchFigure]:
+    turns, threads = runs.by_threads(base / "tables", 24, commits)
+    yield _ratio("24 tables added by four threads", threads, "one after the other", turns, 0.6)
+    yield from _regions(base, commits)
+    yield from _order(base, rows)
+    if spark:
+        yield from _on_spark(base, rows)
+
+
+def _ratio(  # noqa: PLR0913 - what a figure says
+    name: str,
+    value: float,
+    against: str,
+    other: float,
+    target: float | None,
+    *,
+    unit: str = "s",
+    at_least: bool = False,
+) -> BenchFigure:
+    ratio = value / other
+    return BenchFigure(
+        bench="order",
+        name=name,
+        value=value,
+        unit=unit,
+        against=against,
+        ratio=ratio,
+        target=target,
+        at_least=at_least,
+    )
+
+
+def _regions(base: Path, commits: int) -> Iterator[BenchFigure]:
+    """Measure what legs and their queues cost, in this process."""
+    here = laid(base / "legs", flows.TABLES, SMALL * commits)
+    one = sum(runs.warm(runs.epoch_seconds(here, "one", commits)))
+    two = sum(runs.warm(runs.in_legs_seconds(here, "two", commits)))
+    yield _ratio("epochs of 24 tables in two legs", two, "those in one", one, 0.75)
+    published, crossed = runs.crossing(laid(base / "crossing", flows.BEHIND, CROSSING))
+    yield _ratio("a row that crosses a queue", crossed, "publishing it", published, 0.6, unit="µs")
+    here, slow = laid(base / "slow", flows.SLOW, SMALL * commits), runs.SlowEngine()
+    alone, same = (_p99(runs.epoch_seconds(here, name, commits, by)) for name, by in (("alone", None), ("same", slow)))
+    own = _p99(runs.in_legs_seconds(here, "own", commits, others=slow)[:-1])
+    yield _ratio("p99 of an epoch beside a slow module in a region of its own", own, "without it", alone, 1.2)
+    yield _ratio("p99 of an epoch with the slow module in the same region", same, "without it", alone, None)
+    waiting, bound = runs.depth(laid(base / "depth", flows.BEHIND, SMALL * commits), commits)
+    yield _ratio("rows in a queue that nobody reads", waiting, "its bound and one epoch", bound, 1.0, unit="rows")
+
+
+def _p99(took: list[float]) -> float:
+    return float(np.quantile(runs.warm(took), 0.99))
+
+
+def _order(base: Path, rows: int) -> Iterator[BenchFigure]:
+    """Measure interleave and loop beside what they stand in for."""
+    met, united = (
+        runs.batch_seconds(laid(base / name, text, rows))
+        for name, text in (("met", flows.INTERLEAVED), ("united", flows.UNITED))
+    )
+    yield _ratio("interleave with turns", met, "a union of the same rows", united, 1.0)
+    round_, pasted = (
+        runs.batch_seconds(laid(base / name, text, rows // 4))
+        for name, text in (("round", flows.ROUND), ("pasted", flows.PASTED))
+    )
+    name = f"a loop of {flows.ROUNDS} rounds"
+    yield _ratio(name, round_, f"its body {flows.ROUNDS} times in a row", pasted, 1.3)
+
+
+def _on_spark(base: Path, rows: int) -> Iterator[BenchFigure]:
+    """Measure what runs on several cores."""
+    from pipelines.engine.tasks.spark import SparkEngine
+    from pipelines.jobs.environment.settings import read_settings
+
+    settings = read_settings()
+    engine = SparkEngine(settings.master, base / "spark.log", settings.spark)
+    try:
+        took = {n: runs.batch_seconds(laid(base / f"by{n}", flows.shared_out(n), rows), engine) for n in (1, 2, 4)}
+        for n, target in ((2, 1.6), (4, 1.5)):
+            name = f"{n} instances of a heavy module"
+            yield _ratio(name, rows / took[n], "one", rows / took[1], target, unit="rows/s", at_least=True)
+        here = laid(base / "regions", flows.REGIONS, rows)
+        one = sum(runs.warm(runs.epoch_seconds(here, "one", 5, engine)))
+        two = sum(runs.warm(runs.in_legs_seconds(here, "two", 5, engine)))
+        counted = rows * (1 - runs.WARM)
+        name = "two heavy modules in two regions"
+        yield _ratio(name, counted / two, "in one", counted / one, 1.5, unit="rows/s", at_least=True)
+    finally:
+        engine.close()

@@ -1,0 +1,170 @@
+"""How `pulseline bench order` runs its flows: in batches, in small epochs, in legs, and tables by themselves."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.engine.commits import delta_log
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import NewFile
+from pipelines.engine.commits.table_log import TableChange, TableLog
+from pipelines.engine.files.writing import Layout, TableFile
+from pipelines.engine.live.legs import open_legs
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.task import opened
+from pipelines.jobs.bench.figures import median_seconds, seconds
+from pipelines.jobs.bench.order_flows import BEGIN, SPAN
+from pipelines.jobs.runs.backfill import run_backfill
+from pipelines.jobs.runs.readings import land_readings, runner_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pipelines.engine.live.legs import Legs
+    from pipelines.engine.tasks.stages import Engine
+    from pipelines.engine.tasks.task import Done, Task
+    from pipelines.jobs.bench.order_flows import LaidFlow
+
+THREADS = 4
+WARM = 0.2
+"""Share of epochs, at the beginning, that is not counted."""
+SLEEP = 0.5
+"""Seconds that the slow module takes for an epoch."""
+
+
+class SlowEngine(CoreEngine):
+    """Runs tasks here, and takes its time."""
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Sleep, then run them."""
+        time.sleep(SLEEP)
+        return super().run(tasks)
+
+
+def batch_seconds(here: LaidFlow, engine: Engine | None = None) -> float:
+    """Run all of a feed as one interval, once for warmth and once again; give how long the latter took."""
+    took = [seconds(partial(run_backfill, here.run(run, engine), [(BEGIN, BEGIN + SPAN)])) for run in ("a", "b")]
+    return took[-1]
+
+
+def readings(count: int) -> list[int]:
+    """Give so many closing readings over the feed."""
+    return [BEGIN + SPAN * (number + 1) // count for number in range(count)]
+
+
+@contextmanager
+def _in_legs(here: LaidFlow, run: str, commits: int, engine: Engine, others: Engine) -> Iterator[tuple[Legs, int]]:
+    """Land a feed and open the legs of a run; give them, and the last sequence."""
+    wanted = here.run(run, engine, legs=True)
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, readings(commits)).last_id
+        runner = runner_of(wanted, driver, engine)
+        with open_legs(runner, wanted.root, Claim.ASK, lambda _: others) as legs:
+            legs.begin(lambda _: None)
+            yield legs, last
+
+
+def in_legs_seconds(
+    here: LaidFlow, run: str, commits: int, engine: Engine | None = None, others: Engine | None = None
+) -> list[float]:
+    """Run every leg over all readings; give the seconds of each epoch of the first, and of waiting for the others."""
+    took = []
+    with _in_legs(here, run, commits, engine or CoreEngine(), others or engine or CoreEngine()) as (legs, last):
+        legs.start(commits)
+        try:
+            while legs.main.runner.upto < last:
+                after = legs.main.runner.upto
+                took.append(seconds(partial(legs.advance_main, after, after + 1)))
+            took.append(seconds(legs.await_all))
+        finally:
+            legs.stop()
+    return took
+
+
+def epoch_seconds(here: LaidFlow, run: str, commits: int, engine: Engine | None = None) -> list[float]:
+    """Run a flow in one piece over all readings; give the seconds of each epoch."""
+    wanted, took = here.run(run, engine), []
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, readings(commits)).last_id
+        runner = runner_of(wanted, driver, wanted.engine)
+        while runner.last_sequence() < last:
+            after = runner.upto
+            took.append(seconds(partial(runner.advance, after, after + 1)))
+    return took
+
+
+def warm(took: Sequence[float]) -> list[float]:
+    """Leave out the first epochs."""
+    return list(took[round(len(took) * WARM) :])
+
+
+def depth(here: LaidFlow, commits: int) -> tuple[int, int]:
+    """Let the first leg go on while nobody reads; give the rows that wait, and the bound with its largest epoch."""
+    with _in_legs(here, "depth", commits, CoreEngine(), CoreEngine()) as (legs, last):
+        main, (queue,) = legs.main, legs.main.outs
+        while main.full is None and main.runner.upto < last:
+            main.runner.advance(main.runner.upto, main.runner.upto + 1)
+        waiting = queue.waiting
+        return sum(each.rows for each in waiting), queue.reader.most_behind + max(each.rows for each in waiting)
+
+
+def crossing(here: LaidFlow) -> tuple[float, float]:
+    """Give the µs that a row costs: to be written into the stream's files, and to be read by the leg behind it."""
+    with _in_legs(here, "crossing", 1, CoreEngine(), CoreEngine()) as (legs, last):
+        legs.main.runner.advance(0, last)
+        (queue,) = legs.main.outs
+        (stream,) = queue.waiting[0].files
+        rows = queue.waiting[0].rows
+        pieces = [p for bucket in range(4) for chain in queue.inputs(stream, bucket, 1, last) for p in chain]
+        read = median_seconds(lambda: [block for piece in pieces for block in opened(piece)], 3)
+        table = pa.concat_tables([block for piece in pieces for block in opened(piece)])
+        written = median_seconds(lambda: _publish(here.base, table), 3)
+    return written / rows * 1e6, read / rows * 1e6
+
+
+def _publish(base: Path, table: pa.Table) -> None:
+    """Write rows as a task does, hash included."""
+    file = TableFile(base, "streams/again", "c1", Layout(), frozenset({"commit"}))
+    file.write(table)
+    file.close()
+
+
+def by_threads(base: Path, tables: int, commits: int) -> tuple[float, float]:
+    """Add a file to each of so many tables, commit after commit; give the seconds, in turn and by threads."""
+    base.mkdir(parents=True)
+    paths = [base / f"t{number}" for number in range(tables)]
+    rows = pa.table({"n": pa.array(range(100), pa.int64())})
+    for path in paths:
+        delta_log.create(path, rows.schema)
+    logs = [TableLog(path) for path in paths]
+
+    def add(log: TableLog, number: int) -> None:
+        name = f"f{number}.parquet"
+        pq.write_table(rows, log.path / name)
+        log.look()
+        log.commit(TableChange(adds=[NewFile(name, 100, (log.path / name).stat().st_size)]), {})
+
+    took: dict[str, list[float]] = {"turns": [], "threads": []}
+    with ThreadPoolExecutor(THREADS) as threads:
+        for number in range(commits):
+            took["turns"].append(seconds(partial(deque, map(add, logs, repeat(2 * number)), 0)))
+            took["threads"].append(seconds(partial(_all_of, threads, add, logs, 2 * number + 1)))
+    return float(np.median(took["turns"])), float(np.median(took["threads"]))
+
+
+def _all_of(
+    threads: ThreadPoolExecutor, add: Callable[[TableLog, int], None], logs: Sequence[TableLog], number: int
+) -> None:
+    deque(threads.map(add, logs, repeat(number)), 0)
