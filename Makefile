@@ -84,7 +84,7 @@ down: setup ## end that Airflow, with its tasks and its database
 
 # Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
 test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
-	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; code=0; \
+	@said=$$(mktemp -d -p $(SCRATCH)); code=0; \
 	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
 	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
