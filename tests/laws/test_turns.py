@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.columnar.columns import times
@@ -273,20 +273,24 @@ def of_the_next_source(rows: list[int], others: list[int], *, before: bool) -> l
     found, held = [], (list[tuple[int, int]](), list[tuple[int, int]]())
     for at in sorted({*rows, *others}):
         turns: list[tuple[int, int, int]] = []
-        # The merge takes its ports one after the other; whose row lets go, in its turn they leave.
+        left = -1
+        # The merge takes its ports one after the other; whose row lets go, in its turn they leave, or in the one after
+        # which they stand in the merge's own order.
         for port, came in enumerate((rows, others)):
             for n, _ in ((n, each) for n, each in enumerate(came) if each == at):
                 held[port].append((at, n))
                 turn = n if port == 0 else -1 if before else len(rows)
                 while held[0] and held[1]:
                     first = min((0, 1), key=lambda each: (held[each][0][0], port == each, each))
-                    turns.append((turn, 0, held[first].pop(0)[1]))
+                    left = max(left, turn)
+                    turns.append((left, 0, held[first].pop(0)[1]))
         turns += [(n, 1, n + 10) for n, each in enumerate(rows) if each == at]
         found += [n for *_, n in sorted(turns, key=lambda each: each[:2])]
     return found
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(rows=[1], others=[0, 0, 1], before=True, cuts=[])
 @given(rows=ARRIVALS, others=ARRIVALS, before=st.booleans(), cuts=st.lists(st.integers(1, SPAN - 1), max_size=3))
 def test_sources__the_next_one_is_chosen_once(
     rows: list[int], others: list[int], *, before: bool, cuts: list[int], tmp_path_factory: object
