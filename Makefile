@@ -35,7 +35,7 @@ BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_ca
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 APART := $(BESIDE) $(DRILLS)
 # Tests write little and sync it often: in memory where there is some, a busy disk does not hold them up.
-SCRATCH := $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
+SCRATCH = $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
 .PHONY: help machine java setup demo up down test drill lint types contracts check check-all parity-flows bench diagrams docs pictures clean
 

@@ -44,7 +44,7 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
         docs: folder that takes the Data Docs, replaced as a whole; None writes none.
         name: of what is judged, such as `commit 5`.
         reckoned: what others found of the same rows, told with the rest.
-        docs_if_held: whether Data Docs are of use where everything holds; they cost more than all the judging.
+        docs_if_held: whether Data Docs are of use where everything holds.
 
     Returns:
         One outcome an expectation, in the order of the flow's tables.

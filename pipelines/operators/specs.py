@@ -118,7 +118,9 @@ class OperatorSpec:
     makes: str = ""
     """Kind of the rows that it makes itself beside those that came in."""
     promised: str = ""
-    """Field of its state that says what was promised last."""
+    """Field of its carry that says what was promised last."""
+    promised_in: str = "state"
+    """The part of the carry that has this field."""
     sets_aside: str = ""
     """The setting whose `divert` has it set a stream aside."""
     remembers: str = ""
@@ -200,6 +202,7 @@ ALL = (
         own_scope=True,
         makes="cti",
         promised="cti",
+        promised_in="promise",
         sets_aside="ahead",
         awaits="ports",
         remembers="puts in order",

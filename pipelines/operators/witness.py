@@ -32,8 +32,9 @@ def bounds(operator: str, records: Mapping[str, Records]) -> Longs | None:
         operator: its name.
         records: its carry, before the rows are fed.
     """
-    field, state = SPECS[operator].promised, records.get("promise", records.get("state"))
-    return state[field].copy() if state is not None and field in (state.dtype.names or ()) else None
+    spec = SPECS[operator]
+    kept = records.get(spec.promised_in) if spec.promised else None
+    return None if kept is None else kept[spec.promised].copy()
 
 
 def breaks(operator: str, main: Leaving, bound: Longs, keys: int) -> int:

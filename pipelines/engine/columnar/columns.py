@@ -106,6 +106,12 @@ def times(values: Longs) -> pa.Array:
     return pa.array(values, mask=absent if absent.any() else None).view(TIME)
 
 
+def arrived_within(start: int, end: int) -> pc.Expression:
+    """Choose the rows whose arrival lies in [start, end), in ticks."""
+    first, last = (pa.scalar(tick, pa.int64()).cast(TIME) for tick in (start, end))
+    return (pc.field("arrival") >= first) & (pc.field("arrival") < last)
+
+
 def spelled_as(values: Sequence[object], kind: pa.DataType) -> pa.Array:
     """Give values that a flow spells, each for itself, as the values of a column: `"1"` and 2 among whole numbers."""
     return pa.concat_arrays([pa.array([value]).cast(kind) for value in values])

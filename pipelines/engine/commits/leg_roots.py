@@ -38,6 +38,13 @@ def run_root(root: Path) -> Path:
     return above if root.parent.name == REGIONS and (above / REGIONS / FILE).is_file() else root
 
 
+def leg_of(root: Path) -> str:
+    """Name the leg whose root it is; empty where it is that of a run in one piece."""
+    if run_root(root) != root:
+        return root.name
+    return "" if noted_legs(root) is None else MAIN
+
+
 def note_legs(root: Path, legs: Iterable[Leg]) -> Noted:
     """Say on disk which legs a run has, unless it is said; give what is said."""
     told = told_of(legs)
@@ -83,7 +90,7 @@ def held_from(root: Path, state: LogState) -> int | None:
     noted = noted_legs(run)
     if noted is None:
         return None
-    own = MAIN if run == root else root.name
+    own = leg_of(root)
     behind = [_upto(leg_root(run, leg)) for leg, told in noted.items() if own in told["reads"]]
     if not behind:
         return None

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pipelines.engine.columnar.columns import TIME
+from pipelines.engine.columnar.columns import arrived_within
 from pipelines.engine.commits.leg_roots import root_of
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import write_table
@@ -22,6 +19,8 @@ from pipelines.flows.plan import plan
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pyarrow as pa
 
     from pipelines.engine.commits.entry import Span
     from pipelines.engine.landing.sequence import Chain
@@ -61,5 +60,4 @@ class PublishedSpan:
         """Read the rows of a stream that arrived in the span, in its order; the commits that hold them hold others."""
         root = root_of(self.run, stream)
         rows = read_stream(root, stream, *self.span, key=self.flow.key_of(stream), state=log_state(root))
-        first, last = (pa.scalar(tick, pa.int64()).cast(TIME) for tick in self.span)
-        return rows.filter((pc.field("arrival") >= first) & (pc.field("arrival") < last))
+        return rows.filter(arrived_within(*self.span))

@@ -153,7 +153,7 @@ class Legs:
             done = each.runner.finish_pending() if each is not self.main else None
             if done is not None:
                 tell(f"finished commit {done.commit} of {each.leg.name}, which an earlier run left behind")
-            each.runner.last_sequence()
+                each.runner.last_sequence()
             self._resume(each, tell)
 
     def _see_not_ahead(self, each: RunningLeg) -> None:

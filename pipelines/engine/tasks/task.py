@@ -380,8 +380,8 @@ class _Work:
             link.hear(self.task.start)
         self._begin(link, self.task.start)
         if isinstance(link, AdvanceTimeLink) and stream.by and not self.flow.key_of(stream.inputs[1]):
-            sent = self._carry(stream.inputs[1])
-            link.bind(sent.get("promise", sent.get("state")))
+            sender = self.flow.streams[stream.inputs[1]].operator
+            link.bind(self._carry(stream.inputs[1]).get(SPECS[sender].promised_in))
         return link
 
     def _begin(self, link: Link, start: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from expectations.judge import judge
@@ -274,9 +275,8 @@ def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, com
 
 def _in_legs(known: KnownRun, judged: JudgedCommits, start: int | None, end: int | None) -> Parts:
     """Add to what is judged of a run what its other legs have of the same span, as far as they have come."""
-    main, *others = known.parts
-    legs = {
-        part.root.name: JudgedPart(root=part.root, state=part.state, judged=_inside(part.state, start, end))
-        for part in others
+    found = {
+        leg: JudgedPart(root=part.root, state=part.state, judged=_inside(part.state, start, end))
+        for leg, part in known.by_leg.items()
     }
-    return {MAIN: JudgedPart(root=main.root, state=main.state, judged=judged), **legs}
+    return {**found, MAIN: replace(found[MAIN], judged=judged)}

@@ -11,7 +11,7 @@ from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import run_root
+from pipelines.engine.commits.leg_roots import leg_of, run_root
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
@@ -20,7 +20,6 @@ from pipelines.engine.live.relanding import land_again
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
-from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
@@ -182,11 +181,10 @@ def _columns(driver: Driver, name: str) -> pa.Schema:
     row = next((row for row in reversed(state.published) if row.plan and row.sequences), None)
     if row is None:
         raise JobError(f"the columns of {name} cannot be known: no published commit has a plan and landed rows")
-    run = run_root(driver.root)
-    parts = [read_sequence(landed_path(run), number) for number in row.sequences]
+    landed = landed_path(run_root(driver.root))
+    parts = [read_sequence(landed, number) for number in row.sequences]
     flow = flow_begun(driver.root, str(row.plan), lambda: parts[0])
-    leg = "" if not flow.legs else MAIN if run == driver.root else driver.root.name
-    return table_schemas(driver.root, flow, payloads_over(flow, parts), leg=leg)[driver.root / name]
+    return table_schemas(driver.root, flow, payloads_over(flow, parts), leg_of(driver.root))[driver.root / name]
 
 
 def _land_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:

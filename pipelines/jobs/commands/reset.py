@@ -18,7 +18,7 @@ from pipelines.engine.commits.resets import way_back
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
 from pipelines.flows.legs import MAIN
-from pipelines.jobs.commands.reset_legs import held_legs, leg_facts, leg_lines, legs_back, states_of, take_back
+from pipelines.jobs.commands.reset_legs import held_legs, leg_facts, leg_lines, legs_back, take_back
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.live import READING, last_closed
@@ -92,7 +92,7 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     known = open_run(wanted.flow, wanted.run)
-    plan = _planned(known, states_of(known), wanted.to)
+    plan = _planned(known, {leg: part.state for leg, part in known.by_leg.items()}, wanted.to)
     if wanted.dry_run:
         _tell(known, wanted, plan, None, echo)
         return
@@ -110,12 +110,12 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
 
 def _planned(known: KnownRun, states: Mapping[str, LogState], to: str | None) -> ResetPlan:
     """Find what a reset would do, to all legs of a run."""
-    if len(states) == 1:
-        return plan_of(known, states[MAIN], to)
     # What a run cannot be reset for is told before where its legs would go.
-    plan_of(known, states[MAIN], to)
+    plan = plan_of(known, states[MAIN], to)
+    if len(states) == 1:
+        return plan
     legs = legs_back(known, states, to)
-    return replace(plan_of(known, states[MAIN], legs.to), legs=legs)
+    return replace(plan_of(known, states[MAIN], legs.to) if legs.further else plan, legs=legs)
 
 
 def reset_to(driver: Driver, plan: ResetPlan, asked: str | None = None) -> Entry:

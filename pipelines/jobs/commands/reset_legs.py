@@ -74,7 +74,7 @@ def legs_back(known: KnownRun, states: Mapping[str, LogState], to: str | None) -
         CommitError: no state covers so little.
     """
     main, legs = states[MAIN], legs_of(flow_from_json(known.definition))
-    roots = dict(zip(states, (part.root for part in known.parts), strict=True))
+    roots = {leg: part.root for leg, part in known.by_leg.items()}
     asked = _sequence(main, asked_state(known, main, to).commit)
     found = states_at(legs, roots, states, asked)
     lowest = min(_sequence(states[leg], commit) for leg, commit in found.items())
@@ -105,19 +105,9 @@ def held_legs(known: KnownRun, claim: Claim, leases: ExitStack) -> dict[str, Dri
         LeaseHeldError: a driver is at work on one.
     """
     return {
-        name: leases.enter_context(open_driver(part.root, flow=known.name, claim=claim))
-        for name, part in zip(leg_names(known), known.parts, strict=True)
+        leg: leases.enter_context(open_driver(part.root, flow=known.name, claim=claim))
+        for leg, part in known.by_leg.items()
     }
-
-
-def leg_names(known: KnownRun) -> tuple[str, ...]:
-    """Name the legs of a run, the one that takes what lands first."""
-    return (MAIN, *(part.root.name for part in known.parts[1:]))
-
-
-def states_of(known: KnownRun) -> dict[str, LogState]:
-    """Give the log of each leg of a run."""
-    return dict(zip(leg_names(known), (part.state for part in known.parts), strict=True))
 
 
 def take_back(drivers: Mapping[str, Driver], plan: LegsBack, why: str, asked: str | None) -> None:

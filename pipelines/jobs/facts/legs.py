@@ -11,8 +11,10 @@ from pipelines.engine.live.crossing import QUEUE, WAITS, Ticket
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from pipelines.engine.commits.history import LogState
 
     Facts = dict[str, Any]
 
@@ -24,30 +26,31 @@ def legs_facts(root: Path, now: int) -> list[Facts]:
         root: the run's folder.
         now: wall time, in ticks.
     """
-    return [_leg(root, name, told["reads"], now) for name, told in (noted_legs(root) or {}).items()]
+    noted = noted_legs(root) or {}
+    states = {name: log_state(leg_root(root, name)) for name in noted}
+    return [_leg(root, name, told["reads"], states, now) for name, told in noted.items()]
 
 
-def _leg(root: Path, name: str, reads: Sequence[str], now: int) -> Facts:
-    own = leg_root(root, name)
-    state = log_state(own)
+def _leg(root: Path, name: str, reads: Sequence[str], states: Mapping[str, LogState], now: int) -> Facts:
+    state = states[name]
     upto = state.tip.upto if state.tip else 0
     return {
         "leg": name,
         "sequence": upto,
         "upto_at": state.tip.span.end if state.tip else None,
         "commits": len(state.published),
-        "behind": [_behind(leg_root(root, other), other, name, upto, now) for other in reads],
-        "waits_for": _waits(own),
+        "behind": [
+            {"leg": other, **_behind(leg_root(root, other) / QUEUE / name, states[other], upto, now)} for other in reads
+        ],
+        "waits_for": _waits(leg_root(root, name)),
     }
 
 
-def _behind(writer: Path, other: str, name: str, upto: int, now: int) -> Facts:
+def _behind(queue: Path, writer: LogState, upto: int, now: int) -> Facts:
     """Say what waits in the queue from one leg to another."""
     # A ticket of a commit that a reset took back stays until somebody drives the run again.
-    seen = log_state(writer).visible
-    waiting = [each for each in tickets_in(writer / QUEUE / name) if each.upto > upto and each.commit in seen]
+    waiting = [each for each in tickets_in(queue) if each.upto > upto and each.commit in writer.visible]
     return {
-        "leg": other,
         "rows": sum(ticket.rows for ticket in waiting),
         "bytes": sum(ticket.size for ticket in waiting),
         "seconds": max(0.0, round((now - min(each.at for each in waiting)) / TICKS_PER_SECOND, 1)) if waiting else 0.0,

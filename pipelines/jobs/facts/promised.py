@@ -14,7 +14,7 @@ from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
-from pipelines.operators.specs import DAY
+from pipelines.operators.specs import DAY, SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ MOST_ROWS = 200_000
 OPEN = (1, 2)
 """States of an event of edges whose start left, as it came or moved, and whose end did not."""
 EDGE = "edge"
-KEPT = {"advance_time": "state", "merge": "promise"}
-"""By operator, the part of its carry that has the newest CTI of each key."""
+BY_TIMELINE = frozenset({"advance_time", "merge"})
+"""Operators whose carry has the newest CTI of each key."""
 
 
 def promises(known: KnownRun, streams: Facts) -> dict[str, Facts]:
@@ -73,9 +73,10 @@ def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | No
     """Give the newest CTI of each key as the operator's carry has it; None of an operator that keeps none."""
     known = known.of(name)
     tip = known.state.tip
-    if tip is None or known.streams[name]["operator"] not in KEPT:
+    operator = known.streams[name]["operator"]
+    if tip is None or operator not in BY_TIMELINE:
         return None
-    part = KEPT[known.streams[name]["operator"]]
+    part = SPECS[operator].promised_in
     carry = read_carry(known.root, name, part, tip.commit, key=by, state=known.state)
     if "cti" not in carry.column_names:
         return None

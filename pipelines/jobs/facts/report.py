@@ -12,13 +12,12 @@ import pyarrow as pa
 from expectations import report
 from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import roots_of, run_root
+from pipelines.engine.commits.leg_roots import leg_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
-from pipelines.flows.legs import MAIN
 from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
@@ -75,13 +74,10 @@ class Reported:
         """Give the page by the legs of its run, the one that takes what lands first; itself alone in one piece."""
         return (self, *(replace(self, known=part) for part in self.known.parts[1:]))
 
-    @property
+    @cached_property
     def leg(self) -> str:
         """Name the leg that this is, of a run in several; empty for a run in one piece."""
-        run = run_root(self.root)
-        if len(roots_of(run)) == 1:
-            return ""
-        return MAIN if run == self.root else self.root.name
+        return leg_of(self.root)
 
     def of(self, table: str) -> Reported:
         """Give the part that makes a stream."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from expectations.laws import laws_of
 from expectations.on_duckdb import PlainView, add_kinds, count_plain
 from expectations.views import Counts, Views, crossed_to
-from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME, arrived_within
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
@@ -172,8 +172,7 @@ def _between(flow: Flow, name: str, part: JudgedPart, start: int, end: int) -> p
     """Read of what kinds the rows of a stream are that arrived in a span, whichever commits have them."""
     commits = [row.commit for row in part.state.published if row.span.start < end and start < row.span.end]
     rows = rows_of(part.root, stream_path(part.root, name), commits, _otherwise(flow, name), part.state)
-    first, last = (pa.scalar(tick, pa.int64()).cast(TIME) for tick in (start, end))
-    return rows.scan(["kind"], (pc.field("arrival") >= first) & (pc.field("arrival") < last))
+    return rows.scan(["kind"], arrived_within(start, end))
 
 
 def _rows(flow: Flow, name: str, part: JudgedPart) -> Published:

@@ -61,6 +61,11 @@ class KnownRun:
         roots = roots_of(self.root)
         return (self, *(replace(self, root=root, state=log_state(root)) for root in roots if root != self.root))
 
+    @property
+    def by_leg(self) -> dict[str, KnownRun]:
+        """Give the run by the names of its legs, the one that takes what lands first; in one piece it is that alone."""
+        return {MAIN: self, **{part.root.name: part for part in self.parts[1:]}}
+
     def of(self, table: str) -> KnownRun:
         """Give the part of the run that makes a stream."""
         own = root_of(self.root, table)
@@ -158,11 +163,11 @@ class KnownRun:
             WrongUse: it is neither.
         """
         leg, _, number = text.rpartition(":")
-        parts = {"": self, MAIN: self, **{part.root.name: part for part in self.parts[1:]}}
-        if leg not in parts or not number.isdecimal():
-            legs = "" if len(parts) == 2 else f", or with the leg before it ({', '.join(list(parts)[1:])}): timed:8"  # noqa: PLR2004 - the run itself
+        parts = self.by_leg
+        if (leg or MAIN) not in parts or not number.isdecimal():
+            legs = f", or with the leg before it ({', '.join(parts)}): timed:8" if len(parts) > 1 else ""
             raise WrongUse(f"--commit must be the number of a commit of run `{self.run}`{legs}; it is `{text}`")
-        return parts[leg], int(number)
+        return parts[leg or MAIN], int(number)
 
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""
