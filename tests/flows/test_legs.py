@@ -96,6 +96,10 @@ def test_a_synchronous_connection_joins_the_region_around_it(tmp_path: Path) -> 
 
     assert (in_legs(flow), flow.regions) == ({}, 1)
 
+    within = flow_of(tmp_path, "  r: {module: outer, inputs: {x: d}, parallel: true, connection: synchronous}\n")
+
+    assert (named(within), within.regions) == ({MAIN: ["r.o"], "r.in": ["r.in.i"], "main-2": ["r.p"]}, 2)
+
 
 def test_legs_change_nothing_that_a_flow_means(tmp_path: Path) -> None:
     flow = flow_of(tmp_path, "  r: {module: inner, inputs: {x: d}, parallel: true}\n")

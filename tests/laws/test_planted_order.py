@@ -1,11 +1,12 @@
 """Bugs planted in how turns, loops, modules, instances and regions go: each is caught by the law that is to catch it.
 
-Rules of docs/semantics.md: X1, X2, X3, X4, X5, X6, X8, X10, X11, X12, X13, X14
+Rules of docs/semantics.md: X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11, X12, X13, X14, X15
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,15 @@ from hypothesis import HealthCheck, Phase, settings
 from pipelines.engine.live import crossing, epochs
 from pipelines.engine.tasks import link, turns
 from pipelines.engine.tasks.links import dispatch, loop
-from pipelines.flows import dividing, forks, modules, streams
+from pipelines.flows import dividing, forks, legs, modules, streams
+from pipelines.flows.model import ModuleUse
+from pipelines.jobs.proofs import order_cases
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import Kind
+from tests.flows.test_legs import test_a_synchronous_connection_joins_the_region_around_it as joined_by_synchronous
+from tests.flows.test_legs import test_regions__count as count_of_regions
 from tests.flows.test_modules import test_modules__pasting as pasting
+from tests.jobs.proofs.test_order_cases import test_what_several_instances_cannot_have_is_refused as refused
 from tests.laws.test_instances import test_instances__every_row_goes_to_one_instance as nothing_lost
 from tests.laws.test_instances import (
     test_instances__where_nothing_is_divided_they_give_the_rows_of_one as instances_of_one,
@@ -212,6 +218,47 @@ def nothing_is_divided(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dividing, "_parted", lambda *_: iter(()))
 
 
+def counted_once(patch: pytest.MonkeyPatch) -> None:
+    """A region of several instances counts as one."""
+
+    def regions(self: ModuleUse) -> int:
+        return self.parallel + self.instances * sum(each.regions for each in self.inner)
+
+    patch.setattr(ModuleUse, "regions", property(regions))
+
+
+def first_instance_alone(patch: pytest.MonkeyPatch) -> None:
+    """What stands within an instance has a region of its own in the first one only."""
+    patch.setattr(legs, "_moved", lambda name, *_: name)
+
+
+def synchronous_is_queued(patch: pytest.MonkeyPatch) -> None:
+    whole = legs.region_of
+
+    def region_of(section: Any) -> legs.OwnRegion:  # noqa: ANN401 - as it is
+        found = whole(section)
+        return replace(found, own=found.own or section.has("connection"))
+
+    patch.setattr(modules, "region_of", region_of)
+
+
+def synchronous_joins_all_within(patch: pytest.MonkeyPatch) -> None:
+    whole = legs._apart
+
+    def apart(uses: tuple[ModuleUse, ...], *known: Any) -> Any:  # noqa: ANN401 - as it is
+        return whole(tuple(use if use.parallel else replace(use, inner=()) for use in uses), *known)
+
+    patch.setattr(legs, "_apart", apart)
+
+
+def all_may_have_instances(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(order_cases, "_alone", lambda _: None)
+
+
+def adapters_are_not_looked_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(order_cases, "ADAPTER", "no such word")
+
+
 PLANTED: dict[str, Planted] = {
     "rows are put in order without their turn": Planted(("X1", "X10"), in_turns, without_turn),
     "a held row keeps its own turn": Planted(("X1", "X11"), held_in_turns, own_turn),
@@ -227,6 +274,22 @@ PLANTED: dict[str, Planted] = {
     "a loop takes a round more": Planted(("X5",), rounds, one_round_more),
     "other sources always come first": Planted(("X6", "X11"), next_source, sources(before=True)),
     "other sources always come last": Planted(("X6", "X11"), next_source, sources(before=False)),
+    "a region of several instances counts once": Planted(("X7",), count_of_regions, counted_once),
+    "regions within instances stand in the first alone": Planted(("X7",), count_of_regions, first_instance_alone),
+    "a synchronous connection has a queue": Planted(("X9",), joined_by_synchronous, synchronous_is_queued),
+    "a synchronous connection joins all within": Planted(("X9",), joined_by_synchronous, synchronous_joins_all_within),
+    "several instances may have all": Planted(
+        ("X15",),
+        refused,
+        all_may_have_instances,
+        {"settings": {"instances": 2, "exports_query_table": True}, "refused": "exports_query_table must"},
+    ),
+    "adapters are not looked for": Planted(
+        ("X15",),
+        refused,
+        adapters_are_not_looked_for,
+        {"settings": {"instances": 2, "adapter": "CSV file reader"}, "refused": "adapter must be outside"},
+    ),
     "a leg goes as far as the newest of what it reads": Planted(("X8", "X12"), never_stuck, max_of_producers),
     "a ticket before its commit is published": Planted(
         ("X8",), regions_change_no_row, ticket_before_publish, {"kind": "chain"}
@@ -259,9 +322,12 @@ def test_a_planted_bug_is_caught_by_its_law(
     bug: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     planted = PLANTED[bug]
-    monkeypatch.setattr(planted.law, "_hypothesis_internal_use_settings", ONCE)
+    # A law that draws within itself has settings of its own.
+    monkeypatch.setattr(planted.law, "_hypothesis_internal_use_settings", ONCE, raising=False)
     planted.plant(monkeypatch)
-    files = {} if planted.law is to_one_or_all else {"tmp_path_factory": tmp_path_factory}
+    wanted = signature(planted.law).parameters
+    files = {"tmp_path_factory": tmp_path_factory, "tmp_path": tmp_path_factory.mktemp("planted")}
 
-    with pytest.raises(AssertionError):
-        planted.law(**files, **planted.given)
+    # A refusal that is not there has no text to look at.
+    with pytest.raises((AssertionError, KeyError)):
+        planted.law(**{name: each for name, each in files.items() if name in wanted}, **planted.given)
