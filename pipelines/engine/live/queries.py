@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -125,6 +126,7 @@ class LiveQuery:
         epoch: what an epoch does with (after, up to).
         gate: through which its epochs go.
         since: number of the reset that the query goes on from, 0 for none: each has a checkpoint of its own.
+        watched: around each job of the query's own, which workers have to take however small an epoch is.
     """
 
     spark: SparkSession
@@ -135,6 +137,7 @@ class LiveQuery:
     epoch: Callable[[int, int], object]
     gate: Gate
     since: int = 0
+    watched: Callable[[], AbstractContextManager[object]] = nullcontext
     error: BaseException | None = None
     query: StreamingQuery | None = None
 
@@ -153,8 +156,9 @@ class LiveQuery:
         self.query = writer.start()
 
     def _run(self, rows: DataFrame, _: int) -> None:
-        spans = rows.collect()
         try:
+            with self.watched():
+                spans = rows.collect()
             with self.gate.through(self.name):
                 for span in spans:
                     self.epoch(span["after"], span["upto"])

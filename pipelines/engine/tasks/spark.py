@@ -284,7 +284,7 @@ class SparkEngine:
             return []
         context = self.session().sparkContext
         LOGGER.debug("%d tasks to %s", len(tasks), context.master)
-        with self._watched(context), self._alive():
+        with self.watched(f"pulseline-{uuid.uuid4().hex}"), self._alive():
             # Not through a DataFrame: for small tasks `mapInArrow` costs well over a tenth more.
             return context.parallelize(list(tasks), len(tasks)).map(run_in_worker).collect()
 
@@ -297,7 +297,7 @@ class SparkEngine:
         """
         context = self.session().sparkContext
         if not is_local(str(context.master)):
-            with self._watched(context), self._alive():
+            with self.watched(f"pulseline-{uuid.uuid4().hex}"), self._alive():
                 context.parallelize([0], 1).map(int).collect()
         return int(context.defaultParallelism)
 
@@ -312,13 +312,23 @@ class SparkEngine:
             raise
 
     @contextmanager
-    def _watched(self, context: SparkContext) -> Iterator[None]:
-        """Have a job given up that no worker of a cluster takes; tell how far it is, and of tasks that ran again."""
+    def watched(self, group: str | None = None) -> Iterator[None]:
+        """Have a job given up that no worker of a cluster takes; tell how far it is, and of tasks that ran again.
+
+        Args:
+            group: name to give the job; None for one that has a name, such as a streaming query's, whose stop needs
+                it: all that runs is watched then.
+
+        Raises:
+            NoWorkersError: a cluster began none within 60 s.
+        """
+        context = self.session().sparkContext
         if is_local(str(context.master)):
             yield
             return
-        group, over, given_up = f"pulseline-{uuid.uuid4().hex}", Event(), Event()
-        context.setJobGroup(group, "pulseline", interruptOnCancel=False)
+        over, given_up = Event(), Event()
+        if group is not None:
+            context.setJobGroup(group, "pulseline", interruptOnCancel=False)
 
         watcher = Thread(target=self._watch, args=(context, group, over, given_up), daemon=True)
         watcher.start()
@@ -337,7 +347,7 @@ class SparkEngine:
         if failed:
             say(f"{failed} tasks failed on a worker and were run again elsewhere; executors' logs say why")
 
-    def _watch(self, context: SparkContext, group: str, over: Event, given_up: Event) -> None:
+    def _watch(self, context: SparkContext, group: str | None, over: Event, given_up: Event) -> None:
         # Once a job of ours has ended here, a cluster that begins nothing is only busy.
         begun, start = self._has_worked, time.monotonic()
         say_at = start + SAY_EVERY
@@ -354,7 +364,10 @@ class SparkEngine:
                 say_at = now + SAY_EVERY
             if not begun and now > start + MOST_PATIENCE:
                 given_up.set()
-                context.cancelJobGroup(group)
+                if group is None:
+                    context.cancelAllJobs()
+                else:
+                    context.cancelJobGroup(group)
                 return
 
     def session(self) -> SparkSession:
@@ -403,10 +416,11 @@ class _Tasks(NamedTuple):
         return self.done + self.running + self.failed
 
 
-def _tasks(context: SparkContext, group: str) -> _Tasks:
-    """Count the tasks of a group of jobs; one that failed and runs again counts for both."""
+def _tasks(context: SparkContext, group: str | None) -> _Tasks:
+    """Count the tasks of a group of jobs, or of all that run; one that failed and runs again counts for both."""
     tracker = context.statusTracker()
-    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+    numbers = tracker.getActiveJobsIds() if group is None else tracker.getJobIdsForGroup(group)
+    jobs = filter(None, map(tracker.getJobInfo, numbers))
     stages = list(filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds)))
     counts = ((each.numTasks, each.numCompletedTasks, each.numActiveTasks, each.numFailedTasks) for each in stages)
     return _Tasks(*map(sum, zip(*counts, strict=True))) if stages else _Tasks(0, 0, 0, 0)

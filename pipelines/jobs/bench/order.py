@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SMALL = 200
 """Rows of a small epoch."""
+MOST_LATE = 0.5
+"""Seconds by which a row may be later that crosses a queue."""
 CROSSING = 200_000
 """Rows that cross a queue."""
 
@@ -77,15 +79,32 @@ def _regions(base: Path, commits: int) -> Iterator[BenchFigure]:
     one = sum(runs.warm(runs.epoch_seconds(here, "one", commits)))
     two = sum(runs.warm(runs.in_legs_seconds(here, "two", commits)))
     yield _ratio("epochs of 24 tables in two legs", two, "those in one", one, 0.75)
+    # Two legs beside each other take as long as the larger: one pays where its own work is more than what it costs.
+    costs = max(0.0, two - one) / len(runs.warm([0.0] * commits))
+    name = "work of a row from which a region of its own pays, on a core of its own"
+    yield _ratio(
+        name, costs / SMALL * 1e6, f"an epoch of {SMALL} rows in one", one / commits / SMALL * 1e6, None, unit="µs"
+    )
     published, crossed = runs.crossing(laid(base / "crossing", flows.BEHIND, CROSSING))
     yield _ratio("a row that crosses a queue", crossed, "publishing it", published, 0.6, unit="µs")
+    here = laid(base / "late", flows.SLOW, SMALL * commits)
+    behind, at_once = (
+        float(np.median(runs.warm(took(here, name, commits))))
+        for name, took in (("behind", runs.behind_seconds), ("at_once", runs.epoch_seconds))
+    )
+    name = "p50 lateness of a row that crosses a queue, beyond that in one region"
+    yield _ratio(name, behind - at_once, "half a second", MOST_LATE, 1.0)
     here, slow = laid(base / "slow", flows.SLOW, SMALL * commits), runs.SlowEngine()
     alone, same = (_p99(runs.epoch_seconds(here, name, commits, by)) for name, by in (("alone", None), ("same", slow)))
     own = _p99(runs.in_legs_seconds(here, "own", commits, others=slow)[:-1])
     yield _ratio("p99 of an epoch beside a slow module in a region of its own", own, "without it", alone, 1.2)
     yield _ratio("p99 of an epoch with the slow module in the same region", same, "without it", alone, None)
-    waiting, bound = runs.depth(laid(base / "depth", flows.BEHIND, SMALL * commits), commits)
-    yield _ratio("rows in a queue that nobody reads", waiting, "its bound and one epoch", bound, 1.0, unit="rows")
+    found = runs.depth(laid(base / "depth", flows.BEHIND, SMALL * commits), commits)
+    name = "rows in a queue that nobody reads"
+    yield _ratio(name, found.waiting, "its bound and one epoch", found.bound, 1.0, unit="rows")
+    yield _ratio(
+        "memory while nobody reads, the queue full", found.full, "behind one epoch", found.before, 1.1, unit="MB"
+    )
 
 
 def _p99(took: list[float]) -> float:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,11 @@ from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.task import opened
 from pipelines.jobs.bench.figures import median_seconds, seconds
+from pipelines.jobs.bench.memory import Peak
 from pipelines.jobs.bench.order_flows import BEGIN, SPAN
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.readings import land_readings, runner_of
+from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,14 +112,49 @@ def warm(took: Sequence[float]) -> list[float]:
     return list(took[round(len(took) * WARM) :])
 
 
-def depth(here: LaidFlow, commits: int) -> tuple[int, int]:
-    """Let the first leg go on while nobody reads; give the rows that wait, and the bound with its largest epoch."""
+def behind_seconds(here: LaidFlow, run: str, commits: int) -> list[float]:
+    """Give the seconds from the beginning of each epoch of the first leg to the last leg's commit that covers it."""
+    began: dict[int, float] = {}
+    with _in_legs(here, run, commits, CoreEngine(), CoreEngine()) as (legs, last):
+        legs.start(commits)
+        try:
+            while legs.main.runner.upto < last:
+                after = legs.main.runner.upto
+                began[after + 1] = time.time()
+                legs.advance_main(after, after + 1)
+            legs.await_all()
+        finally:
+            legs.stop()
+        rows = legs.others[-1].runner.driver.state().in_order
+    covered = {number: row.at / TICKS_PER_SECOND for row in rows for number in row.sequences}
+    return [covered[number] - at for number, at in began.items()]
+
+
+class Depth(NamedTuple):
+    """What waits where nobody reads, and the memory of this process."""
+
+    waiting: int
+    bound: int
+    """Rows that may wait, and those of the largest epoch."""
+    before: float
+    """MB behind the first epoch."""
+    full: float
+    """MB once no more may wait."""
+
+
+def depth(here: LaidFlow, commits: int) -> Depth:
+    """Let the first leg go on while nobody reads."""
     with _in_legs(here, "depth", commits, CoreEngine(), CoreEngine()) as (legs, last):
         main, (queue,) = legs.main, legs.main.outs
+        main.runner.advance(0, 1)
+        with Peak() as before:
+            pass
         while main.full is None and main.runner.upto < last:
             main.runner.advance(main.runner.upto, main.runner.upto + 1)
-        waiting = queue.waiting
-        return sum(each.rows for each in waiting), queue.reader.most_behind + max(each.rows for each in waiting)
+        with Peak() as full:
+            pass
+        rows = [each.rows for each in queue.waiting]
+        return Depth(sum(rows), queue.reader.most_behind + max(rows), before.python, full.python)
 
 
 def crossing(here: LaidFlow) -> tuple[float, float]:

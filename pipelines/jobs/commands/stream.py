@@ -321,6 +321,7 @@ class Session:
             newest_reset(self.driver.state()),
             to_options(live.flow.region, self._replayed),
         )
+        landing.watched = flow.watched = live.spark.watched
         return landing, flow
 
     def _advance(self, after: int, upto: int) -> None:
