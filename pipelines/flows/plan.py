@@ -5,7 +5,8 @@ bucket, and whatever works key by key can work bucket by bucket: a task takes on
 runs a whole chain of operators over them in one pass, with no row leaving the process between two operators. That
 holds exactly as long as the operators of the chain share the key. So:
 
-- streams that feed each other *and* have the same key stand in one stage; a stage has one task for each bucket;
+- streams that feed each other, or read the same, *and* have the same key stand in one stage, which reads what they
+  share once; a stage has one task for each bucket;
 - a stream with another key begins another stage: a second set of tasks, over the files that the first one wrote;
 - stream-wide operators (no key) see every row in one order, so their stage is one task. Those that feed each other
   share it: an ordered merge without groups and the CTIs behind it are one pass;
@@ -122,9 +123,11 @@ def _tangled(behind: dict[str, set[str]], group: list[str]) -> bool:
 
 
 def _joins(flow: Flow, name: str, group: list[str]) -> bool:
-    fed = {read.removesuffix(DIVERTED) for read in flow.streams[name].inputs}
-    alike = flow.key_of(group[0]) == flow.key_of(name) and flow.legs.get(group[0]) == flow.legs.get(name)
-    return alike and not fed.isdisjoint(group)
+    if flow.key_of(group[0]) != flow.key_of(name) or flow.legs.get(group[0]) != flow.legs.get(name):
+        return False
+    read = flow.streams[name].inputs
+    fed = not {each.removesuffix(DIVERTED) for each in read}.isdisjoint(group)
+    return fed or any(not set(read).isdisjoint(flow.streams[other].inputs) for other in group)
 
 
 def _stage(flow: Flow, index: int, names: list[str]) -> Stage:

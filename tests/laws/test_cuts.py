@@ -6,6 +6,7 @@ Rules of docs/semantics.md: S12
 from __future__ import annotations
 
 import tempfile
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 
 from pipelines.engine.files import ordered as inputs
 from pipelines.engine.files.ordered import OrderedInput
+from pipelines.engine.tasks import commit_work
 from tests.laws.drawn import CUTS, END, KINDS, ROWS, START, Row, feed, flows
+from tests.laws.streamed import streamed
 from tests.laws.trials import CORE, PARCELS, SPANS, WHOLE, Trial, cut, parcels, trial
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.stages import Engine
     from tests.conftest import LentSpark
 
+SPARSE = (END - START) // 7
+"""Ticks between two readings at most."""
 ENDS = st.sampled_from([None, END - 1])
 """No end, or a final punctuation."""
 
@@ -62,11 +67,41 @@ def hold(flows: st.SearchStrategy[str], engine: Engine, count: int) -> None:
     equal()
 
 
+def hold_in_epochs(flows: st.SearchStrategy[str], count: int) -> None:
+    """Run drawn flows whole and in epochs, each cut into a task for each bucket or into one, as drawn; compare."""
+
+    @examples(count)
+    @given(flow=flows, rows=ROWS, others=ROWS, cuts=CUTS, final=ENDS, few=st.lists(st.booleans(), min_size=1))
+    def equal(  # noqa: PLR0913 - everything that must not matter
+        flow: str, rows: list[Row], others: list[Row], cuts: list[int], final: int | None, few: list[bool]
+    ) -> None:
+        readings = sorted({*(end for _, end in cut(START, END, cuts)), *range(START + SPARSE, END, SPARSE), END})
+        choices = cycle(few)
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            here = placed(folder, flow, rows, others)
+            whole = here.run("whole", [(START, END)], buckets=1, final=final)
+            patch.setattr(commit_work, "_has_few", lambda *_: next(choices))
+            streamed(here, "epochs", START, readings, buckets=3, final=final)
+            assert here.hashes("epochs", [(START, END)]) == whole
+
+    equal()
+
+
 ANY = st.sampled_from(sorted(KINDS)).flatmap(flows)
 
 
 def test_cuts_and_buckets_do_not_matter() -> None:
     hold(ANY, CORE, 4)
+
+
+def test_how_many_tasks_an_epoch_is_cut_into_does_not_matter() -> None:
+    hold_in_epochs(ANY, 6)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_many_tasks_an_epoch_is_cut_into_never_matters(kind: str) -> None:
+    hold_in_epochs(flows(kind), 25)
 
 
 @pytest.mark.exhaustive

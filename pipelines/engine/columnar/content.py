@@ -113,6 +113,8 @@ def content_hash(table: pa.Table | pa.RecordBatch, *, leave_out: frozenset[str] 
     Raises:
         ContentTypeError: a column's type has no canonical bytes.
     """
+    if not table.num_rows:
+        return NOTHING
     kept = [name for name in table.schema.names if name not in leave_out]
     seeds = [_seed(name) for name in kept]
     total = NOTHING

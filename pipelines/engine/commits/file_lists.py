@@ -12,6 +12,7 @@ import re
 import secrets
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pipelines.engine.files.parquet import write_table
 from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -36,6 +37,8 @@ LISTS = "lists"
 """Folder beside `commits`."""
 SHORT = 200
 """Up to so many files are named in the row itself."""
+KEPT = 128
+"""Lists of commits that are kept in memory: as many as a carry has deltas."""
 LIST = "list"
 SCHEMA = pa.schema(
     [
@@ -114,11 +117,15 @@ def _text(facts: Mapping[str, object]) -> str:
 
 def named_in(root: Path, row: Entry) -> Lists:
     """Give the files that a row of `commits` names: of the commit, or of what was put together."""
+    return _named(row, partial(_of_list, root))
+
+
+def _named(row: Entry, listed: Callable[[str], Mapping[int, Lists]]) -> Lists:
     if not row.files:
         return {}
     facts = json.loads(row.files)
     if LIST in facts:
-        return _of_list(root, facts[LIST]).get(row.commit, {})
+        return listed(facts[LIST]).get(row.commit, {})
     return {table: tuple(NewFile(*file) for file in files) for table, files in facts.items()}
 
 
@@ -131,19 +138,21 @@ def _of_list(root: Path, name: str) -> dict[int, Lists]:
 
 
 class FileLists:
-    """The files of the commits of one log, read once."""
+    """The files of the commits of one log; those asked for last are kept, for all tables of a commit need them."""
 
     def __init__(self, root: Path, state: LogState) -> None:
         """Take the run's folder and what its log says."""
         self._root, self._state = root, state
         self._taken_over: dict[int, Lists] | None = None
         self._upto: dict[str, tuple[int, int]] = {}
-
-    def of(self, commit: int) -> Lists:
+        self._listed = lru_cache(maxsize=KEPT)(partial(_of_list, root))
+        self.of = lru_cache(maxsize=KEPT)(self._of)
         """Give the files that a commit wrote, by table."""
+
+    def _of(self, commit: int) -> Lists:
         row = self._state.commits.get(commit)
         if row is not None and row.files:
-            return named_in(self._root, row)
+            return _named(row, self._listed)
         return self._older.get(commit, {})
 
     @property
@@ -166,7 +175,7 @@ class FileLists:
         if rows and commit <= self._covered(table, rows):
             for row in reversed(rows):
                 if any(first <= commit <= last for first, last in _ranges(row)):
-                    return named_in(self._root, row).get(table, ())
+                    return _named(row, self._listed).get(table, ())
         return self.of(commit).get(table, ())
 
     def _covered(self, table: str, rows: Sequence[Entry]) -> int:

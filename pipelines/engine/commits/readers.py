@@ -336,9 +336,10 @@ def carry_files(root: Path, stream: str, part: str, commit: int, *, state: LogSt
 def carry_on(root: Path, stream: str, part: str, line: CarryLine, lists: FileLists) -> Carry:
     """Find the files that hold a part of the carry on a line of commits, as their lists name them."""
     path = carry_path(root, stream, part)
+    table = table_name(root, path)
 
     def files(commits: Sequence[int]) -> CarryFiles:
-        named = {file.name for commit in commits for file in lists.holder(table_name(root, path), commit)}
+        named = {file.name for commit in commits for file in lists.holder(table, commit)}
         return CarryFiles(tuple(str(path / name) for name in sorted(named)), tuple(commits))
 
     return Carry(line, files([line.base] if line.base else []), files(line.deltas))

@@ -178,10 +178,13 @@ class OrderedInput:
         return sum(reader.count(before) for reader in self._readers)
 
     def bound(self, after: int) -> int | None:
-        """Give an arrival above `after` below which all rows are read ahead; None where all files have ended."""
+        """Give an arrival above `after` below which all rows are read ahead; None where all files have ended.
+
+        A block's worth is read ahead at least, so that small files are not a window each, nor what is behind the last.
+        """
         bounds = []
         for reader in self._readers:
-            while not reader.ended and (reader.last_arrival() or after) <= after:
+            while not reader.ended and (reader.waiting < BLOCK or (reader.last_arrival() or after) <= after):
                 reader.fill()
             last = reader.last_arrival()
             if last is not None:

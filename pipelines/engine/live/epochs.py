@@ -295,6 +295,7 @@ class EpochRunner:
     def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
         schemas, crossing = self._prepare(flow, sequences), self.crossing
         folded = self._since_base + 1 >= FOLD_EVERY
+        rows = sequences.rows() if crossing is None else crossing.rows(sequences)
         terms = WorkTerms(
             blind=self._blind(sequences),
             writes=Writes.BOTH if folded else Writes.DELTA,
@@ -302,8 +303,8 @@ class EpochRunner:
             kept=self._kept,
             leg="" if crossing is None else crossing.leg.name,
             queued=None if crossing is None else crossing.over(sequences),
+            rows=rows,
         )
-        rows = sequences.rows() if crossing is None else crossing.rows(sequences)
         engine, state = self.engine(rows), self.driver.state()
         worked = commit_work(self.root, flow, entry, sequences, state, engine, schemas, terms)
         outcome, carry = worked.outcome, self._carry_before(entry.parent) + worked.share.carry

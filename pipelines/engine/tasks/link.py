@@ -158,6 +158,9 @@ class Link:
         self.operator.grow(self.keys.count, self.events.count + 1)
         held = carry.get("held", carrying.held_schema(self.inner).empty_table())
         self._held, self._positions = carrying.held_rows(held, self.inner)
+        # Rows that stood in several buckets may have one position, so what came and left is told by numbers of ours.
+        self._numbers = np.arange(len(self._positions))
+        self._next = max(len(self._positions), int(self._positions.max(initial=-1)) + 1)
         self._resume(carry)
         self._turned: TurnsOfFlow | None = None
         self._handed, self._first, self._ends = pa.table({}), 0, NEVER
@@ -265,19 +268,19 @@ class Link:
         self.feed([], reading)
 
     def _hold(self, table: pa.Table) -> None:
-        """Keep the rows of a block that stay held; new ones take positions behind all that were ever held together."""
+        """Keep the rows of a block that stay held; new ones take positions behind all that were held here before."""
         held = self.operator.held
-        known, last = len(self._positions), self._positions.max(initial=-1)
-        positions = np.append(self._positions, np.arange(last + 1, last + 1 + table.num_rows - known))
+        fresh = np.arange(self._next, self._next + table.num_rows - len(self._positions))
+        self._next += len(fresh)
         self._held = table.take(pa.array(held)) if len(held) else self.inner.empty_table()
-        self._positions = positions[held]
+        self._positions, self._numbers = (np.append(known, fresh)[held] for known in (self._positions, self._numbers))
 
     def renew(self, commit: int, blind: Blind) -> None:
         """Begin another commit with the carry as it stands."""
         self._commit = commit
         self.operator.listen(blind)
         self._before = {name: records.copy() for name, records in self.operator.records.items()}
-        self._held_before = (self._held, self._positions)
+        self._held_before = (self._held, self._positions, self._numbers)
 
     def base(self) -> dict[str, pa.Table]:
         """Give the whole carry as tables, a base for whoever comes next."""
@@ -308,9 +311,10 @@ class Link:
                 self._part_rows(part, before, changed, CarryChange.SET), leave_out=carrying.NOT_HASHED
             )
             tables[part.name] = rows
-        came = ~np.isin(self._positions, self._held_before[1])
-        left = ~np.isin(self._held_before[1], self._positions)
-        held = (self._held, self._positions, came, CarryChange.SET), (*self._held_before, left, CarryChange.GONE)
+        before, places, numbers = self._held_before
+        came = ~np.isin(self._numbers, numbers)
+        left = ~np.isin(numbers, self._numbers)
+        held = (self._held, self._positions, came, CarryChange.SET), (before, places, left, CarryChange.GONE)
         tables["held"] = [
             self._held_rows(rows.filter(pa.array(mask)), positions[mask], change)
             for rows, positions, mask, change in held

@@ -97,6 +97,8 @@ class Work:
     """The leg that works, where the flow has legs: only its stages run."""
     queued: Queued | None = None
     """What crosses to it from other legs."""
+    few: bool = False
+    """Whether there is so little to do that one task of each stage does it, whatever the buckets."""
 
 
 @dataclass
@@ -143,19 +145,21 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
     """
     require_current(work.state, work.parent)
     flow, plan = flow_of(work.definition)
-    outcome = Outcome()
+    outcome, lists = Outcome(), FileLists(work.root, work.state)
     for stage in (each for each in plan.stages if each.leg == work.leg):
-        tasks = _tasks(work, flow, plan, stage, outcome)
+        tasks = _tasks(work, flow, plan, stage, outcome, lists)
         progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
         for done in engine.run(tasks):
             outcome.add(done)
     return outcome
 
 
-def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
-    buckets = work.landed.buckets if stage.key else 1
+def _tasks(  # noqa: PLR0913 - one stage of one commit
+    work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome, lists: FileLists
+) -> list[Task]:
+    buckets = work.landed.buckets if stage.key and not work.few else 1
     line = work.state.carry_line(work.parent)
-    carry = carry_of(work, flow, stage, line)
+    carry = carry_of(work.root, flow, stage, line, lists)
     layouts = {name: layout_of(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(
@@ -208,11 +212,12 @@ def _input(  # noqa: PLR0913 - one input of one task
         key, buckets = layout.key, layout.buckets
         crosses = work.queued is not None and maker.leg != work.leg
         files = work.queued.inputs if work.queued and crosses else partial(_written_files, work.root, before)
-    own = bool(stage.key) and key == stage.key
+    shared = bool(stage.key) and not work.few
+    own = shared and key == stage.key
     wanted = [bucket] if own else range(buckets)
     readers = [reader for each in wanted for reader in files(name, each)]
     # CTIs for a whole stream bind every key, so every bucket takes them all.
-    mixed = bool(stage.key) and not own and bool(flow.key_of(name))
+    mixed = shared and not own and bool(flow.key_of(name))
     return Input(name=name, readers=tuple(readers), mixed=mixed, crosses=crosses)
 
 

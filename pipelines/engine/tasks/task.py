@@ -176,6 +176,12 @@ def payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schem
     return known
 
 
+@lru_cache(maxsize=8)
+def _payloads_of(definition: str, schemas: tuple[tuple[str, pa.Schema], ...]) -> Mapping[str, pa.Schema]:
+    """Give what `payloads` does, once for the tasks of a flow in a process."""
+    return payloads(flow_of(definition)[0], dict(schemas))
+
+
 def source_behind(flow: Flow, name: str) -> str | None:
     """Give the one source that a stream's rows come from; None where there are several, or none."""
     behind = flow.sources_of(name)
@@ -206,7 +212,7 @@ class _Work:
         self.task, self.flow, self.stage = task, flow, stage
         _, stages = flow_of(task.definition)
         self.read_later = frozenset(name for later in stages.stages[stage.index + 1 :] for name in later.reads)
-        self.known = payloads(flow, task.schemas)
+        self.known = _payloads_of(task.definition, tuple(task.schemas.items()))
         self.turned = TurnsOfFlow(flow, self.known)
         self.shares: dict[int, CommitShare] = {}
         self.newest: dict[str, dict[str, int]] = {}

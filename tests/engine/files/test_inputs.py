@@ -141,14 +141,16 @@ def test_a_span_without_rows_is_one_window() -> None:
     assert list(windows([], 0, CLOSE)) == [CLOSE]
 
 
-def test_an_instant_longer_than_a_block_stays_in_one_window() -> None:
+def test_an_instant_longer_than_a_block_stays_in_one_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "BLOCK", 4)
     rows = [(3, "a", place, place) for place in range(1, 20)] + [(4, "a", 1, 20)]
     source = OrderedInput([blocks(rows, 4)], SCHEMA, ["key"])
     taken = [len(rows_of(source.take(reading))) for reading in windows([source], 0, CLOSE)]
     assert [count for count in taken if count] == [19, 1]
 
 
-def test_little_is_read_ahead() -> None:
+def test_little_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "BLOCK", 10)
     files = [[(at, f"k{number}", 1, at) for at in range(1000)] for number in range(3)]
     read: list[list[int]] = [[], [], []]
     source = OrderedInput([blocks(rows, 10, seen) for rows, seen in zip(files, read, strict=True)], SCHEMA, ["key"])
@@ -157,6 +159,13 @@ def test_little_is_read_ahead() -> None:
         assert sum(map(sum, read)) - taken <= 3 * 2 * 10, "two blocks a file"
         taken += source.take(reading).num_rows
     assert taken == 3000
+
+
+def test_what_fits_into_a_block_is_one_window() -> None:
+    files = [[(at, f"k{number}", 1, at) for at in range(number, 9, 3)] for number in range(3)]
+    source = OrderedInput([blocks(rows, 1) for rows in files], SCHEMA, ["key"])
+    assert list(windows([source], 0, CLOSE)) == [CLOSE]
+    assert source.take(CLOSE).num_rows == 9
 
 
 def test_row_groups_are_opened_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ Rules of docs/semantics.md: S15
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ import pytest
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.tasks import commit_work
 from tests.engine.tasks.test_relations import rows
 from tests.laws.streamed import Restart, streamed
 from tests.laws.trials import BEGIN, SECOND, Trial, trial
@@ -78,6 +79,16 @@ def test_epochs_over_one_sides_rows_and_then_the_others_give_what_one_cut_gives(
     covered = [len(entry.sequences) for entry in log_state(here.root(run)).published]
     assert set(lengths) == set(covered[:-1])
     assert here.hashes(run, [SPAN]) == here.hashes("whole", [SPAN])
+
+
+def test_epochs_that_are_cut_into_tasks_now_and_then_give_the_same(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows held by tasks of several buckets have the same positions, and go one by one."""
+    few = cycle([True, False, False])
+    monkeypatch.setattr(commit_work, "_has_few", lambda *_: next(few))
+    streamed(here, "now and then", BEGIN, READINGS)
+    assert here.hashes("now and then", [SPAN]) == here.hashes("whole", [SPAN])
 
 
 def test_no_sequence_has_rows_of_both(here: Trial) -> None:

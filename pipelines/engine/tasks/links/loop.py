@@ -52,7 +52,7 @@ class LoopLink(Link):
         self.inner = self.schema
         self._payload = list(self._known[policy.out].names)
         self._held = self.inner.empty_table()
-        self._held_before = (self._held, self._positions)
+        self._held_before = (self._held, self._positions, self._numbers)
         self._lines: list[pa.Table] = []
         self._came, self._limited = 0, np.zeros(0, dtype=bool)
 
