@@ -75,8 +75,9 @@ FLOW = {
         f"1 to {MOST_BUCKETS:,}, or `{AUTO}`",
         _code(_default(Flow, "buckets")),
         "Into how many parts, by hash of the key, landed rows are cut: as many tasks at once, where there is much to "
-        f"do. It changes no result. With `{AUTO}` a run chooses when it begins, and keeps it: one for each {BYTES >> 20} MB of the recorded "
-        f"inputs as they lie, at most {PER_CORE} for each core; {_default(Flow, 'buckets')} where rows come live, 1 "
+        f"do. It changes no result. With `{AUTO}` a run chooses when it begins, and keeps it: one for each "
+        f"{BYTES >> 20} MB of the recorded inputs as they lie, at most {PER_CORE} for each core; "
+        f"{_default(Flow, 'buckets')} where rows come live, 1 "
         "where files are landed by reference.",
     ),
     "region": Key(
