@@ -66,7 +66,10 @@ def test_instances__where_nothing_is_divided_they_give_the_rows_of_one(
     )
     for output, stream in (("all", "longer"), ("some", "some"), *([("beats", "beats")] if by_key else [])):
         one, several = (here.table("run", name).to_pylist() for name in (f"one.{stream}", f"several.{output}"))
-        # To the byte where rows keep their key; in turn they have none, so their order is the stream's.
+        # To the byte where rows keep their key. In turn they have none: their order is the stream's, and a projection
+        # adds no columns of a key.
+        if style == "in_turn" and several:
+            one = [{name: row[name] for name in several[0]} for row in one]
         assert told(one, order=style != "in_turn") == told(several, order=style != "in_turn")
 
 

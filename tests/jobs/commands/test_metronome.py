@@ -132,8 +132,7 @@ def test_the_carry_is_the_next_multiple(here: Trial) -> None:
 def test_a_metronome_stands_in_the_stage_of_the_merge_that_reads_it(here: Trial, tmp_path: Path) -> None:
     assert [stage.streams for stage in plan(here.flow).stages] == [
         ("beating",),
-        ("ordered", "punctual"),
-        ("ticks", "slow", "all", "promised"),
+        ("ordered", "punctual", "ticks", "slow", "all", "promised"),
     ]
     alone = trial(tmp_path / "alone", ALONE, {"parcels": parcels().slice(0, 0)})
     (stage,) = plan(alone.flow).stages
