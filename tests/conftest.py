@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -10,13 +11,13 @@ import pytest
 from hypothesis import settings
 
 from pipelines.engine.files.stored import StorePath
+from pipelines.engine.tasks import stages
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator
 from tests.engine.sources.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pipelines.engine.tasks.stages import Engine
     from pipelines.engine.tasks.task import Done, Task
@@ -27,6 +28,10 @@ os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLeve
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+TESTS = Path(__file__).parent
+CUT_INTO_TASKS = ("engine/", "laws/", "jobs/bench/test_bench_store.py")
 
 
 class LentSpark(SparkEngine):
@@ -46,6 +51,15 @@ class LentSpark(SparkEngine):
     def end(self) -> None:
         """Stop it."""
         super().close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def several_tasks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have a stage take a task for each bucket, however few its rows are, where tests are about that."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.relative_to(TESTS).as_posix().startswith(CUT_INTO_TASKS):
+            patch.setattr(stages, "FEW", -1)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import instant_tick, kind_names, longs, ticks, times
-from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.history import LogState
 from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.landing.stamp import bucketed, landed_row_schema
@@ -240,7 +239,7 @@ class Shared:
             blind=dict.fromkeys(self.sources, first.blind),
             final=first.ends,
         )
-        return _tasks(work, flow, plan, plan.stages[0], Outcome(), FileLists(work.root, work.state))
+        return _tasks(work, flow, plan, plan.stages[0], Outcome())
 
     def read(self, done: Iterable[Done], table: str) -> Rows:
         """Read what tasks wrote into a table, instants as ticks."""

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.tasks.stages import Work
 from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pytest
+
     from pipelines.engine.tasks.stages import Engine
     from tests.laws.trials import Trial
+
+
+def cut_or_whole(patch: pytest.MonkeyPatch, few: Sequence[bool]) -> None:
+    """Have a stage take one task for all buckets or a task for each, commit by commit, as said, over and over."""
+    choices = cycle(few)
+    chosen = cached_property(lambda _: next(choices))
+    chosen.__set_name__(Work, "few")
+    patch.setattr(Work, "few", chosen)
 
 
 class Restart(Enum):

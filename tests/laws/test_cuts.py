@@ -6,7 +6,6 @@ Rules of docs/semantics.md: S12
 from __future__ import annotations
 
 import tempfile
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 
 from pipelines.engine.files import ordered as inputs
 from pipelines.engine.files.ordered import OrderedInput
-from pipelines.engine.tasks import commit_work
 from tests.laws.drawn import CUTS, END, KINDS, ROWS, START, Row, feed, flows
-from tests.laws.streamed import streamed
+from tests.laws.streamed import cut_or_whole, streamed
 from tests.laws.trials import CORE, PARCELS, SPANS, WHOLE, Trial, cut, parcels, trial
 
 if TYPE_CHECKING:
@@ -76,11 +74,10 @@ def hold_in_epochs(flows: st.SearchStrategy[str], count: int) -> None:
         flow: str, rows: list[Row], others: list[Row], cuts: list[int], final: int | None, few: list[bool]
     ) -> None:
         readings = sorted({*(end for _, end in cut(START, END, cuts)), *range(START + SPARSE, END, SPARSE), END})
-        choices = cycle(few)
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             here = placed(folder, flow, rows, others)
             whole = here.run("whole", [(START, END)], buckets=1, final=final)
-            patch.setattr(commit_work, "_has_few", lambda *_: next(choices))
+            cut_or_whole(patch, few)
             streamed(here, "epochs", START, readings, buckets=3, final=final)
             assert here.hashes("epochs", [(START, END)]) == whole
 

@@ -25,7 +25,7 @@ from pipelines.engine.files.parquet import write_table
 from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -117,15 +117,15 @@ def _text(facts: Mapping[str, object]) -> str:
 
 def named_in(root: Path, row: Entry) -> Lists:
     """Give the files that a row of `commits` names: of the commit, or of what was put together."""
-    return _named(row, partial(_of_list, root))
+    return _named(root, row.files, row.commit)
 
 
-def _named(row: Entry, listed: Callable[[str], Mapping[int, Lists]]) -> Lists:
-    if not row.files:
+def _named(root: Path, said: str | None, commit: int) -> Lists:
+    if not said:
         return {}
-    facts = json.loads(row.files)
+    facts = json.loads(said)
     if LIST in facts:
-        return listed(facts[LIST]).get(row.commit, {})
+        return _of_list(root, facts[LIST]).get(commit, {})
     return {table: tuple(NewFile(*file) for file in files) for table, files in facts.items()}
 
 
@@ -145,14 +145,13 @@ class FileLists:
         self._root, self._state = root, state
         self._taken_over: dict[int, Lists] | None = None
         self._upto: dict[str, tuple[int, int]] = {}
-        self._listed = lru_cache(maxsize=KEPT)(partial(_of_list, root))
-        self.of = lru_cache(maxsize=KEPT)(self._of)
-        """Give the files that a commit wrote, by table."""
+        self._named = lru_cache(maxsize=KEPT)(partial(_named, root))
 
-    def _of(self, commit: int) -> Lists:
+    def of(self, commit: int) -> Lists:
+        """Give the files that a commit wrote, by table."""
         row = self._state.commits.get(commit)
         if row is not None and row.files:
-            return _named(row, self._listed)
+            return self._named(row.files, row.commit)
         return self._older.get(commit, {})
 
     @property
@@ -175,7 +174,7 @@ class FileLists:
         if rows and commit <= self._covered(table, rows):
             for row in reversed(rows):
                 if any(first <= commit <= last for first, last in _ranges(row)):
-                    return _named(row, self._listed).get(table, ())
+                    return self._named(row.files, row.commit).get(table, ())
         return self.of(commit).get(table, ())
 
     def _covered(self, table: str, rows: Sequence[Entry]) -> int:

@@ -246,7 +246,7 @@ class EpochRunner:
         span = Span(sequences.parts[0].start, sequences.parts[-1].end)
         tip = self.driver.state().tip
         _see_no_gap(parts, span.start if tip is None else tip.span.end)
-        rows = sequences.rows() if self.crossing is None else self.crossing.rows(sequences)
+        rows = self._rows(sequences)
         if rows == 0 and self._next_due >= span.end and sequences.parts[-1].final is None:
             return self._idle(span, numbers)
         if tip is not None:
@@ -295,7 +295,7 @@ class EpochRunner:
     def _work(self, flow: Flow, entry: Entry, sequences: Sequences) -> Entry:
         schemas, crossing = self._prepare(flow, sequences), self.crossing
         folded = self._since_base + 1 >= FOLD_EVERY
-        rows = sequences.rows() if crossing is None else crossing.rows(sequences)
+        rows = self._rows(sequences)
         terms = WorkTerms(
             blind=self._blind(sequences),
             writes=Writes.BOTH if folded else Writes.DELTA,
@@ -330,6 +330,10 @@ class EpochRunner:
         self._since_base = 0 if folded else self._since_base + 1
         self._next_due, self._kept, self._files = outcome.next_due, entry.commit, outcome.files
         return done
+
+    def _rows(self, sequences: Sequences) -> int:
+        """Count the rows that sequences bring: those that landed, or that cross to this leg."""
+        return sequences.rows() if self.crossing is None else self.crossing.rows(sequences)
 
     def _blind(self, sequences: Sequences) -> dict[str, Spans]:
         """Give the spans in which nobody listened: of every sequence of the epoch, and what reaches the first."""

@@ -10,8 +10,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.files.folders import CARRY
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.outcomes import add_landing_ledger, commit_counts, commit_hashes
 from pipelines.engine.tasks.stages import Work, run_stages
@@ -77,8 +75,6 @@ class WorkTerms:
 
 
 AN_INTERVAL = WorkTerms()
-FEW = 50_000
-"""Rows taken in, made by the commit before and standing in the carry, up to which a stage is one task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,22 +213,7 @@ def _run(  # noqa: PLR0913 - what commits are made of
         kept=terms.kept,
         leg=terms.leg or (MAIN if flow.legs else ""),
         queued=terms.queued,
-        few=_has_few(root, first, landed.rows() if terms.rows is None else terms.rows, len(entries), state),
+        rows=landed.rows() if terms.rows is None else terms.rows,
         cuts=tuple((entry.commit, entry.span.end) for entry in entries) if len(entries) > 1 else (),
     )
     return run_stages(work, engine, progress)
-
-
-def _has_few(root: Path, entry: Entry, rows: int, times: int, state: LogState) -> bool:
-    """Say whether commits probably have less to do than it costs to cut their work into tasks, which changes no row.
-
-    Nobody knows beforehand what timers they bring: as many as the commit before them did, for a guess.
-    """
-    before = state.commits.get(entry.parent)
-    if before is None:
-        return False
-    made = sum(int(n) for counted in before.counts.values() if isinstance(counted, dict) for n in counted.values())
-    base = state.carry_line(entry.parent).base
-    tables = FileLists(root, state).of(base).items() if base else ()
-    kept = sum(file.rows for table, files in tables if table.startswith(CARRY) for file in files)
-    return rows + times * made + kept <= FEW

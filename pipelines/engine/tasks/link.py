@@ -311,10 +311,10 @@ class Link:
                 self._part_rows(part, before, changed, CarryChange.SET), leave_out=carrying.NOT_HASHED
             )
             tables[part.name] = rows
-        before, places, numbers = self._held_before
+        *held_before, numbers = self._held_before
         came = ~np.isin(self._numbers, numbers)
         left = ~np.isin(numbers, self._numbers)
-        held = (self._held, self._positions, came, CarryChange.SET), (before, places, left, CarryChange.GONE)
+        held = (self._held, self._positions, came, CarryChange.SET), (*held_before, left, CarryChange.GONE)
         tables["held"] = [
             self._held_rows(rows.filter(pa.array(mask)), positions[mask], change)
             for rows, positions, mask, change in held

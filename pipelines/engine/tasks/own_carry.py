@@ -16,10 +16,9 @@ from pipelines.engine.tasks.task import NOTHING_CARRIED, carry_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from pipelines.engine.commits.file_lists import FileLists
     from pipelines.engine.commits.history import CarryLine
+    from pipelines.engine.tasks.stages import Work
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Stage
 
@@ -27,12 +26,16 @@ OF_TASK = re.compile(r"/c\d+-\d+-(\d+)of(\d+)-[^/]*$")
 """End of a path of `task.file_stem`: bucket and buckets."""
 
 
-def carry_of(root: Path, flow: Flow, stage: Stage, line: CarryLine, lists: FileLists) -> dict[tuple[str, str], Carry]:
+def carry_of(work: Work, flow: Flow, stage: Stage, line: CarryLine) -> dict[tuple[str, str], Carry]:
     """Find the files of the carry once for all tasks of a stage, by stream and part."""
     parts = carry_parts(flow) if line != NOTHING_CARRIED else {}
     # What a stream takes promises over from may stand in another stage.
     names = {*stage.streams, *(given for name in stage.streams for given in flow.streams[name].inputs)}
-    return {(name, part): carry_on(root, name, part, line, lists) for name in names for part in parts.get(name, ())}
+    return {
+        (name, part): carry_on(work.root, name, part, line, work.lists)
+        for name in names
+        for part in parts.get(name, ())
+    }
 
 
 def of_bucket(

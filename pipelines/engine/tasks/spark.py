@@ -284,7 +284,7 @@ class SparkEngine:
             return []
         context = self.session().sparkContext
         LOGGER.debug("%d tasks to %s", len(tasks), context.master)
-        with self.watched(f"pulseline-{uuid.uuid4().hex}"), self._alive():
+        with self._job():
             # Not through a DataFrame: for small tasks `mapInArrow` costs well over a tenth more.
             return context.parallelize(list(tasks), len(tasks)).map(run_in_worker).collect()
 
@@ -297,7 +297,7 @@ class SparkEngine:
         """
         context = self.session().sparkContext
         if not is_local(str(context.master)):
-            with self.watched(f"pulseline-{uuid.uuid4().hex}"), self._alive():
+            with self._job():
                 context.parallelize([0], 1).map(int).collect()
         return int(context.defaultParallelism)
 
@@ -310,6 +310,12 @@ class SparkEngine:
             if self.has_ended:
                 raise SparkEndedError(str(self.log)) from None
             raise
+
+    @contextmanager
+    def _job(self) -> Iterator[None]:
+        """Run a job of ours, watched under a name of its own."""
+        with self.watched(f"pulseline-{uuid.uuid4().hex}"), self._alive():
+            yield
 
     @contextmanager
     def watched(self, group: str | None = None) -> Iterator[None]:
@@ -343,7 +349,8 @@ class SparkEngine:
             over.set()
             watcher.join()
         self._has_worked = True
-        failed = _tasks(context, group).failed
+        # Of all that runs each job of ours tells its own.
+        failed = 0 if group is None else _tasks(context, group).failed
         if failed:
             say(f"{failed} tasks failed on a worker and were run again elsewhere; executors' logs say why")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, stream_schema
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import Chain
     from pipelines.flows.model import Flow
     from pipelines.flows.plan import Plan, Stage
+
+
+FEW = 50_000
+"""Rows taken in, made by the commit before and standing in the carry, up to which a stage is one task."""
 
 
 class Engine(Protocol):
@@ -97,8 +101,28 @@ class Work:
     """The leg that works, where the flow has legs: only its stages run."""
     queued: Queued | None = None
     """What crosses to it from other legs."""
-    few: bool = False
-    """Whether there is so little to do that one task of each stage does it, whatever the buckets."""
+    rows: int | None = None
+    """Rows that it takes in, where they were counted."""
+
+    @cached_property
+    def lists(self) -> FileLists:
+        """Give the files of the commits before it."""
+        return FileLists(self.root, self.state)
+
+    @cached_property
+    def few(self) -> bool:
+        """Say whether there is probably so little to do that cutting it into tasks costs more; that changes no row.
+
+        Nobody knows beforehand what timers it brings: as many as the commit before it did, for a guess.
+        """
+        before = self.state.commits.get(self.parent)
+        if self.rows is None or before is None:
+            return False
+        made = sum(int(n) for counted in before.counts.values() if isinstance(counted, dict) for n in counted.values())
+        base = self.state.carry_line(self.parent).base
+        tables = self.lists.of(base).items() if base else ()
+        kept = sum(file.rows for table, files in tables if table.startswith(CARRY) for file in files)
+        return self.rows + max(1, len(self.cuts)) * made + kept <= FEW
 
 
 @dataclass
@@ -145,21 +169,19 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
     """
     require_current(work.state, work.parent)
     flow, plan = flow_of(work.definition)
-    outcome, lists = Outcome(), FileLists(work.root, work.state)
+    outcome = Outcome()
     for stage in (each for each in plan.stages if each.leg == work.leg):
-        tasks = _tasks(work, flow, plan, stage, outcome, lists)
+        tasks = _tasks(work, flow, plan, stage, outcome)
         progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
         for done in engine.run(tasks):
             outcome.add(done)
     return outcome
 
 
-def _tasks(  # noqa: PLR0913 - one stage of one commit
-    work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome, lists: FileLists
-) -> list[Task]:
+def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
     buckets = work.landed.buckets if stage.key and not work.few else 1
     line = work.state.carry_line(work.parent)
-    carry = carry_of(work.root, flow, stage, line, lists)
+    carry = carry_of(work, flow, stage, line)
     layouts = {name: layout_of(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(

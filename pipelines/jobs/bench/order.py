@@ -76,15 +76,13 @@ def _ratio(  # noqa: PLR0913 - what a figure says
 def _regions(base: Path, commits: int) -> Iterator[BenchFigure]:
     """Measure what legs and their queues cost, in this process."""
     here = laid(base / "legs", flows.TABLES, SMALL * commits)
-    one = sum(runs.warm(runs.epoch_seconds(here, "one", commits)))
-    two = sum(runs.warm(runs.in_legs_seconds(here, "two", commits)))
+    epochs = runs.warm(runs.epoch_seconds(here, "one", commits))
+    one, two = sum(epochs), sum(runs.warm(runs.in_legs_seconds(here, "two", commits)))
     yield _ratio("epochs of 24 tables in two legs", two, "those in one", one, 0.75)
     # Two legs beside each other take as long as the larger: one pays where its own work is more than what it costs.
-    costs = max(0.0, two - one) / len(runs.warm([0.0] * commits))
-    name = "work of a row from which a region of its own pays, on a core of its own"
-    yield _ratio(
-        name, costs / SMALL * 1e6, f"an epoch of {SMALL} rows in one", one / commits / SMALL * 1e6, None, unit="µs"
-    )
+    name, a_row = "work of a row from which a region of its own pays, on a core of its own", 1e6 / len(epochs) / SMALL
+    costs = max(0.0, two - one)
+    yield _ratio(name, costs * a_row, f"an epoch of {SMALL} rows in one", one * a_row, None, unit="µs")
     published, crossed = runs.crossing(laid(base / "crossing", flows.BEHIND, CROSSING))
     yield _ratio("a row that crosses a queue", crossed, "publishing it", published, 0.6, unit="µs")
     here = laid(base / "late", flows.SLOW, SMALL * commits)

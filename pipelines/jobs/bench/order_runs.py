@@ -78,21 +78,29 @@ def _in_legs(here: LaidFlow, run: str, commits: int, engine: Engine, others: Eng
             yield legs, last
 
 
+def _all_legs(legs: Legs, commits: int, last: int, advance: Callable[[Legs, int], None]) -> float:
+    """Run every leg up to a sequence, the first one epoch by epoch; give the seconds of waiting for the others."""
+    legs.start(commits)
+    try:
+        while legs.main.runner.upto < last:
+            advance(legs, legs.main.runner.upto)
+        return seconds(legs.await_all)
+    finally:
+        legs.stop()
+
+
 def in_legs_seconds(
     here: LaidFlow, run: str, commits: int, engine: Engine | None = None, others: Engine | None = None
 ) -> list[float]:
     """Run every leg over all readings; give the seconds of each epoch of the first, and of waiting for the others."""
     took = []
+
+    def advance(legs: Legs, after: int) -> None:
+        took.append(seconds(partial(legs.advance_main, after, after + 1)))
+
     with _in_legs(here, run, commits, engine or CoreEngine(), others or engine or CoreEngine()) as (legs, last):
-        legs.start(commits)
-        try:
-            while legs.main.runner.upto < last:
-                after = legs.main.runner.upto
-                took.append(seconds(partial(legs.advance_main, after, after + 1)))
-            took.append(seconds(legs.await_all))
-        finally:
-            legs.stop()
-    return took
+        waited = _all_legs(legs, commits, last, advance)
+    return [*took, waited]
 
 
 def epoch_seconds(here: LaidFlow, run: str, commits: int, engine: Engine | None = None) -> list[float]:
@@ -115,16 +123,13 @@ def warm(took: Sequence[float]) -> list[float]:
 def behind_seconds(here: LaidFlow, run: str, commits: int) -> list[float]:
     """Give the seconds from the beginning of each epoch of the first leg to the last leg's commit that covers it."""
     began: dict[int, float] = {}
+
+    def advance(legs: Legs, after: int) -> None:
+        began[after + 1] = time.time()
+        legs.advance_main(after, after + 1)
+
     with _in_legs(here, run, commits, CoreEngine(), CoreEngine()) as (legs, last):
-        legs.start(commits)
-        try:
-            while legs.main.runner.upto < last:
-                after = legs.main.runner.upto
-                began[after + 1] = time.time()
-                legs.advance_main(after, after + 1)
-            legs.await_all()
-        finally:
-            legs.stop()
+        _all_legs(legs, commits, last, advance)
         rows = legs.others[-1].runner.driver.state().in_order
     covered = {number: row.at / TICKS_PER_SECOND for row in rows for number in row.sequences}
     return [covered[number] - at for number, at in began.items()]

@@ -5,7 +5,7 @@ Rules of docs/semantics.md: S15
 
 from __future__ import annotations
 
-from itertools import cycle, pairwise
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +14,8 @@ import pytest
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.tasks import commit_work
 from tests.engine.tasks.test_relations import rows
-from tests.laws.streamed import Restart, streamed
+from tests.laws.streamed import Restart, cut_or_whole, streamed
 from tests.laws.trials import BEGIN, SECOND, Trial, trial
 
 END = BEGIN + 120 * SECOND
@@ -85,8 +84,7 @@ def test_epochs_that_are_cut_into_tasks_now_and_then_give_the_same(
     here: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows held by tasks of several buckets have the same positions, and go one by one."""
-    few = cycle([True, False, False])
-    monkeypatch.setattr(commit_work, "_has_few", lambda *_: next(few))
+    cut_or_whole(monkeypatch, [True, False, False])
     streamed(here, "now and then", BEGIN, READINGS)
     assert here.hashes("now and then", [SPAN]) == here.hashes("whole", [SPAN])
 

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits import table_log
-from pipelines.engine.tasks import commit_work
 from pipelines.jobs.bench.store import MOST_CALLS, bench_store
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 def test_a_commit_asks_little_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     # How long a look is as good as another must not hang on how busy this machine is.
     monkeypatch.setattr(table_log, "FRESH", 600)
-    monkeypatch.setattr(commit_work, "FEW", -1)
     told: list[str] = []
     assert bench_store(as_json=True, commits=5, echo=told.append) == 0
     found = {figure["name"].partition(" (")[0]: figure for figure in map(json.loads, told)}
