@@ -46,7 +46,7 @@ def settings(here: Trial, hosts: Cluster, **spark: str) -> Path:
 
 def said_by(here: Trial, hosts: Cluster, *words: str, **spark: str) -> tuple[int, str]:
     """Run a command to its end; give its exit code and what it said."""
-    process = pulseline(settings(here, hosts, **spark), *words, patience=8.0)
+    process = pulseline(settings(here, hosts, **spark), *words)
     text = process.communicate(timeout=150)[0]
     return process.returncode, text
 
@@ -64,8 +64,9 @@ def same(here: Trial, name: str) -> bool:
 
 
 def test_nobody_takes_a_task(here: Trial, hosts: Cluster) -> None:
-    code, text = said_by(here, hosts, *run(here, "alone"))
-    assert code == 3
+    process = pulseline(settings(here, hosts), *run(here, "alone"), patience=8.0)
+    text = process.communicate(timeout=150)[0]
+    assert process.returncode == 3
     assert f"{hosts.master} must begin a task within 60 s; none was begun, and 0 executors have called" in text
     assert f"the driver at 10.213.{hosts.net}.1: " in text, "the address that the master is reached from"
     assert "Traceback" not in text

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 FLOW = "flow"
@@ -106,6 +106,10 @@ class Gate:
                 raise StreamStopped(STOPPED)
             yield
 
+    def is_shut(self, name: str) -> bool:
+        """Say whether a query is to stop."""
+        return name in self._shut
+
     def shut(self, name: str) -> None:
         """Let nothing of a query through any more, and wait for what is under way."""
         self._shut.add(name)
@@ -157,13 +161,22 @@ class LiveQuery:
 
     def _run(self, rows: DataFrame, _: int) -> None:
         try:
-            with self.watched():
-                spans = rows.collect()
+            spans = self._spans(rows)
             with self.gate.through(self.name):
                 for span in spans:
                     self.epoch(span["after"], span["upto"])
         except BaseException as error:
             self.error = self.error or error
+            raise
+
+    def _spans(self, rows: DataFrame) -> list[Row]:
+        try:
+            with self.watched():
+                return rows.collect()
+        except Exception as error:
+            # Spark ends a query that is to stop in the middle of its job.
+            if self.gate.is_shut(self.name):
+                raise StreamStopped(STOPPED) from error
             raise
 
     @property

@@ -358,6 +358,7 @@ class SparkEngine:
         # Once a job of ours has ended here, a cluster that begins nothing is only busy.
         begun, start = self._has_worked, time.monotonic()
         say_at = start + SAY_EVERY
+        offered_at = None
         while not over.wait(LOOK_EVERY):
             now = time.monotonic()
             if begun and now < say_at:
@@ -369,7 +370,10 @@ class SparkEngine:
             if begun and now >= say_at:
                 say(f"{tasks.done} of {tasks.all} tasks done, {tasks.running} running")
                 say_at = now + SAY_EVERY
-            if not begun and now > start + MOST_PATIENCE:
+            if offered_at is None and tasks.all:
+                # Until then the driver plans, and nobody could have taken anything.
+                offered_at = now
+            if not begun and offered_at is not None and now > offered_at + MOST_PATIENCE:
                 given_up.set()
                 if group is None:
                     context.cancelAllJobs()

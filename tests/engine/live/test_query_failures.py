@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pipelines.engine.live.queries import QueryFailedError, why_ended
+from pipelines.engine.live.queries import Gate, LiveQuery, QueryFailedError, StreamStopped, why_ended
 from pipelines.jobs.environment.exits import exit_code_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 BURIED = """\
 [STREAM_FAILED] Query [id = 1f, runId = 2e] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] \
@@ -72,3 +77,30 @@ def test_a_query_that_spark_ended_ends_the_command_with_one_line() -> None:
     assert "Identifier" not in line
     again = pickle.loads(pickle.dumps(error))
     assert (again.query, again.why, str(again)) == (error.query, error.why, str(error))
+
+
+class InterruptedRows:
+    """In place of rows whose job Spark ends, which the moment of a stop decides: nothing real does so when asked."""
+
+    def __init__(self, gate: Gate, *, stopped: bool) -> None:
+        """Shut the gate while the job runs, where the query is stopped."""
+        self.gate, self.stopped = gate, stopped
+
+    def collect(self) -> None:
+        """End as Spark ends it."""
+        if self.stopped:
+            self.gate.shut("flow")
+        raise OSError("java.lang.InterruptedException")
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_job_that_a_stop_interrupts_is_no_failure(*, stopped: bool) -> None:
+    gate = Gate()
+    query = LiveQuery(cast("SparkSession", None), "flow", "", {}, Path(), lambda _after, _up_to: None, gate)
+    with pytest.raises(StreamStopped if stopped else OSError):
+        query._run(cast("DataFrame", InterruptedRows(gate, stopped=stopped)), 0)
+    if stopped:
+        query.failed()
+    else:
+        with pytest.raises(OSError, match="Interrupted"):
+            query.failed()
