@@ -85,13 +85,17 @@ WORK = ", ".join(
 HEAVY = module("heavy", WORK + ", last: {filter: s7, where: n >= 0}")
 
 
+ONE_TASK = HEAD.replace("buckets: 4", "buckets: 1")
+"""The work of a stage is one task, as behind a merge into one order: buckets use no second core."""
+
+
 def shared_out(instances: int) -> str:
     """Give a flow whose heavy module has so many instances."""
     dealt = f", instances: {instances}, dispatch: {{x: {{numeric: n}}}}" if instances > 1 else ""
-    return HEAD + HEAVY + f"streams:\n  many: {{module: heavy, inputs: {{x: rows}}{dealt}}}\n"
+    return ONE_TASK + HEAVY + f"streams:\n  many: {{module: heavy, inputs: {{x: rows}}{dealt}}}\n"
 
 
-REGIONS = HEAD + HEAVY + "streams:\n  one: {module: heavy, inputs: {x: rows}}\n"
+REGIONS = ONE_TASK + HEAVY + "streams:\n  one: {module: heavy, inputs: {x: rows}}\n"
 REGIONS += "  two: {module: heavy, inputs: {x: rows}, parallel: true}\n"
 """Two equally heavy modules."""
 
