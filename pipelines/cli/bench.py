@@ -23,6 +23,21 @@ class BenchPart(StrEnum):
     MERGE = "merge"
 
 
+class Bench(StrEnum):
+    """What `bench all` runs."""
+
+    COMMANDS = "commands"
+    INTERVAL = "interval"
+    STREAM = "stream"
+    HEARTBEAT = "heartbeat"
+    PUNCTUATE = "punctuate"
+    CTI = "cti"
+    ORDER = "order"
+    REPLAY = "replay"
+    STORE = "store"
+    SCALE = "scale"
+
+
 class PunctuatePart(StrEnum):
     """What `bench punctuate` measures beside the programs of others."""
 
@@ -36,6 +51,17 @@ class CtiPart(StrEnum):
 
     POLICIES = "policies"
     OPERATORS = "operators"
+
+
+@app.command("all", epilog="Example: `pulseline bench all --only commands --only interval`")
+@guarded
+def bench_all(
+    only: Annotated[list[Bench] | None, typer.Option(help="Only this bench; may be given again.")] = None,
+) -> int:
+    """Run all benches, and print one table: each figure beside what it is compared with (an hour and a half)."""
+    from pipelines.jobs.bench.together import bench_all as measure
+
+    return measure([each.value for each in only or Bench], tell)
 
 
 @app.command("stream", epilog="Example: `pulseline bench stream --commits 500 --json`")
@@ -99,6 +125,17 @@ def bench_interval(
     from pipelines.jobs.bench.interval import bench_interval as measure
 
     return measure(as_json, days, tell)
+
+
+@app.command("commands", epilog="Example: `pulseline bench commands --json`")
+@guarded
+def bench_commands(
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure how long one waits for commands that start no Spark, each in a process of its own (2 minutes)."""
+    from pipelines.jobs.bench.commands import bench_commands as measure
+
+    return measure(as_json, tell)
 
 
 @app.command("scale", epilog="Example: `pulseline bench scale --rows 10000000 --tasks 1000 --every 60`")

@@ -188,7 +188,7 @@ def report(
     epilog="Examples: `pulseline tables flights`, `pulseline tables flights punctual`, one instant over all tables: "
     "`pulseline tables flights --commit 7`"
 )
-@guarded
+@quick
 def tables(
     flow: FlowName,
     stream: Annotated[str | None, typer.Argument(help="Name of a stream, or `ledger`; all unless given.")] = None,

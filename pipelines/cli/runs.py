@@ -93,7 +93,7 @@ def run(
 
 
 @app.command(epilog="Examples: `pulseline plan flights`, `pulseline plan flights --end 2013-01-15`")
-@guarded
+@quick
 def plan(
     flow: FlowName,
     start: MaybeStart = None,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from pipelines.engine.columnar.byte_hash import (
@@ -21,7 +20,7 @@ from pipelines.engine.columnar.byte_hash import (
     fold,
     spread,
 )
-from pipelines.operators.compiled import compiled
+from pipelines.operators.compiled import PLAIN, compiled
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +39,7 @@ def stir(lanes: Lanes, words: Lane, tag: np.uint64, missing: tuple[Flags, np.uin
         tag: says of which column and type the values are.
         missing: rows whose value is null, and what a null adds to the first lane; None where there are none.
     """
-    if vars(numba.config)["DISABLE_JIT"]:
+    if PLAIN:
         said = spread(words ^ tag) if missing is None else np.where(*missing, spread(words ^ tag))
         np.add(lanes[0], said, out=lanes[0])
         np.add(lanes[1], fold(said), out=lanes[1])

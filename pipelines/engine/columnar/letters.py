@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
-from pipelines.operators.compiled import compiled
+from pipelines.operators.compiled import PLAIN, compiled
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +26,7 @@ def numbers(
         lengths: of that word; 0 where there is none.
     """
     found = np.empty(len(offsets) - 1, dtype=np.int8)
-    if vars(numba.config)["DISABLE_JIT"]:
+    if PLAIN:
         sizes = np.diff(offsets)
         first = letters[offsets[:-1]] if sizes.all() else np.zeros(1, dtype=np.uint8)
         return words[first] if (lengths[first] == sizes).all() else None

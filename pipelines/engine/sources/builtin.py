@@ -25,11 +25,11 @@ class BuiltInFeed(Feed):
     """Data that comes with a package."""
 
     def __init__(self, name: str) -> None:
-        """Find the feed; its data is read now, once a process."""
+        """Find the feed; its data is read when it is asked for, once a process."""
         if name not in flights.BUILT_IN:
             raise FeedMissingError(f"`{name}`", "the built-in feeds: " + ", ".join(flights.BUILT_IN))
-        self._table = flights.BUILT_IN[name]()
-        self.schema = self._table.schema
+        flights.data_folder()
+        self._rows, self.schema = flights.BUILT_IN[name], flights.SCHEMAS[name]
 
     def fingerprint(self) -> str:
         """Give digits that change with the package's data."""
@@ -37,12 +37,16 @@ class BuiltInFeed(Feed):
 
     def size(self) -> int:
         """Give the bytes of the rows in memory."""
-        return int(self._table.nbytes)
+        return int(self._rows().nbytes)
 
     def read(self, where: pa.compute.Expression | None = None) -> Iterator[pa.RecordBatch]:
         """Give the rows that `where` allows, in the package's order."""
-        table = self._table if where is None else self._table.filter(where)
+        table = self._rows() if where is None else self._rows().filter(where)
         yield from table.to_batches(max_chunksize=BATCH)
+
+    def read_doubtful(self) -> Iterator[pa.RecordBatch]:
+        """Give nothing: there is no row of the package's that could not be read."""
+        yield from ()
 
 
 def open_source(source: Source, _: Opening) -> SourceFeed:

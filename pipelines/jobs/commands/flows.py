@@ -118,6 +118,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     """
     from pipelines.engine.sources.catalog import open_sources
     from pipelines.engine.sources.opening import Opening
+    from pipelines.jobs.runs.known import FIRST_DAYS
 
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
@@ -133,7 +134,8 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         tell(f"stream {streams}: {is_what}")
     for note in flow.notes:
         tell(note)
-    arrivals = {name: span for name, feed in opened.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
+    asked = {name: feed for name, feed in opened.items() if flow.sources[name].feed.where not in FIRST_DAYS}
+    arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
     warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals)]
     for warning in warnings:
         tell(f"warning: {warning}")

@@ -14,7 +14,6 @@ from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
-from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.flows.model import Flow
+    from pipelines.jobs.commands.run import RunRequest
     from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.facts.planned import PlannedInterval
 
@@ -75,6 +75,8 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         WrongUse: no such flow, or one that lives by the real clock.
         RejectedError: an interval may not be published; those after it were not begun.
     """
+    from pipelines.jobs.commands.run import run_flow
+
     asked = PlanRequest(
         flow=wanted.flow, start=wanted.start or None, end=wanted.end or None, run=wanted.run, params=wanted.params
     )

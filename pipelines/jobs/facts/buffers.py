@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-
 from pipelines.engine.buffers.depth import MeasuredDepth, measure
 from pipelines.engine.buffers.owners import GONE, run_id
 from pipelines.engine.buffers.places import last_noted, read_record
@@ -184,6 +182,8 @@ def metrics_text(  # noqa: PLR0913 - all that is measured
         sources: what its live sources said of themselves last, by name.
         legs: what `facts.legs` gave.
     """
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
     registry = CollectorRegistry()
     tip = state.tip
     age = (now - tip.at) / TICKS_PER_SECOND if tip else float("nan")

@@ -60,6 +60,14 @@ def moves() -> pa.Table:
     return flights.movements()
 
 
+def test_columns_are_known_before_anything_is_read_and_are_those_that_are_read(
+    table: pa.Table, weather: pa.Table, moves: pa.Table
+) -> None:
+    read = {"nycflights13.departures": table, "nycflights13.weather": weather, "nycflights13.movements": moves}
+    assert {name: rows.schema for name, rows in read.items()} == flights.SCHEMAS
+    assert set(flights.SCHEMAS) == set(flights.BUILT_IN)
+
+
 def test_the_week_has_its_known_figures(table: pa.Table) -> None:
     scheduled = within(table, "scheduled", day(1, 1, 7))
     assert table.num_rows == 336_776

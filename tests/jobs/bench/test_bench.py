@@ -20,6 +20,7 @@ from pipelines.jobs.bench.peers import beating
 from pipelines.jobs.bench.punctuate import PunctuateBench, backfilled, from_files, on_spark, scanned, streamed
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
 from pipelines.jobs.bench.stamps import DELAY, EVENTS, StampAnswer, Stamps, drawn, record_stamps
+from pipelines.jobs.bench.together import figures_in, figures_table
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.rows import TICKS_PER_SECOND, Shape
@@ -83,6 +84,16 @@ def test_a_target_that_is_missed_is_told_and_is_the_exit_status() -> None:
     assert tell_figures([held], as_json=False, echo=said.append) == 0
     assert tell_figures([held, rate], as_json=False, echo=said.append) == 1
     assert said[-1] == "two: 9 rows/s, 19.00 times it (at least 20: NOT held)"
+
+
+def test_the_table_of_all_benches_says_of_each_figure_what_the_bench_said_of_it() -> None:
+    missed = BenchFigure(bench="b", name="one", value=0.9, unit="s", against="it", ratio=1.5, target=0.7, of_value=True)
+    bare = BenchFigure(bench="c", name="two", value=3, unit="files")
+    read = list(figures_in([missed.as_json(), "measuring", bare.as_json()]))
+    assert read == [missed, bare]
+    rows = [line.split() for line in figures_table(read).splitlines()]
+    assert ["b", "one", "0.9", "s", "1.50", "it", "≤", "0.7", "s", "NOT", "held"] in rows
+    assert ["c", "two", "3", "files"] in rows
 
 
 @pytest.fixture(scope="module")

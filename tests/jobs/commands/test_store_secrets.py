@@ -8,10 +8,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import numba
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.operators.compiled import numba_ready
 from tests.laws.trials import PARCELS, parcels, trial
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ DATES = ("--start", "2024-01-01T00:00", "--end", "2024-01-01T03:00")
 def said(folder: Path, home: object, *words: str, **environment: str) -> tuple[int, str]:
     """Run a command whose home lies in a store, and have it tell all that it does."""
     asked = {"PULSELINE_HOME": str(home), "PULSELINE_LOG": "debug", "XDG_CACHE_HOME": str(folder / "cache")}
-    asked["NUMBA_CACHE_DIR"] = vars(numba.config)["CACHE_DIR"]  # compiled once
+    asked["NUMBA_CACHE_DIR"] = vars(numba_ready().config)["CACHE_DIR"]  # compiled once
     done = subprocess.run(
         [sys.executable, "-m", "pipelines.cli", *words],
         env={**os.environ, **SECRETS, **asked, **environment},
