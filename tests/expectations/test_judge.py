@@ -39,13 +39,23 @@ SPAN = (1_000_000_000, 1_200_000_000)
 OURS = ("beating", "timers_increase")
 
 
-@pytest.fixture(scope="module", params=["duckdb", "spark"])
-def session(request: pytest.FixtureRequest) -> SparkSession | None:
-    """Give Spark to the judge, or nothing: what is found is the same."""
-    if request.param == "duckdb":
+def session_of(judge: str, request: pytest.FixtureRequest) -> SparkSession | None:
+    if judge == "duckdb":
         return None
     lent: LentSpark = request.getfixturevalue("spark")
     return lent.session()
+
+
+@pytest.fixture(scope="module", params=["duckdb", "spark"])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Give Spark to the judge, or nothing: what is found is the same."""
+    return session_of(request.param, request)
+
+
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("spark", marks=pytest.mark.exhaustive)])
+def plain(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Give nothing where what is asked is the judge's own; that the view on Spark answers alike, others show."""
+    return session_of(request.param, request)
 
 
 @pytest.fixture
@@ -187,7 +197,7 @@ def test_an_outcome_is_plain(spoilt: Spoilt) -> None:
         assert all(JUDGED not in row for row in each.rows)
 
 
-def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSession | None, flow: Flow) -> None:
+def test_more_violations_than_are_shown_and_rows_that_are_lost(plain: SparkSession | None, flow: Flow) -> None:
     streams = good(flow)
     ordered, punctual = streams.streams["ordered"], streams.streams["punctual"]
     ordered.append({**ordered[-1], "place": ordered[-1]["place"] + 1})
@@ -195,7 +205,7 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSes
     late = [each for each in punctual if each["kind"] == "data" and each["arrival"] > 1_100]
     for each in late:
         each["event_time"] = 5
-    found = judge(flow, streams.views(session), SPAN)
+    found = judge(flow, streams.views(plain), SPAN)
     behind = outcome(found, "no_event_behind_cti", "punctual")
     assert behind.unexpected == len(late)
     assert [identity(each) for each in behind.rows] == [identity(each) for each in late[:20]]
@@ -214,13 +224,13 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(session: SparkSes
 
 @pytest.mark.parametrize(("held", "warns"), [(133, False), (134, True)])
 def test_a_merge_that_keeps_more_than_a_fifth_of_what_came_in_warns(
-    session: SparkSession | None, flow: Flow, held: int, *, warns: bool
+    plain: SparkSession | None, flow: Flow, held: int, *, warns: bool
 ) -> None:
     streams = good(flow)
     data = [each for each in streams.streams["ordered"] if each["kind"] == "data"]
     gone = [identity(each) for each in data[-held:]]
     streams.streams["ordered"] = [each for each in streams.streams["ordered"] if identity(each) not in gone]
-    views = replace(streams.views(session), held={"ordered": {"data": held}})
+    views = replace(streams.views(plain), held={"ordered": {"data": held}})
     found = {each.expectation: each for each in judge(flow, views, SPAN) if each.table == "ordered"}
     assert found["account_holds"].held
     assert (found["few_held"].held, found["few_held"].severity) == (not warns, "warning")
@@ -229,8 +239,8 @@ def test_a_merge_that_keeps_more_than_a_fifth_of_what_came_in_warns(
         assert (figures["rows_in"], figures["held"], found["few_held"].unexpected) == (666, held, held)
 
 
-def test_few_rows_that_are_held_say_nothing(session: SparkSession | None, flow: Flow) -> None:
-    views = replace(Planted(flow=flow, streams={}, landed=0).views(session), held={"ordered": {"data": 99}})
+def test_few_rows_that_are_held_say_nothing(plain: SparkSession | None, flow: Flow) -> None:
+    views = replace(Planted(flow=flow, streams={}, landed=0).views(plain), held={"ordered": {"data": 99}})
     (found,) = [each for each in judge(flow, views, SPAN) if each.expectation == "few_held"]
     assert found.held
 
@@ -264,12 +274,12 @@ def lifetimes() -> list[Row]:
 
 
 def test_the_first_rows_of_a_span_are_held_against_nothing_where_nothing_went_before(
-    session: SparkSession | None, flow: Flow
+    plain: SparkSession | None, flow: Flow
 ) -> None:
     streams = good(flow)
     streams.streams["punctual"][1]["event_time"] = 979
     streams.before.clear()
-    assert all(each.held for each in judge(flow, streams.views(session), SPAN))
+    assert all(each.held for each in judge(flow, streams.views(plain), SPAN))
 
 
 def test_the_built_in_increasing_has_no_order_and_fails(spark: LentSpark, flow: Flow) -> None:

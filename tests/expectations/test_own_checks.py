@@ -134,12 +134,21 @@ IN_ORDER = {"expect_column_values_to_be_increasing", "expect_column_values_to_be
 """Laws of a stream: `tests/jobs/commands/test_own_checks.py` has them."""
 
 
-@pytest.fixture(scope="module", params=["duckdb", "spark"])
-def session(request: pytest.FixtureRequest) -> SparkSession | None:
-    if request.param == "duckdb":
+def session_of(judge: str, request: pytest.FixtureRequest) -> SparkSession | None:
+    if judge == "duckdb":
         return None
     lent: LentSpark = request.getfixturevalue("spark")
     return lent.session()
+
+
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("spark", marks=pytest.mark.exhaustive)])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    return session_of(request.param, request)
+
+
+@pytest.fixture(scope="module", params=["duckdb", "spark"])
+def either(request: pytest.FixtureRequest) -> SparkSession | None:
+    return session_of(request.param, request)
 
 
 def test_the_list_is_what_is_installed() -> None:
@@ -206,7 +215,7 @@ def view_of(rows: pa.Table, session: SparkSession | None) -> PlainView | SparkVi
     if session is None:
         return PlainView(rows=Rows(rows))
     order = random.Random(3).sample(range(rows.num_rows), rows.num_rows)  # noqa: S311 - a shuffle
-    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3))
+    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3).cache())
 
 
 def flow_of(folder: Path, checks: Sequence[str]) -> Flow:
@@ -219,14 +228,18 @@ def judged(flow: Flow, rows: pa.Table, session: SparkSession | None) -> list[Jud
     return own_judgements(flow, "punctual", view_of(rows, session), Checkpoints("own", None))
 
 
-def test_each_passes_on_good_rows_and_fails_on_its_own_odd_value(tmp_path: Path, session: SparkSession | None) -> None:
-    checks = [f"{case.name}: {{{named(number, case)[0]}}}" for number, case in enumerate(CASES)]
-    flow = flow_of(tmp_path, checks)
-    good = judged(flow, table(odd=False), session)
+def of_all_cases(folder: Path) -> Flow:
+    return flow_of(folder, [f"{case.name}: {{{named(number, case)[0]}}}" for number, case in enumerate(CASES)])
+
+
+def test_each_passes_on_good_rows(tmp_path: Path, session: SparkSession | None) -> None:
+    good = judged(of_all_cases(tmp_path), table(odd=False), session)
     assert [each.expectation for each in good if not each.held] == []
     assert {each.looked_at for each in good} == {ROWS}
 
-    found = judged(flow, table(odd=True), session)
+
+def test_each_fails_on_its_own_odd_value(tmp_path: Path, either: SparkSession | None) -> None:
+    found = judged(of_all_cases(tmp_path), table(odd=True), either)
     assert [each.expectation for each in found if each.held] == []
     for case, each in zip(CASES, found, strict=True):
         assert each.sentence, case.name
@@ -239,15 +252,15 @@ def test_each_passes_on_good_rows_and_fails_on_its_own_odd_value(tmp_path: Path,
         assert {at % 60 for at in expected} == odd, case.name
 
 
-def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, session: SparkSession | None) -> None:
+def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, either: SparkSession | None) -> None:
     rows = table(odd=False).select([*(field.name for field in ORDER_FIELDS), "gate"])
     said = {"columns": rows.num_columns, "names": ", ".join(rows.column_names), "rows": ROWS}
     checks = [f"{name}: {{{words.format(**said)}}}" for name, words in OF_THE_TABLE.items()]
     flow = flow_of(tmp_path, [*checks, "expect_column_to_exist: {column: nobody}"])
-    whole = {each.expectation: each.held for each in judged(flow, rows, session)}
+    whole = {each.expectation: each.held for each in judged(flow, rows, either)}
     assert [name for name, held in whole.items() if not held] == ["expect_column_to_exist() #2"]
 
     fewer = rows.slice(1).drop_columns(["due_at"])
-    broken = [each.expectation for each in judged(flow, fewer, session) if not each.held]
+    broken = [each.expectation for each in judged(flow, fewer, either) if not each.held]
     lasting = {"expect_column_to_exist()", "expect_table_column_count_to_be_between()"}
     assert set(broken) == set(whole) - lasting

@@ -107,10 +107,6 @@ def test_cuts_and_buckets_never_matter(kind: str) -> None:
     hold(flows(kind), CORE, 40)
 
 
-def test_engines_do_not_matter(spark: LentSpark) -> None:
-    hold(ANY, spark, 2)
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_engines_never_matter(kind: str, spark: LentSpark) -> None:
@@ -137,7 +133,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return made
 
 
-@pytest.mark.parametrize(("spans", "buckets"), [(WHOLE, 1), (WHOLE, 16), (SPANS, 7)])
+@pytest.mark.parametrize(
+    ("spans", "buckets"), [pytest.param(WHOLE, 1, marks=pytest.mark.exhaustive), (WHOLE, 16), (SPANS, 7)]
+)
 def test_spark_gives_what_core_gives(
     here: Trial, spark: LentSpark, spans: list[tuple[int, int]], buckets: int, tmp_path: Path
 ) -> None:
@@ -152,7 +150,7 @@ def test_a_restart_between_intervals_does_not_matter(here: Trial) -> None:
     assert here.hashes("restarted", WHOLE) == here.hashes("whole", WHOLE)
 
 
-@pytest.mark.parametrize("block", [1, 2, 50])
+@pytest.mark.parametrize("block", [1, pytest.param(2, marks=pytest.mark.exhaustive), 50])
 def test_how_far_a_task_reads_ahead_does_not_matter(here: Trial, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(inputs, "BLOCK", block)
     assert here.run(f"block {block}", WHOLE) == here.hashes("whole", WHOLE)

@@ -20,6 +20,8 @@ CHECKOUT = Path(__file__).parents[2]
 SOURCE = CHECKOUT / "tests" / "laws" / "faulty_disk.c"
 BUFFERED = PARCELS.replace("arrival: seen}", "arrival: seen, buffers: 3}")
 DEAD = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOTCONN]
+ALWAYS = {(errno.EIO, "a"), (errno.ENOTCONN, "b")}
+"""The others are in `make check-all`; `tests/engine/buffers/test_buffers.py` has each fault in this process."""
 STEPS = ["landed, read by tasks", "started", "looked at", "reset"]
 
 
@@ -63,8 +65,15 @@ def whole(library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return hashes
 
 
-@pytest.mark.parametrize("name", ["a", "b"])
-@pytest.mark.parametrize("number", DEAD, ids=errno.errorcode.get)
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        pytest.param(number, name, marks=() if (number, name) in ALWAYS else pytest.mark.exhaustive)
+        for number in DEAD
+        for name in "ab"
+    ],
+    ids=lambda each: errno.errorcode.get(each, each),
+)
 def test_a_disk_that_dies_is_one_buffers_quarantine(
     tmp_path: Path, library: Path, whole: dict[str, str], number: int, name: str
 ) -> None:
@@ -77,7 +86,7 @@ def test_a_disk_that_dies_is_one_buffers_quarantine(
     assert f'pulseline_buffer_speaks{{buffer="{name}",flow="parcels",run="main"}} 0.0' in said
 
 
-@pytest.mark.parametrize("number", DEAD[:2], ids=errno.errorcode.get)
+@pytest.mark.parametrize("number", [errno.EACCES], ids=errno.errorcode.get)
 def test_a_run_begins_though_one_disk_is_dead(
     tmp_path: Path, library: Path, whole: dict[str, str], number: int
 ) -> None:

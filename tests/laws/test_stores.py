@@ -80,15 +80,15 @@ def parcel_trial(folder: Path, store: StorePath) -> Trial:
 
 
 def test_upkeep_changes_no_row_in_a_store(tmp_path: Path, store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "TOGETHER", 8)
-    monkeypatch.setattr(retention, "TOGETHER", 8)
+    monkeypatch.setattr(packed, "TOGETHER", 4)
+    monkeypatch.setattr(retention, "TOGETHER", 4)
     monkeypatch.setattr(retention, "RECENT", 1)
     here = parcel_trial(tmp_path, store)
     whole = replace(here, home=None).run("whole", WHOLE)
     start, end = WHOLE[0]
     wanted = here.wanted("live")
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
-        land_readings(wanted, start, range(start, end + 1, (end - start) // 36)[1:], None)
+        land_readings(wanted, start, range(start, end + 1, (end - start) // 16)[1:], None)
         runner, upkeep = runner_of(wanted, driver), Upkeep(driver)
         for number in closed_ids(wanted.landing):
             runner.advance(number - 1, number)
@@ -99,10 +99,10 @@ def test_upkeep_changes_no_row_in_a_store(tmp_path: Path, store: StorePath, monk
     beating = stream_path(wanted.root, "beating")
     named = TableLog(beating)
     named.look()
-    assert len(named.files) < 12, "small files were put together"
+    assert len(named.files) < 8, "small files were put together"
     assert len(list((beating / UNNAMED).glob("*.parquet"))) == len(named.files), "and what they were is gone"
     assert len(segments_in(wanted.landing)) > 2
-    assert len(list(wanted.landing.iterdir())) < 24
+    assert len(list(wanted.landing.iterdir())) < 12
 
 
 def test_a_driver_that_was_overtaken_publishes_nothing_in_a_store(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pipelines.engine.files import ordered as inputs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.operators.registry import OPERATORS
@@ -15,8 +17,6 @@ from tests.transcripts_model import transcripts
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from pipelines.engine.tasks.stages import Engine
     from tests.conftest import LentSpark
@@ -52,9 +52,12 @@ def test_transcripts_hold_on_core(tmp_path: Path) -> None:
     assert_told(groups, run(groups, CoreEngine()))
 
 
-def test_transcripts_hold_on_core_cut_at_every_arrival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in range(1, 5))])
+def test_transcripts_hold_on_core_cut_at_every_arrival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
     monkeypatch.setattr(inputs, "BLOCK", 1)
-    groups = shared(tmp_path, 2)
+    groups = shared(tmp_path, 2)[part::5]
     assert_told(groups, run(groups, CoreEngine()))
 
 
