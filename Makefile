@@ -108,7 +108,7 @@ contracts: setup ## import-linter: who may import whom
 check: lint types contracts test drill ## everything CI runs
 
 check-all: java lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
-	@$(BIN)/python -m pytest -m "" $(TESTS)
+	@PULSELINE_WIDE=1 $(BIN)/python -m pytest -m "" $(TESTS)
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
 
 parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)

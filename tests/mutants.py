@@ -151,7 +151,7 @@ def copied(folder: Path) -> None:
     shutil.copy(ROOT / "pipelines" / "__init__.py", folder / "pipelines")
     shutil.copytree(ROOT / "tests" / "operators", folder / "tests" / "operators", ignore=ignored)
     shutil.copytree(ROOT / "tests" / "transcripts", folder / "tests" / "transcripts", ignore=ignored)
-    for path in (ROOT / "tests").glob("transcripts*.py"):
+    for path in (ROOT / "tests" / "wide.py", *(ROOT / "tests").glob("transcripts*.py")):
         shutil.copy(path, folder / "tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
 

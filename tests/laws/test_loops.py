@@ -17,6 +17,7 @@ from pipelines.flows.reading import read_flow
 from pipelines.jobs.environment.errors import WrongUse
 from tests.laws.drawn import CUTS, END, ROWS, START, Row, feed
 from tests.laws.trials import cut, trial
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,7 @@ def by_key(rows: Sequence[dict[str, Any]], key: Sequence[str]) -> dict[tuple[Any
     return dict(found)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(3, 6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS, most=st.integers(1, 6), cuts=CUTS, key=st.sampled_from(["line", "[line, gate]"]))
 def test_loops__rows_leave_in_the_order_of_the_walk(
     rows: Sequence[Row], most: int, cuts: list[int], key: str, tmp_path_factory: pytest.TempPathFactory
@@ -128,7 +129,7 @@ streams:
 """
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(3, 6), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS, most=st.integers(2, 4), back=st.sampled_from(["once", "twice"]))
 def test_loops__rounds(rows: Sequence[Row], most: int, back: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A loop gives what its body, unrolled `most_rounds` times, gives.

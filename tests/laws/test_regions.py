@@ -16,6 +16,7 @@ from tests.laws.drawn import CUTS, END, KINDS, ROWS, START, feed, flows
 from tests.laws.regional import apart, in_regions
 from tests.laws.streamed import streamed
 from tests.laws.trials import cut, trial
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(2, 3), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), rows=ROWS, others=ROWS, cuts=CUTS)
 def test_regions__change_no_row(  # noqa: PLR0913 - everything that must not matter
     kind: str,
@@ -66,7 +67,7 @@ streams:
 """
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(3, 5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), rows=ROWS, bound=st.integers(1, 3))
 def test_regions__are_never_stuck(
     data: st.DataObject, rows: Sequence[Row], bound: int, tmp_path_factory: pytest.TempPathFactory

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pipelines.engine.columnar.columns import times
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, SECOND, cut, trial
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +153,9 @@ def feed(arrivals: list[int], keys: list[str]) -> pa.Table:
 ARRIVALS = st.lists(st.integers(0, SPAN // 4), min_size=1, max_size=9).map(sorted)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples_of(10, 25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(graph=series_parallel(), arrivals=ARRIVALS, data=st.data())
 def test_turns__an_interleave_gives_what_the_walk_gives(
     graph: tuple[dict[str, Node], str], arrivals: list[int], data: st.DataObject, tmp_path_factory: object
@@ -169,7 +172,9 @@ def test_turns__an_interleave_gives_what_the_walk_gives(
         assert found == walked(nodes, order, mine, last)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=examples_of(6, 15), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(graph=series_parallel(holders=True), arrivals=st.sets(st.integers(0, SPAN - 1), min_size=2, max_size=9),
        data=st.data())  # fmt: skip
 def test_turns__what_holds_rows_lets_them_go_in_the_turn_of_the_row_that_does(
@@ -289,7 +294,7 @@ def of_the_next_source(rows: list[int], others: list[int], *, before: bool) -> l
     return found
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples_of(4, 8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(rows=[1], others=[0, 0, 1], before=True, cuts=[])
 @given(rows=ARRIVALS, others=ARRIVALS, before=st.booleans(), cuts=st.lists(st.integers(1, SPAN - 1), max_size=3))
 def test_sources__the_next_one_is_chosen_once(

@@ -26,6 +26,7 @@ from pipelines.operators import (
     window,
 )
 from pipelines.operators.rows import OUT, OUT_CAPACITY
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ BRIEF = "PULSELINE_BRIEF" in os.environ
 
 settings.register_profile(
     "laws",
-    max_examples=int(ASKED or (60 if BRIEF else 150)),
+    max_examples=int(ASKED or (60 if BRIEF else examples_of(50, 150))),
     derandomize=ASKED is None,
     database=None,
     deadline=None,

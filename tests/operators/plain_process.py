@@ -18,8 +18,9 @@ from tests.operators.checking import Mismatch, check
 from tests.operators.driving import run
 from tests.operators.scenarios import SCENARIOS
 from tests.transcripts_model import transcripts
+from tests.wide import drawn as examples_of
 
-JOBS = 300
+JOBS = examples_of(100, 300)
 PLAIN = not hasattr(sighted, "py_func")
 
 

@@ -33,6 +33,7 @@ from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import MANIFEST, close_sequence, closed_in, numbers_in, read_sequence, shelves
 from pipelines.flows.apart import Apart
 from tests.engine.sources.folders import Stand, rows_of
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -428,7 +429,7 @@ class Played:
             assert self.stand.values(number) == self.wanted.get(number, [])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples_of(15, 40))
 @given(STEPS)
 def test_whatever_happens_to_two_between_drains_all_is_read_as_it_landed(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str | tuple[str, str]]

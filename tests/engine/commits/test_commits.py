@@ -26,6 +26,7 @@ from pipelines.engine.commits.paths import FileMissingError, NewFile, stream_pat
 from pipelines.engine.commits.readers import read_carry, read_stream
 from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     import random
@@ -309,7 +310,7 @@ def play(acts: list[tuple[int, int, str, State, bool]]) -> Model:
     return model
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(50, 200), deadline=None)
 @given(ACTS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(
     acts: list[tuple[int, int, str, State, bool]], shuffler: random.Random
@@ -320,7 +321,7 @@ def test_the_order_of_rows_does_not_matter(
     assert (left.published, left.stale, left.commits) == (right.published, right.stale, right.commits)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(50, 200), deadline=None)
 @given(ACTS)
 def test_published_intervals_follow_one_another_without_gap_or_overlap(
     acts: list[tuple[int, int, str, State, bool]],
@@ -329,7 +330,7 @@ def test_published_intervals_follow_one_another_without_gap_or_overlap(
     assert all(before.end == after.start for before, after in pairwise(spans))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(50, 200), deadline=None)
 @given(ACTS)
 def test_only_a_published_row_changes_what_readers_see(acts: list[tuple[int, int, str, State, bool]]) -> None:
     rows = play(acts).rows
@@ -338,7 +339,7 @@ def test_only_a_published_row_changes_what_readers_see(acts: list[tuple[int, int
         assert (after == before) == (row.state is not State.PUBLISHED)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(50, 200), deadline=None)
 @given(ACTS)
 def test_a_stale_commits_parent_was_superseded_by_another_carry(
     acts: list[tuple[int, int, str, State, bool]],
@@ -350,7 +351,7 @@ def test_a_stale_commits_parent_was_superseded_by_another_carry(
         assert (row in state.stale) == (began_with != ends[row.span.start])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(50, 200), deadline=None)
 @given(ACTS)
 def test_the_carry_at_a_commit_has_one_line(acts: list[tuple[int, int, str, State, bool]]) -> None:
     state = play(acts).state

@@ -31,6 +31,7 @@ from pipelines.engine.commits.sweep import sweep
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,7 +207,7 @@ def refused_or(state: LogState, edge: int) -> tuple[object, ...]:
     return tuple(answers)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(50, 150), deadline=None)
 @given(ACTS, st.lists(st.integers(0, 40), max_size=4))
 def test_a_log_that_is_followed_says_what_its_rows_say(acts: list[tuple[str, int, int]], cuts: list[int]) -> None:
     rows = play(acts)
@@ -220,7 +221,7 @@ def test_a_log_that_is_followed_says_what_its_rows_say(acts: list[tuple[str, int
         assert facts(state) == facts(LogState.of(rows[:cut]))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples_of(25, 50), deadline=None)
 @given(ACTS)
 def test_a_state_that_was_kept_goes_on_from_where_it_was(acts: list[tuple[str, int, int]]) -> None:
     rows = play(acts)

@@ -22,9 +22,10 @@ from pipelines.engine.commits.resets import (
     way_back,
 )
 from tests.engine.commits.test_housekeeping import ACTS, play, stamped
+from tests.wide import drawn as examples_of
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples_of(40, 100), deadline=None)
 @given(ACTS)
 def test_spans_follow_one_another_and_every_carry_has_one_line(acts: list[tuple[str, int, int]]) -> None:
     state = LogState.of(play(acts))
@@ -36,7 +37,7 @@ def test_spans_follow_one_another_and_every_carry_has_one_line(acts: list[tuple[
         assert not any(state.commits[delta].leaves_carry for delta in deltas)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples_of(40, 100), deadline=None)
 @given(ACTS, st.integers(0, 12))
 def test_a_reset_leaves_what_was_published_up_to_its_state(acts: list[tuple[str, int, int]], place: int) -> None:
     rows = play(acts)

@@ -31,6 +31,7 @@ from pipelines.engine.landing.manifest import (
 from pipelines.engine.landing.retention import Retention
 from pipelines.engine.landing.segments import REMOVED_FILE, removed_among
 from tests.engine.landing.landings import READING, Drawn, close, close_all, read
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ SEQUENCES = st.lists(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples_of(4, 8))
 @given(drawn=SEQUENCES, many=st.sampled_from([2, 1_000_000]))
 def test_whatever_landed_reads_the_same_out_of_segments(drawn: list[Drawn], many: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -159,7 +160,7 @@ def killed_settling(landed: Path, covered: int, after: int, rows: int | None = N
 def test_a_kill_at_any_step_changes_nothing_that_is_read(landed: Path, tmp_path: Path) -> None:
     before, after, killed = read(landed), -1, True
     while killed:
-        after += 1
+        after += examples_of(3, 1)
         copy = tmp_path / f"killed-{after}"
         shutil.copytree(landed, copy)
         killed = killed_settling(copy, 10, after)
@@ -419,7 +420,7 @@ def test_rows_are_said_to_be_gone_before_they_go(longer: Path, tmp_path: Path) -
     after = -1
     killed = True
     while killed:
-        after += 1
+        after += examples_of(3, 1)
         copy = tmp_path / f"killed-{after}"
         shutil.copytree(longer, copy)
         killed = killed_settling(copy, 22, after, rows=0)

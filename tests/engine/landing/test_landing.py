@@ -47,6 +47,7 @@ from pipelines.flows.grid import intervals
 from pipelines.flows.model import Flow, Source
 from pipelines.flows.reading import read_flow
 from pipelines.operators.rows import NULL, Shape
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import LandedSequence
@@ -472,7 +473,7 @@ def test_a_float_key_is_refused(tmp_path: Path) -> None:
 INSTANTS = st.one_of(st.just(NULL), st.integers(0, 12))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples_of(60, 200), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.sampled_from(["a", "b", None]), INSTANTS, INSTANTS), max_size=20),
     cuts=st.sets(st.integers(1, 12)),

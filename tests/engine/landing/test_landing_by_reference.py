@@ -32,6 +32,7 @@ from pipelines.flows.model import Flow, Source
 from pipelines.operators.rows import NULL, Shape
 from tests.laws.streamed import Restart, streamed
 from tests.laws.trials import Trial, cut, trial
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ def test_files_in_order_stand_for_the_rows_and_nothing_is_copied(tmp_path: Path)
 ARRIVALS = st.lists(st.integers(0, 12), max_size=30)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples_of(12, 30), deadline=None)
 @given(
     at=ARRIVALS,
     shuffled=st.booleans(),

@@ -40,6 +40,7 @@ from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.feeds.spec import Missing, Retyped
 from tests.engine.sources.folders import TYPES, Stand, flow_of, lines_of, rows_of
 from tests.engine.sources.sockets import Listening, Sender, socket_flow
+from tests.wide import drawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,7 +191,7 @@ ROWS = st.lists(
 MORE = st.dictionaries(st.sampled_from(["w", "x", "kind", ""]), st.one_of(st.none(), VALUES, st.lists(VALUES)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=drawn(25, 60))
 @given(ROWS, st.lists(MORE, min_size=8, max_size=8))
 def test_what_nobody_declared_moves_no_declared_row(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], more: list[dict[str, Any]]

@@ -22,6 +22,7 @@ from pipelines.flows.feeds.placing import Placing
 from pipelines.flows.feeds.spec import Missing, Retyped
 from pipelines.flows.model import Flow, Source
 from tests.engine.sources.folders import rows_of
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -304,7 +305,7 @@ def files(draw: st.DrawFn) -> tuple[dict[str, str], list[list[str]]]:
     return types, cells
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples_of(20, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=files(), data=st.data())
 def test_a_bad_row_changes_no_other_row(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[dict[str, str], list[list[str]]], data: st.DataObject

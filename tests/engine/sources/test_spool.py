@@ -17,6 +17,7 @@ from pipelines.engine.sources.socket.errors import SpoolBrokenError, SpoolDamage
 from pipelines.engine.sources.socket.spool import GONE, UNTOLD, Spool
 from pipelines.engine.sources.socket.spool_files import Event, SpoolFile, read_segments
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -285,7 +286,7 @@ def test_storage_that_takes_nothing_stops_the_spool(tmp_path: Path) -> None:
 STEPS = st.lists(st.one_of(st.binary(min_size=1, max_size=12), st.sampled_from(["cut", "killed", "landed"])))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples_of(15, 40))
 @given(steps=STEPS)
 def test_bytes_come_out_once_and_in_order_through_cuts_kills_and_removals(
     tmp_path_factory: pytest.TempPathFactory, steps: list[bytes | str]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.engine.columnar.columns import TIME, stream_schema
@@ -16,6 +16,7 @@ from pipelines.engine.tasks.carry import CarryChange
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL
 from pipelines.operators.scan import Per
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pipelines.operators.scan import CarryPart
@@ -43,6 +44,7 @@ def names_of(part: CarryPart, rows: int) -> list[pa.Array]:
 
 
 @NAMED
+@settings(max_examples=examples_of(25, 100))
 @given(draw=st.data())
 def test_records_come_back(part: CarryPart, draw: st.DataObject) -> None:
     records = records_of(part, draw)

@@ -162,7 +162,7 @@ def test_values_that_nobody_remembers_are_numbered_no_longer(here: Trial, monkey
         return found
 
     monkeypatch.setattr(NumberedValues, "ids", counted)
-    readings = [BEGIN + at * SECOND for at in range(10, LENGTH, 10)]
+    readings = [BEGIN + at * SECOND for at in range(20, LENGTH, 20)]
     streamed(here, "all numbered", BEGIN, [*readings, END], final=END - 1)
     all_of_them = max(most)
     most.clear()

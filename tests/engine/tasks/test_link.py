@@ -30,6 +30,7 @@ from pipelines.operators.merge import MergePolicy
 from pipelines.operators.rows import Shape
 from pipelines.operators.scan import NO_BLIND
 from pipelines.operators.window import WindowPolicy
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -237,7 +238,7 @@ def passed_on(made: Link) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize("name", STREAMS)
 @given(drawn=GIVEN, cuts=st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(20, 40), deadline=None)
 def test_a_carry_taken_up_goes_on_as_if_nothing_had_been(name: str, drawn: list[dict[str, Any]], cuts: int) -> None:
     stream = STREAMS[name]
     kept, carry = link(stream), None
@@ -256,7 +257,7 @@ def hash_of(table: pa.Table) -> ContentHash:
 
 @pytest.mark.parametrize("name", STREAMS)
 @given(drawn=GIVEN, cuts=st.integers(2, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples_of(20, 40), deadline=None)
 def test_a_base_and_the_changes_after_it_are_the_whole_carry(name: str, drawn: list[dict[str, Any]], cuts: int) -> None:
     stream = STREAMS[name]
     kept = link(stream)

@@ -263,11 +263,25 @@ REGIONS: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize("case", REGIONS, ids=lambda case: str(case["id"]))
-@pytest.mark.parametrize("engine", ["core", "stream"])
-def test_our_own_cases_of_replay_hold(case: Case, engine: str, lent: LentSpark) -> None:  # noqa: ARG001 - jobs find it
-    (answer,) = answers([case], engine)
+EACH = pytest.mark.parametrize("case", REGIONS, ids=lambda case: str(case["id"]))
+
+
+@EACH
+def test_our_own_cases_of_replay_hold(case: Case) -> None:
+    (answer,) = answers([case], "core")
     assert holds(case, answer), answer
+
+
+@pytest.mark.exhaustive
+@EACH
+def test_our_own_cases_of_replay_hold_on_spark(case: Case, lent: LentSpark) -> None:  # noqa: ARG001 - jobs find it
+    (answer,) = answers([case], "stream")
+    assert holds(case, answer), answer
+
+
+def test_a_case_of_replay_is_answered_by_spark(lent: LentSpark) -> None:  # noqa: ARG001 - jobs find it
+    (answer,) = answers([REGIONS[-2]], "stream")
+    assert holds(REGIONS[-2], answer), answer
 
 
 def test_each_case_is_a_key_so_that_neighbours_change_nothing() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipelines.jobs.facts.advising import Delays, History, written_up
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late, PromiseAtEnd
 from pipelines.operators.rows import INFINITY, NULL, OUT, Kind, Reason, Rows, Shape
+from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pipelines.operators.rows import Records
@@ -111,7 +112,7 @@ def histories(draw: st.DrawFn) -> tuple[AdvanceTimePolicy, History, int | None]:
     return policy, history(*rows, timelines=2), final
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples_of(50, 150), deadline=None)
 @given(histories(), st.integers(-12, 45))
 def test_every_delay_does_what_the_operator_does(
     drawn: tuple[AdvanceTimePolicy, History, int | None], delay: int
@@ -137,7 +138,7 @@ def test_an_interval_without_an_end_may_be_late_and_otherwise_has_no_time() -> N
     assert (delays.late(0), delays.untimed(0), delays.wait(0).left) == (1, 1, 0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples_of(30, 80), deadline=None)
 @given(histories(), st.sampled_from([Fraction(1, 2), Fraction(9, 10), Fraction(1)]))
 def test_the_smallest_delay_is_enough_and_a_tick_less_is_not(
     drawn: tuple[AdvanceTimePolicy, History, int | None], share: Fraction
