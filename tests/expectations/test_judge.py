@@ -64,9 +64,9 @@ def flow(tmp_path: Path) -> Flow:
 
 
 def test_nothing_planted_nothing_found_and_pages_are_made(
-    session: SparkSession | None, flow: Flow, tmp_path: Path
+    plain: SparkSession | None, flow: Flow, tmp_path: Path
 ) -> None:
-    found = judge(flow, good(flow).views(session), SPAN, tmp_path / "docs 100%", "commit 2")
+    found = judge(flow, good(flow).views(plain), SPAN, tmp_path / "docs 100%", "commit 2")
     assert [(each.table, each.expectation) for each in found if not each.held] == []
     assert {(each.expectation, each.table): each.looked_at for each in found} == {
         ("account_holds", "beating"): 606,
