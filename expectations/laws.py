@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from expectations.scopes import promise_scope, timer_scope
+from expectations.scopes import has_lifetimes, promise_scope, timer_interval, timer_scope
+from pipelines.flows.durations import spell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,12 +69,20 @@ class Law:
     broken: str = ""
     """SQL: what is true of a row that breaks the law, given `__bound`."""
 
+    @property
+    def of_rows(self) -> bool:
+        """Say whether it is asked of each row of a table; others are of sums that somebody else did."""
+        return bool(self.governed) and self.name not in OF_ACCOUNTS
+
     def newest_of(self, what: str) -> str:
         """Spell the expression that finds, for a row, the governor before it.
 
         Args:
             what: of the governor is wanted, `value` or `governor`; one without a value binds nothing.
         """
+        if not self.governors:
+            # A row that is held against nothing but itself; the type is that of what would bind.
+            return f"CASE WHEN FALSE THEN {what} END"
         ignore = " IGNORE NULLS" if self.newest == LAST else ""
         over = f"{_partition(self.scope)}ORDER BY `arrival`, `place` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         binds = f"`kind` IN ({spelled(self.governors)}) AND {self.value} IS NOT NULL"
@@ -164,6 +173,38 @@ def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False)
         governed=("timer",),
         newest=LAST,
         broken=f"`kind` = 'timer' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
+    )
+
+
+def timers_on_multiples(table: str, interval: int) -> Law:
+    """Give the law of what timers say; the interval in ticks.
+
+    Rules of docs/semantics.md: H5
+    """
+    return Law(
+        name="timers_on_multiples",
+        table=table,
+        sentence=f"Timer timestamps of {table} are multiples of its interval, {spell(interval)}.",
+        remedy="Nothing was due at such an instant: the flow that made it had another interval, or the row was "
+        "changed. Run the interval again, and where it stays so compare the engines with `pulseline parity`.",
+        governed=("timer",),
+        broken=f"`kind` = 'timer' AND UNIX_MICROS(`event_time`) % {interval} <> 0",
+    )
+
+
+def lifetimes_last(table: str) -> Law:
+    """Give the law of lifetimes: an event that came whole lasts; a point has no end.
+
+    Rules of docs/semantics.md: A20
+    """
+    return Law(
+        name="lifetimes_last",
+        table=table,
+        sentence=f"No event of {table} has an empty lifetime: each ends after it starts.",
+        remedy="Such an event lies in no window and pairs with nothing, so it should be in the ledger as `empty`: run "
+        "the interval again, and where it stays so compare the engines with `pulseline parity`.",
+        governed=("data",),
+        broken="`kind` = 'data' AND `event_end` <= `event_time`",
     )
 
 
@@ -380,6 +421,10 @@ def laws_of(flow: Flow, table: str) -> tuple[Law, ...]:
     timers, promises = timer_scope(flow, table), promise_scope(flow, table)
     if timers is not None:
         laws.append(timers_increase(table, timers, merged=_merged(flow, table)))
+    if (interval := timer_interval(flow, table)) is not None:
+        laws.append(timers_on_multiples(table, interval))
+    if has_lifetimes(flow, table):
+        laws.append(lifetimes_last(table))
     if promises is not None:
         laws += [no_event_behind_cti(table, promises), ctis_increase(table, promises)]
     laws += [values_in_order(flow, table, check) for check in flow.expect.get(table, ()) if check.in_order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED, Source
+from pipelines.flows.model import DIVERTED, Shape, Source
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -64,6 +64,29 @@ def has_timers(flow: Flow, name: str) -> bool:
     if spec.drops_timers:
         return False
     return spec.has_timers or any(has_timers(flow, read) for read in made.feeding)
+
+
+def timer_interval(flow: Flow, name: str) -> int | None:
+    """Give the interval, in ticks, of which all timers of a stream are multiples; None where it does not make them all.
+
+    Asked where timers are made: further on they may have been shifted, and those of several intervals meet.
+    """
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED) or not SPECS[made.operator].has_timers:
+        return None
+    if any(has_timers(flow, read) for read in made.inputs):
+        return None
+    interval: int = getattr(made.policy, "interval")  # noqa: B009 - of each policy of an operator with timers
+    return interval
+
+
+def has_lifetimes(flow: Flow, name: str) -> bool:
+    """Say whether events of a stream end, and its operator lets none leave that ends as it starts."""
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED):
+        return False
+    spec = SPECS[made.operator]
+    return spec.promises and (spec.lasting or made.shape is Shape.INTERVAL)
 
 
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:

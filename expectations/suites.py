@@ -91,6 +91,14 @@ class ExpectTimersToIncrease(LawExpectation):
     """Timer timestamps strictly increase in stream order, within `scope`."""
 
 
+class ExpectTimersOnMultiples(LawExpectation):
+    """Timer timestamps are multiples of the interval."""
+
+
+class ExpectLifetimesToLast(LawExpectation):
+    """No event has an empty lifetime."""
+
+
 class ExpectNoEventBehindCti(LawExpectation):
     """No event starts (an end edge: ends) before a CTI sent before it, within `scope`."""
 
@@ -125,6 +133,8 @@ class ExpectValuesInStreamOrder(LawExpectation):
 
 CLASSES: dict[str, type[LawExpectation]] = {
     "timers_increase": ExpectTimersToIncrease,
+    "timers_on_multiples": ExpectTimersOnMultiples,
+    "lifetimes_last": ExpectLifetimesToLast,
     "no_event_behind_cti": ExpectNoEventBehindCti,
     "ctis_increase": ExpectCtisToIncrease,
     ACCOUNT_HOLDS: ExpectAccountToHold,
@@ -138,7 +148,7 @@ CLASSES: dict[str, type[LawExpectation]] = {
 def expectation_of(law: Law) -> LawExpectation:
     """Make the expectation of a law; sentence and remedy stand on the instance, or GX would not store them."""
     return CLASSES.get(law.name, ExpectValuesInStreamOrder)(
-        column=law.name if law.governors else column_of(law),
+        column=law.name if law.of_rows else column_of(law),
         scope=list(law.scope),
         description=law.sentence,
         severity=FailureSeverity.CRITICAL if law.severity == BLOCKING else FailureSeverity.WARNING,

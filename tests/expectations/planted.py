@@ -46,6 +46,13 @@ sources:
 streams:
   own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
 """
+INTERVALS = """\
+flow: intervals
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen, shape: interval, end: left}
+streams:
+  own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
+"""
 INSTANTS = ("arrival", "event_time", "event_end", "due_at", "landed_at")
 Row = dict[str, Any]
 

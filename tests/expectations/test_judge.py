@@ -14,6 +14,7 @@ from expectations.on_spark import SparkView
 from tests.expectations.planted import (
     EDGES,
     GATES,
+    INTERVALS,
     POINTS,
     Planted,
     Row,
@@ -71,6 +72,7 @@ def test_nothing_planted_nothing_found_and_pages_are_made(
     assert {(each.expectation, each.table): each.looked_at for each in found} == {
         ("account_holds", "beating"): 606,
         ("timers_increase", "beating"): 60,
+        ("timers_on_multiples", "beating"): 60,
         ("account_holds", "ordered"): 666,
         ("few_held", "ordered"): 666,
         ("timers_increase", "ordered"): 60,
@@ -124,6 +126,7 @@ def spoil_timers(made: Spoilt, stream: str) -> None:
     made.planted["timers_increase", stream] = [
         rows[number] for number in sorted(planted, key=lambda at: order(rows[at]))
     ]
+    made.planted["timers_on_multiples", stream] = [rows[of["p"][-1]]]
 
 
 def order(each: Row) -> tuple[Any, ...]:
@@ -174,7 +177,7 @@ def test_exactly_what_is_planted_is_found(spoilt: Spoilt) -> None:
 
 
 def test_each_row_is_held_against_what_governs_it(spoilt: Spoilt) -> None:
-    rows = [row for each in spoilt.found for row in each.rows]
+    rows = [row for each in spoilt.found for row in each.rows if each.expectation != "timers_on_multiples"]
     assert {identity(row): seconds(row["governed_by"]["arrival"]) for row in rows} == spoilt.governors
     assert {row["governed_by"]["commit"] for row in rows} == {1, 2}, "of the span, and of the one before"
 
@@ -260,6 +263,20 @@ def test_promises_by_key_bind_their_key_alone_and_ends_by_their_end(
     assert broken == {"no_event_behind_cti": [identity(ends[40])], "ctis_increase": [identity(ctis[-1])]}
     around = [row for each in found for bad in each.rows for row in bad["around"]["before"]]
     assert [row["gate"] for row in around] == ["q"] * 3 + ["r"] * 3, "a stream by key is read key by key"
+
+
+def test_an_event_that_ends_as_it_starts_has_no_lifetime(session: SparkSession | None, tmp_path: Path) -> None:
+    """One tick is a lifetime, none is not, wherever a partition or a key begins; a point has no end to be held to."""
+    rows = placed([row("data", at, at, gate, at + 1) for gate in GATES for at in range(1_000, 1_100)], ("gate",))
+    rows[7]["event_end"] = None
+    bad = sorted((rows[place] for place in (edges(rows)[3], 100, 299)), key=order)
+    for number, each in enumerate(bad):
+        each["event_end"] = each["event_time"] - number
+    lasting = Planted(flow=flow_of(tmp_path, INTERVALS), streams={"own": rows}, landed=300)
+    found = [each for each in judge(lasting.flow, lasting.views(session), SPAN) if not each.held]
+    assert [(each.expectation, each.unexpected) for each in found] == [("lifetimes_last", 3)]
+    assert [identity(each) for each in found[0].rows] == [identity(each) for each in bad]
+    assert [each["governed_by"] for each in found[0].rows] == [None] * 3
 
 
 def lifetimes() -> list[Row]:

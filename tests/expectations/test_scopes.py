@@ -89,6 +89,7 @@ def test_promises_bind_as_the_flow_says(flow: Flow) -> None:
 def test_the_laws_of_a_stream(flow: Flow) -> None:
     assert [law.name for law in laws_of(flow, "behind")] == ["timers_increase", "no_event_behind_cti", "ctis_increase"]
     assert [law.name for law in laws_of(flow, "twice")] == []
+    assert [law.name for law in laws_of(flow, "beating")] == ["timers_increase", "timers_on_multiples"]
     assert "for each port: gate, line" in laws_of(flow, "behind")[0].sentence
     assert "for each line, gate" in laws_of(flow, "beating")[0].sentence
     assert "in the whole stream" in laws_of(flow, "plain")[0].sentence

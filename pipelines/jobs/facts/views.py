@@ -189,7 +189,7 @@ def _otherwise(flow: Flow, name: str) -> pa.Schema:
 
 def _before(flow: Flow, name: str, part: JudgedPart) -> pa.Table | None:
     laws: dict[tuple[tuple[str, ...], str], Law] = {}
-    for law in laws_of(flow, name):
+    for law in (each for each in laws_of(flow, name) if each.governors):
         # A promise binds all that any law says it does: a span may have events and no promise of its own.
         binds = (law.governors, law.measured)
         known = laws.get(binds, law)

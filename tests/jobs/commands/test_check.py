@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 EXPECTED = [
     ("beating", "account_holds"),
     ("beating", "timers_increase"),
+    ("beating", "timers_on_multiples"),
     ("ordered", "account_holds"),
     ("ordered", "few_held"),
     ("ordered", "timers_increase"),
