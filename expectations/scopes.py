@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED, Shape, Source
+from pipelines.flows.model import DIVERTED, Source
+from pipelines.operators.rows import Shape
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
