@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.engine.commits.entry import START_OF_RUN, State
+from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.paths import NewFile
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.parquet import write_table
@@ -144,7 +144,6 @@ class FileLists:
         """Take the run's folder and what its log says."""
         self._root, self._state = root, state
         self._taken_over: dict[int, Lists] | None = None
-        self._upto: dict[str, tuple[int, int]] = {}
         self._named = lru_cache(maxsize=KEPT)(partial(_named, root))
 
     def of(self, commit: int) -> Lists:
@@ -170,20 +169,21 @@ class FileLists:
             table: named by its folder below the root.
             commit: its number.
         """
-        rows = self._state.compactions.get(table, ())
-        if rows and commit <= self._covered(table, rows):
-            for row in reversed(rows):
-                if any(first <= commit <= last for first, last in _ranges(row)):
-                    return self._named(row.files, row.commit).get(table, ())
-        return self.of(commit).get(table, ())
-
-    def _covered(self, table: str, rows: Sequence[Entry]) -> int:
-        """Give the newest commit whose rows were ever put together with others."""
-        seen, newest = self._upto.get(table, (0, START_OF_RUN))
-        if seen != len(rows):
-            newest = max(newest, *(_ranges(row)[-1][1] for row in rows[seen:]))
-            self._upto[table] = len(rows), newest
-        return newest
+        own = self.of(commit).get(table, ())
+        rows, said = self._state.compactions.get(table, ()), self._state.commits.get(commit)
+        if not rows or (said is not None and said.entry > rows[-1].entry):
+            return own
+        files, counts = {file.name: file for file in own}, commit not in self._state.successors
+        for row in rows:
+            moved = any(first <= commit <= last for first, last in _ranges(row))
+            # Of a commit's files some may be put together, each for itself, and others left as they are. Where none
+            # of the rows in one were its own, it has nothing there any more; one that gave way keeps what it had.
+            if moved or counts:
+                for name in _gone(row, files):
+                    del files[name]
+            if moved:
+                files.update({file.name: file for file in self._named(row.files, row.commit).get(table, ())})
+        return tuple(files.values())
 
     def held(self, table: str, upto: int) -> dict[str, NewFile]:
         """Give the files of a table whose newest settled commit is `upto`, by name.
@@ -197,7 +197,11 @@ class FileLists:
 
 def strangers(names: Iterable[str], held: Collection[str]) -> set[str]:
     """Give files of a log that are named as ours are, and are none of those that its table holds."""
-    return {name for name in names if OURS.fullmatch(name.rpartition("/")[2]) and name not in held}
+    return {name for name in names if _is_ours(name) and name not in held}
+
+
+def _is_ours(name: str) -> bool:
+    return OURS.fullmatch(name.rpartition("/")[2]) is not None
 
 
 def counts_at(state: LogState, commit: int, upto: int) -> bool:
@@ -215,6 +219,21 @@ def visible_at(state: LogState, upto: int) -> list[int]:
 def _ranges(row: Entry) -> list[tuple[int, int]]:
     """Give the commits whose rows a row's new files hold, as ranges, both ends included."""
     return row.detail["covers"]  # type: ignore[return-value]
+
+
+def _gone(row: Entry, files: Mapping[str, NewFile]) -> list[str]:
+    """Say which files a row's new files stand for.
+
+    One that somebody else's compaction made is in no list: it held all rows of the commits that the row covers.
+    """
+    out, ranges = set(row.detail["out"]), _ranges(row)  # type: ignore[call-overload]
+    if out and all(_is_ours(name) for name in out):
+        return [name for name in files if name in out]
+    return [
+        name
+        for name, file in files.items()
+        if name in out or any(first <= file.last and file.first <= last for first, last in ranges)
+    ]
 
 
 def ranges_of(numbers: Iterable[int]) -> list[list[int]]:

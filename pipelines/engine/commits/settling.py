@@ -347,9 +347,12 @@ class Tables:
             require_file(path, file)
             there = {file.first} if file.first == file.last else commits_in(path / file.name)
             if not there <= wanted:
+                held.pop(file.name)
+                if not there & wanted:
+                    # A commit that shares it has no row in it.
+                    continue
                 active = ActiveFile(path / file.name, file.rows, file.size, file.first, file.last)
                 instead.append(self.rewrite(path, [active], there & wanted))
-                held.pop(file.name)
                 held[instead[-1].file.name] = instead[-1].file
         log = self.log(path)
         adds = [file for file in held.values() if file.name not in log.files]

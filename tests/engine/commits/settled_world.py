@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,13 +28,14 @@ from pipelines.engine.commits.history import settled_of
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import NewFile, carry_path, table_path
+from pipelines.engine.commits.steps import Finished
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import UNNAMED
 
 if TYPE_CHECKING:
     import datetime as dt
     import random
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pytest
@@ -188,7 +190,8 @@ class World:
             self._epoch,
             self._epoch,
         ]
-        acts += [self._idle, self._reset, self._house, self._house, self._optimize, self._go]
+        acts += [self._together, self._together_again, self._again, self._idle, self._reset]
+        acts += [self._house, self._house, self._optimize, self._go]
         act = self.rng.choice(acts)
         self.said.append(act.__name__)
         with suppress(CommitError):
@@ -210,6 +213,66 @@ class World:
             span = Span(intervals[first].span.start, intervals[last].span.end)
             self._begin(driver, span, CommitKind.INTERVAL)
 
+    def _together(self, driver: Driver) -> None:
+        tip = driver.state().tip
+        start = tip.span.end if tip else 0
+        self._share(driver, [Span(start + place, start + place + 1) for place in range(self.rng.randint(2, 4))])
+
+    def _together_again(self, driver: Driver) -> None:
+        """Work anew, in one go, on intervals that follow one another."""
+        intervals = [row.span for row in driver.state().published if row.kind is CommitKind.INTERVAL]
+        place = self.rng.randrange(max(1, len(intervals) - 1))
+        spans = intervals[place : place + self.rng.randint(2, 4)]
+        if len(spans) > 1 and all(one.end == other.start for one, other in pairwise(spans)):
+            self._share(driver, spans)
+
+    def _share(self, driver: Driver, spans: Sequence[Span]) -> None:
+        """Publish intervals that share their files."""
+        number, parent = driver.next_number(), driver.state().parent_for(spans[0].start)
+        entry = driver.intent(number, spans[0], parent, [], {}, "print", kind=CommitKind.INTERVAL)
+        self.said.append(f"intent {number} and {len(spans) - 1} more from {spans[0]} over {entry.supersedes}")
+        commits, carried = range(number, number + len(spans)), self.carry.get(parent, {})
+        for each in commits:
+            self.rows[each] = {
+                name: [self.rng.randrange(1_000) for _ in range(self.rng.randrange(4))] for name in TABLES
+            }
+            carried = {**carried, self.rng.randrange(4): each}
+            self.carry[each] = carried
+        files = {name: self._shared_files(name, commits) for name in TABLES}
+        bases: list[Carried] = [(each, "base", key, due) for each in commits for key, due in self.carry[each].items()]
+        files[CARRY] = [self._carry_file(number, bases, commits[-1])]
+        shared = driver.secure_together(number, len(spans), files)
+        finished = [
+            Finished(
+                span=span,
+                sequences=[],
+                counts={name.rpartition("/")[2]: {"data": len(self.rows[each][name])} for name in TABLES},
+                hashes={},
+                carry_hash=str(sorted(self.carry[each].items())),
+                durations={},
+            )
+            for each, span in zip(commits, spans, strict=True)
+        ]
+        driver.publish_together(number, finished, shared)
+
+    def _shared_files(self, name: str, commits: range) -> list[NewFile]:
+        """Write the rows of commits as up to three tasks do, each of them some of every commit's."""
+        parts: list[list[tuple[int, int]]] = [[], [], []]
+        for number in commits:
+            for value in self.rows[number][name]:
+                self.rng.choice(parts).append((number, value))
+        return [
+            self._file(
+                table_path(self.root, name),
+                f"{UNNAMED}/",
+                commits[0],
+                pa.table(dict(zip(SCHEMA.names, map(list, zip(*part, strict=True)), strict=True)), schema=SCHEMA),
+                commits[-1],
+            )
+            for part in parts
+            if part
+        ]
+
     def _epoch(self, driver: Driver) -> None:
         tip = driver.state().tip
         start = tip.span.end if tip else 0
@@ -220,6 +283,7 @@ class World:
         start = tip.span.end if tip else 0
         number = driver.next_number()
         self.carry[number] = dict(self.carry[tip.commit]) if tip else {}
+        self.rows[number] = {}
         driver.idle(number, Span(start, start + 1), [], {})
 
     def _reset(self, driver: Driver) -> None:
@@ -227,6 +291,7 @@ class World:
         target = self.rng.choice(seen).commit if seen else 0
         number = driver.next_number()
         self.carry[number] = dict(self.carry.get(target, {}))
+        self.rows[number] = {}
         driver.reset(number, target)
 
     def _house(self, driver: Driver) -> None:
@@ -273,9 +338,13 @@ class World:
         else:
             driver.publish(number)
 
+    def _drawn(self) -> dict[str, list[int]]:
+        draw = self.rng.randrange
+        return {name: [draw(1_000) for _ in range(draw(4))] for name in TABLES}
+
     def _written(self, driver: Driver, entry: Entry, *, folded: bool) -> Mapping[str, list[NewFile]]:
         number, draw = entry.commit, self.rng.randrange
-        self.rows[number] = {name: [draw(1_000) for _ in range(draw(4))] for name in TABLES}
+        self.rows[number] = self._drawn()
         before = self.carry.get(driver.state().parent_of(number) if entry.parent else 0, {})
         now = {**before, draw(4): number}
         gone = draw(4)
@@ -304,18 +373,19 @@ class World:
             for part in parts
         ]
 
-    def _carry_file(self, number: int, rows: list[Carried]) -> NewFile:
+    def _carry_file(self, number: int, rows: list[Carried], last: int | None = None) -> NewFile:
         table = pa.Table.from_pylist([dict(zip(CARRIED.names, row, strict=True)) for row in rows], schema=CARRIED)
-        return self._file(carry_path(self.root, "a", "state"), "", number, table)
+        return self._file(carry_path(self.root, "a", "state"), "", number, table, last)
 
-    def _file(self, folder: Path, below: str, number: int, table: pa.Table) -> NewFile:
-        name = f"{below}c{number:08d}-0-0-{uuid.uuid4().hex[:8]}.parquet"
+    def _file(self, folder: Path, below: str, number: int, table: pa.Table, last: int | None = None) -> NewFile:
+        commits = f"c{number:08d}" if last is None else f"c{number:08d}-{last:08d}"
+        name = f"{below}{commits}-0-0-{uuid.uuid4().hex[:8]}.parquet"
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, folder / name)
         size = (folder / name).stat().st_size
         # Written long ago: what stays must not stay because it is young.
         os.utime(folder / name, (1_000_000_000, 1_000_000_000))
-        return NewFile(name=name, rows=table.num_rows, size=size, first=number, last=number)
+        return NewFile(name=name, rows=table.num_rows, size=size, first=number, last=last or number)
 
     # --- what must hold
 
@@ -334,8 +404,10 @@ class World:
     def _check_table(self, name: str, state: LogState) -> None:
         path, found = table_path(self.root, name), plain(table_path(self.root, name))
         assert found == self.wanted(name, readers.settled_commits(self.root, path, state)), (name, self.said)
-        numbers = [row.commit for row in state.commits.values() if row.state is State.PUBLISHED]
-        ends = [sorted(numbers)[-2:-1], sorted(numbers)[-1:]]
+        # Those that share their files count from one moment on.
+        firsts = {row.first_together for row in state.commits.values() if row.state is State.PUBLISHED}
+        numbers = sorted(row.commit for row in state.commits.values() if row.state is State.PUBLISHED)
+        ends = [[each for each in numbers if each < max(firsts)][-1:], numbers[-1:]]
         whole = [self.wanted(name, visible_at(state, end[0] if end else 0)) for end in ends]
         assert found in whole, f"{name} stands neither before nor after a commit: {self.said}"
         if self.driver is not None and state.pending is None and self.said[-1] != "_optimize":

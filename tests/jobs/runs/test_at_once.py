@@ -11,9 +11,11 @@ import pytest
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import Driver, open_driver
 from pipelines.engine.commits.history import State
-from pipelines.engine.commits.paths import stream_path
+from pipelines.engine.commits.paths import data_tables, stream_path
 from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.live.examining import Ill, examine_run
+from pipelines.engine.tasks import stages
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.stages import create_tables
 from pipelines.jobs.runs.backfill import run_backfill
@@ -97,6 +99,29 @@ def test_one_of_them_can_be_run_again_alone(here: Trial, place: int) -> None:
     assert not now.stale
     assert here.hashes("main", PARTS) == before
     assert here.hashes("main", [PARTS[place]]) == here.hashes("alone", [PARTS[place]])
+
+
+@pytest.mark.parametrize("places", [[4, 5], [1, 7, 4, 0, 8, 4]])
+def test_some_are_run_again_one_by_one_where_each_bucket_has_a_file(
+    here: Trial, monkeypatch: pytest.MonkeyPatch, places: list[int]
+) -> None:
+    monkeypatch.setattr(stages, "FEW", -1)
+    before = here.run("alone", PARTS)
+    run_backfill(together(here, "main"), PARTS)
+    log = TableLog(stream_path(here.root("main"), "beating"))
+    assert log.look()
+    assert len(log.files) > 1
+    for place in places:
+        here.ran("main", PARTS[place : place + 1])
+        found = examine_run(here.root("main"), state(here, "main"))
+        assert {each.ill for each in found} <= {Ill.STRAY}
+    assert here.hashes("main", PARTS) == before
+    with open_driver(here.root("main"), flow=here.flow.name) as driver:
+        newest = driver.state().newest_published
+        assert newest is not None
+        for path in data_tables(here.root("main")):
+            driver.tables.restore(path, newest.commit)
+    assert here.hashes("main", PARTS) == before
 
 
 def test_all_of_them_may_replace_what_ran_alone_and_the_other_way_round(here: Trial) -> None:
