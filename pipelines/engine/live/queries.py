@@ -10,6 +10,7 @@ import re
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,12 @@ CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 TAILS = ("=== Streaming Query ===", "JVM stacktrace:", "\n\tat ")
 """Where Spark goes on to tell its plan and its trace."""
 STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+
+
+SLOW_WORKER = "waiting for the Python worker to connect back"
+"""Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
+MOST_STARTS = 5
+"""How often a query is started before a worker that is slow to begin ends it for good."""
 
 
 @dataclass(eq=False)
@@ -144,6 +151,8 @@ class LiveQuery:
     watched: Callable[[], AbstractContextManager[object]] = nullcontext
     error: BaseException | None = None
     query: StreamingQuery | None = None
+    _starts: int = 0
+    _again: Callable[[], object] = field(default=lambda: None, repr=False)
 
     def start(self, trigger: str | None, tell: Callable[[str], object] = say) -> None:
         """Start the query.
@@ -152,6 +161,8 @@ class LiveQuery:
             trigger: time between two epochs, such as `500 milliseconds`; None takes what is there and ends.
             tell: told when its checkpoint cannot be read and is made anew.
         """
+        self._again = partial(self.start, trigger, tell)
+        self._starts += 1
         register(self.spark)
         rows = self.spark.readStream.format(self.source).options(**self.options).load()
         writer = rows.writeStream.foreachBatch(self._run).queryName(f"{self.name}-{self.root.name}")
@@ -182,7 +193,17 @@ class LiveQuery:
     @property
     def running(self) -> bool:
         """Say whether the query still runs."""
-        return self.query is not None and self.query.isActive
+        return self.query is not None and (self.query.isActive or self._is_begun_again())
+
+    def _is_begun_again(self) -> bool:
+        """Start a query again that had begun nothing, for its Python process did not begin in time."""
+        ended = self.query.exception() if self.query is not None else None
+        slow = ended is not None and self.error is None and SLOW_WORKER in str(ended)
+        if not slow or self._starts >= MOST_STARTS or self.gate.is_shut(self.name):
+            return False
+        say(f"the {self.name} query is started again: its Python process was not up within Spark's 10 s")
+        self._again()
+        return True
 
     def wait(self) -> None:
         """Wait for a query that takes what is there and ends.
@@ -193,11 +214,13 @@ class LiveQuery:
         """
         from pyspark.errors import StreamingQueryException
 
-        try:
-            if self.query is not None:
+        while self.query is not None:
+            try:
                 self.query.awaitTermination()
-        except StreamingQueryException as error:
-            raise self.error or QueryFailedError(self.name, why_ended(error)) from error
+                break
+            except StreamingQueryException as error:
+                if not self._is_begun_again():
+                    raise self.error or QueryFailedError(self.name, why_ended(error)) from error
         self.failed()
 
     def failed(self) -> None:

@@ -226,13 +226,15 @@ class RunProgress:
 
     def __init__(self, flow: Flow, total: int, echo: Callable[[str], None]) -> None:
         self._flow, self._total, self._echo = flow, total, echo
-        self._count, self._begun = 0, time.perf_counter()
+        self._count, self._seconds, self._begun = 0, 0.0, time.perf_counter()
 
     def done(self, ran: Ran) -> None:
         """Say what one interval gave, and how long the rest will take."""
         self._count += 1
+        # Each has its share of those that were worked on in one go, and are told in one go.
+        self._seconds += ran.seconds
         left = max(0, self._total - self._count)
-        rest = (time.perf_counter() - self._begun) / self._count * left
+        rest = self._seconds / self._count * left
         remains = f"{left} left, about {rest:.0f} s" if left else "all done"
         waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
         before = None if ran.before in {None, sum(rows_of_commit(ran.entry, "landed").values())} else ran.before

@@ -117,6 +117,7 @@ class Figures:
     rows: int = 0
     timers: int = 0
     newest: dict[str, dict[str, int]] = field(default_factory=dict)
+    begun: float = field(default_factory=time.monotonic)
 
     def add(self, entry: Entry) -> None:
         """Take in a published commit."""
@@ -138,7 +139,7 @@ class Figures:
             waiting: sequences that have landed and wait until the region drains.
         """
         if not self.commits and not full and not waiting:
-            return "starting: the first reading, then the first epoch"
+            return f"starting, {time.monotonic() - self.begun:.0f} s: the first reading, then the first epoch"
         recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)

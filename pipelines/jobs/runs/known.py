@@ -171,7 +171,9 @@ class KnownRun:
 
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""
-        return f"nothing is published in run `{self.run}` of {self.name} yet; next: {self.first_command()}"
+        return (
+            f"nothing is published in run `{self.run}` of {self.name} yet, in {self.root}; next: {self.first_command()}"
+        )
 
 
 def open_run(called: str, run: str) -> KnownRun:

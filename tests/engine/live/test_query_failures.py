@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from pipelines.engine.live.queries import Gate, LiveQuery, QueryFailedError, StreamStopped, why_ended
+from pipelines.engine.live.queries import MOST_STARTS, Gate, LiveQuery, QueryFailedError, StreamStopped, why_ended
 from pipelines.jobs.environment.exits import exit_code_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 BURIED = """\
 [STREAM_FAILED] Query [id = 1f, runId = 2e] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] \
@@ -104,3 +106,39 @@ def test_a_job_that_a_stop_interrupts_is_no_failure(*, stopped: bool) -> None:
     else:
         with pytest.raises(OSError, match="Interrupted"):
             query.failed()
+
+
+class SlowWorker:
+    """In place of a query that Spark ended for want of a Python process, as only a machine full of work makes one."""
+
+    isActive = False  # noqa: N815 - Spark's name
+
+    def awaitTermination(self) -> None:  # noqa: N802 - Spark's name
+        """End as Spark ends it."""
+        raise StreamingQueryException(str(self.exception()))
+
+    def exception(self) -> Exception:
+        """Say why it ended."""
+        return OSError("java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
+
+
+@pytest.mark.parametrize("ask", ["running", "wait"])
+def test_a_query_whose_process_is_slow_to_begin_is_started_again_some_times(ask: str) -> None:
+    query = LiveQuery(cast("SparkSession", None), "flow", "", {}, Path(), lambda _after, _up_to: None, Gate())
+    query.query, starts = cast("StreamingQuery", SlowWorker()), [1]
+    query._starts = 1
+
+    def again() -> None:
+        query._starts += 1
+        starts.append(query._starts)
+
+    query._again = again
+    if ask == "wait":
+        with pytest.raises(QueryFailedError, match="connect back"):
+            query.wait()
+    else:
+        while query.running:
+            pass
+    assert starts == list(range(1, MOST_STARTS + 1))
+    with pytest.raises(QueryFailedError, match="connect back"):
+        query.failed()

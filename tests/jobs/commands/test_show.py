@@ -160,7 +160,8 @@ def test_an_unknown_flow_and_an_unknown_run_are_told_with_the_nearest(ran: House
 
 
 def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
-    told = "nothing is published in run `main` of tiny yet; next: pulseline run tiny --start"
+    root = house.home / "tiny" / "main"
+    told = f"nothing is published in run `main` of tiny yet, in {root}; next: pulseline run tiny --start"
     assert told in show(house, "punctual", shape="table")
     assert told in ledger(house)
     assert show(house, "punctual", shape="jsonl") == ""
