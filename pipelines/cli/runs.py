@@ -127,18 +127,24 @@ def check(
     return check_flow(flow, start, end, commit, run, as_json, tell)
 
 
-@app.command(epilog="Example: `pulseline publish flights --commit 8`")
+@app.command(
+    epilog="Examples: `pulseline publish flights --commit 8`, "
+    "`pulseline publish flights --commit 8 --accept 'the feed was down' --by ann`"
+)
 @quick
 def publish(
     flow: FlowName,
     commit: Annotated[int, typer.Option(help="A commit that was written and checked.")],
+    accept: Annotated[str | None, typer.Option(help="Publish it whatever was found, for this reason.")] = None,
+    reject: Annotated[str | None, typer.Option(help="Reject it whatever was found, for this reason.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who says so.")] = None,
     run: Run = "main",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """Publish a checked commit, or reject it where a blocking expectation failed."""
-    from pipelines.jobs.commands.publish import publish_commit
+    """Publish a checked commit, or reject it where a blocking expectation failed; or as a person decides."""
+    from pipelines.jobs.commands.publish import answer_of, publish_commit
 
-    publish_commit(flow, commit, run, as_json, tell)
+    publish_commit(flow, commit, run, as_json, tell, answer_of(accept, reject, by))
 
 
 @app.command(epilog="Example: `pulseline abandon flights --commit 8`")

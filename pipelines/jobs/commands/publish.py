@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
@@ -10,7 +11,7 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.runs.gate import RejectedError, settle
+from pipelines.jobs.runs.gate import RejectedError, decide, settle
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -20,7 +21,45 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 
-def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+@dataclass(frozen=True)
+class Answer:
+    """What a person decided of a held commit."""
+
+    publish: bool
+    reason: str
+    by: str
+
+    @property
+    def words(self) -> str:
+        """Say who decided what, and why."""
+        return f"{'accepted' if self.publish else 'rejected'} by {self.by}: {self.reason}"
+
+
+def answer_of(accept: str | None, reject: str | None, by: str | None) -> Answer | None:
+    """Read a person's decision; None where nobody decided.
+
+    Raises:
+        WrongUse: both were said, a reason is empty, or nobody says so.
+    """
+    given = [text for text in (accept, reject) if text is not None]
+    if not given and by is None:
+        return None
+    if len(given) != 1:
+        raise WrongUse("--by stands with one of --accept REASON and --reject REASON")
+    reason, who = given[0].strip(), (by or "").strip()
+    if not reason or not who:
+        raise WrongUse("a decision needs a reason and --by NAME, which stand in the record for good; one is empty")
+    return Answer(accept is not None, reason, who)
+
+
+def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of it
+    called: str,
+    number: int,
+    run: str,
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+    answer: Answer | None = None,
+) -> None:
     """Publish a checked commit and say so; one that is published already stays as it is.
 
     Args:
@@ -29,10 +68,11 @@ def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Call
         run: name of the run.
         as_json: one JSON object instead of words.
         echo: where lines go.
+        answer: a person's decision, which goes before what was found; None where the gate decides.
 
     Raises:
         WrongUse: there is no such commit, it was given up, or nobody checked it.
-        RejectedError: a blocking expectation failed; the commit is rejected.
+        RejectedError: a blocking expectation failed, or the answer says so; the commit is rejected.
     """
     known = open_run(called, run)
     entry = known.commit(number)
@@ -42,14 +82,14 @@ def publish_commit(called: str, number: int, run: str, as_json: bool, echo: Call
     if later is not None:
         raise WrongUse(f"commit {number} was superseded by {later}, which readers see: {_status(known)}")
     was_published = entry.state is State.PUBLISHED
-    published = entry if was_published else _settle(known, entry)
+    published = entry if was_published else _settle(known, entry, answer)
     told = facts_of(published)
     how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"
     words = f"commit {number} ({known.moments.span(*published.span)}) is {how}"
     echo(json.dumps({"flow": known.name, "run": run, **told}) if as_json else words)
 
 
-def _settle(known: KnownRun, entry: Entry) -> Entry:
+def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:
     check = known.command("check", "--commit", str(entry.commit))
     if entry.state is not State.WRITTEN:
         raise WrongUse(
@@ -59,7 +99,7 @@ def _settle(known: KnownRun, entry: Entry) -> Entry:
         judged = read_quality(known.root, commit=entry.commit)
         if not judged:
             raise WrongUse(f"commit {entry.commit} must be checked before it is published, and was not; next: {check}")
-        return settle(driver, entry, judged)
+        return settle(driver, entry, judged) if answer is None else decide(driver, entry, judged, answer)
 
 
 def _status(known: KnownRun) -> str:

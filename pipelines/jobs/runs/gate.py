@@ -111,6 +111,32 @@ def settle(driver: Driver, entry: Entry, judged: Sequence[GateFinding]) -> Entry
     raise RejectedError(entry.commit, verdict, broken[0].remedy)
 
 
+class Decision(Protocol):
+    """What a person decided of a commit."""
+
+    @property
+    def publish(self) -> bool:
+        """Whether readers shall see it."""
+
+    @property
+    def words(self) -> str:
+        """Who decided what, and why."""
+
+
+def decide(driver: Driver, entry: Entry, judged: Sequence[GateFinding], decision: Decision) -> Entry:
+    """Publish or reject a commit at written as a person decided; the verdict has that, and what does not hold.
+
+    Raises:
+        RejectedError: the person rejected it.
+    """
+    broken = "; ".join(broken_words(each) for each in blocking(judged))
+    verdict = f"{decision.words}; {broken or kept_words(judged)}"
+    if decision.publish:
+        return driver.publish(entry.commit, verdict=verdict)
+    driver.reject(entry.commit, verdict=verdict)
+    raise RejectedError(entry.commit, verdict)
+
+
 def reject(driver: Driver, entry: Entry, broken: Sequence[GateFinding]) -> Entry:
     """Keep a commit at written from readers, and say in the log what does not hold."""
     return driver.reject(entry.commit, verdict="; ".join(broken_words(each) for each in broken))

@@ -1,0 +1,93 @@
+"""`pulseline publish`: the gate decides, or a person does, whose name and reason stand in the record for good."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.engine.commits.history import State
+from pipelines.engine.commits.readers import log_state
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.flows.grid import intervals
+from pipelines.jobs.commands.check import check_flow
+from pipelines.jobs.commands.publish import Answer, answer_of, publish_commit
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.gate import RejectedError, hold
+from tests.jobs.conftest import FLOW
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+NOWHERE = """\
+  ordered:
+    merge: beating
+    ports_by: {station: [north, south]}
+    expect: [{expect_column_values_to_be_in_set: {column: station, value_set: [nowhere]}}]
+"""
+
+
+@pytest.fixture
+def held(house: House) -> House:
+    """Give a house whose first day is written and judged, and breaks what its team expects."""
+    ordered = "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n"
+    (house.config / "flows" / "tiny.yaml").write_text(FLOW.replace(ordered, NOWHERE))
+    settings = read_settings()
+    flow = load_flow(settings, "tiny")
+    base = settings.feeds_base(flow)
+    wanted = Backfill(flow=flow, root=house.root, base=base, engine=CoreEngine(), gate=hold)
+    run_backfill(wanted, intervals(flow, "2013-01-01", "2013-01-02"))
+    assert check_flow("tiny", None, None, 1, run="main", as_json=False, echo=house.tell) == 1
+    house.printed.clear()
+    return house
+
+
+def state(house: House) -> State:
+    return log_state(house.root).commits[1].state
+
+
+def test_the_gate_rejects_what_breaks_an_expectation(held: House) -> None:
+    with pytest.raises(RejectedError, match="rows break"):
+        publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
+    assert state(held) is State.REJECTED
+
+
+def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held: House) -> None:
+    answer = answer_of(" the feed was down ", None, "ann")
+    publish_commit("tiny", 1, run="main", as_json=True, echo=held.tell, answer=answer)
+    told = json.loads(held.text)
+    assert (told["state"], state(held)) == ("published", State.PUBLISHED)
+    assert told["verdict"].startswith("accepted by ann: the feed was down; ordered: ")
+    assert "rows break" in told["verdict"]
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
+    assert "is published already: accepted by ann: the feed was down" in held.text
+
+
+def test_a_person_rejects_it(held: House) -> None:
+    with pytest.raises(RejectedError, match="commit 1 is not published: rejected by bob: not ours; ordered: "):
+        publish_commit(
+            "tiny",
+            1,
+            run="main",
+            as_json=False,
+            echo=held.tell,
+            answer=Answer(publish=False, reason="not ours", by="bob"),
+        )
+    assert state(held) is State.REJECTED
+    with pytest.raises(RejectedError, match="rejected by bob"):
+        publish_commit(
+            "tiny", 1, run="main", as_json=False, echo=held.tell, answer=Answer(publish=True, reason="ours", by="ann")
+        )
+    assert state(held) is State.REJECTED, "told is told"
+
+
+@pytest.mark.parametrize(
+    "words", [("why", "why not", "ann"), (None, None, "ann"), ("why", None, None), (" ", None, "ann"), (None, "x", " ")]
+)
+def test_a_decision_has_one_answer_a_reason_and_a_name(words: tuple[str | None, str | None, str | None]) -> None:
+    with pytest.raises(WrongUse):
+        answer_of(*words)
+    assert answer_of(None, None, None) is None
