@@ -28,6 +28,15 @@ def doctor(
     return examine(flow, run, repair, as_json, tell)
 
 
+@app.command(epilog="Example: `pulseline maintain flights`")
+@quick
+def maintain(flow: FlowName, as_json: AsJson = False) -> int:  # noqa: FBT002
+    """Put tables and history of all runs of a flow in order now, and say what that freed; no row changes."""
+    from pipelines.jobs.commands.maintain import maintain as kept
+
+    return kept(flow, as_json, tell)
+
+
 @app.command(epilog="Examples: `pulseline upgrade flights --dry-run`, `pulseline upgrade flights`")
 @quick
 def upgrade(

@@ -1,0 +1,90 @@
+"""`pulseline maintain`: tables and history of all runs of a flow put in order now, and what that freed.
+
+Runs do this by themselves every so many commits; one that makes few, or none any more, is left as it lies otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError
+from pipelines.engine.files.stored import StorePath
+from pipelines.engine.live.examining import examine_run
+from pipelines.engine.live.upkeep import Upkeep
+from pipelines.errors import Exit
+from pipelines.jobs.commands.doctor import GRAVE
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.runs.known import flow_name, open_run, runs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipelines.jobs.runs.known import KnownRun
+
+    Facts = dict[str, Any]
+
+
+def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001 - the command's flag
+    """Put every run in order: small files together, old versions and landed rows removed, then a look at all of it.
+
+    Args:
+        called: name of the flow, or the path of its file.
+        as_json: ends with one JSON object: files and bytes before and after, by run, and what the doctor found.
+        echo: where lines go.
+
+    Returns:
+        1 where something keeps a run from going on, else 0.
+
+    Raises:
+        WrongUse: no such flow, or it was never run.
+    """
+    settings = read_settings()
+    name = flow_name(settings, called)
+    runs = runs_of(settings, name)
+    if not runs:
+        raise WrongUse(f"nothing of {name} was run yet, so there is nothing to maintain")
+    found = {run: _kept(open_run(called, run), settings.keep_landed, echo) for run in runs}
+    freed = sum(each["freed_bytes"] for each in found.values())
+    echo(f"{name}: {freed:,} bytes freed in all")
+    ill = [f"{run}: {sentence}" for run, each in found.items() for sentence in each["ill"]]
+    for sentence in ill:
+        echo(sentence)
+    if as_json:
+        last = {"sentence": ill[0]} if ill else {}
+        echo(json.dumps({"flow": name, "freed_bytes": freed, "runs": found, **last}))
+    return Exit.CHECK_FAILED if ill else Exit.FINE
+
+
+def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Facts:
+    before, why = _extent(known.root), ""
+    for part in known.parts:
+        try:
+            with open_driver(part.root, flow=known.name) as driver:
+                done = Upkeep(driver).keep(every=1, rows=rows)
+                why = why if done else "a commit waits to be finished, or none was begun"
+        except LeaseHeldError:
+            why = "a driver is at work, which keeps it in order itself"
+    after = _extent(known.root)
+    grave = [each.sentence for part in known.parts for each in examine_run(part.root, part.state) if each.ill in GRAVE]
+    told = f"left as it is: {why}" if why else f"{before[0]:,} files became {after[0]:,}"
+    echo(f"run {known.run}: {told}; {before[1] - after[1]:,} bytes freed")
+    return {
+        "files": {"before": before[0], "after": after[0]},
+        "bytes": {"before": before[1], "after": after[1]},
+        "freed_bytes": before[1] - after[1],
+        "left": why or None,
+        "ill": grave,
+    }
+
+
+def _extent(root: Path) -> tuple[int, int]:
+    """Count the files below a folder, and their bytes."""
+    if isinstance(root, StorePath):
+        sizes = [found.st_size for _, found in root.below()]
+    else:
+        sizes = [file.stat().st_size for file in root.rglob("*") if file.is_file()]
+    return len(sizes), sum(sizes)

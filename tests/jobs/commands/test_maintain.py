@@ -1,0 +1,56 @@
+"""`pulseline maintain`: files go, no row does; what is ill is told, and where a driver works nothing is done."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.paths import stream_path
+from pipelines.engine.commits.readers import read_stream
+from pipelines.jobs.commands.maintain import maintain
+from pipelines.jobs.environment.errors import WrongUse
+
+if TYPE_CHECKING:
+    from tests.jobs.conftest import House
+
+
+def told(house: House) -> tuple[int, dict[str, Any], str]:
+    """Give code, result and words."""
+    code = maintain("tiny", as_json=True, echo=house.tell)
+    *words, last = house.text.splitlines()
+    found: dict[str, Any] = json.loads(last)
+    return code, found, "\n".join(words)
+
+
+def test_files_go_and_no_row_does_in_every_run(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    house.backfill("2013-01-01", "2013-01-02", run="other")
+    stray = stream_path(house.root, "punctual") / "part-of-an-attempt.parquet"
+    stray.write_bytes(b"x" * 1_000_000)
+    os.utime(stray, (0, 0))
+    before = content_hash(read_stream(house.root, "punctual"))
+    code, found, words = told(house)
+    assert (code, set(found["runs"])) == (0, {"main", "other"})
+    main = found["runs"]["main"]
+    assert main["freed_bytes"] == main["bytes"]["before"] - main["bytes"]["after"] > 900_000
+    assert not stray.exists()
+    assert content_hash(read_stream(house.root, "punctual")) == before
+    assert f"{found['freed_bytes']:,} bytes freed in all" in words
+
+
+def test_what_is_ill_is_told_and_what_is_at_work_is_left_alone(house: House) -> None:
+    with pytest.raises(WrongUse, match="nothing of tiny was run yet"):
+        maintain("tiny", as_json=True, echo=house.tell)
+    house.backfill("2013-01-01", "2013-01-02")
+    with open_driver(house.root, flow="tiny"):
+        code, found, _ = told(house)
+    assert (code, found["runs"]["main"]["left"]) == (0, "a driver is at work, which keeps it in order itself")
+    next(stream_path(house.root, "punctual").rglob("*.parquet")).unlink()
+    code, found, _ = told(house)
+    assert code == 1
+    assert found["sentence"].startswith("main: ")
