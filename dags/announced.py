@@ -29,6 +29,11 @@ def alias_of(flow: str, kind: str) -> AssetAlias:
     return AssetAlias(name=f"{flow} by {kind}, each commit", group=f"{flow}/{kind}")
 
 
+def complete_of(flow: str) -> Asset:
+    """Name the complete days of a flow, each of which is a partition."""
+    return Asset(name=f"{flow}, complete days", uri=URI.format(flow=flow, kind="days"), group="pulseline")
+
+
 def announce(
     outlets: Iterable[Any], context: Context, asked: Mapping[str, Any], found: Sequence[Mapping[str, Any]]
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dags.backfill import backfill_dag
+from dags.maintain import maintain_dag
+from dags.promises import promises_dag
 from dags.quality import quality_dag
 from dags.replay import replay_dag
 from dags.stream import stream_dag
@@ -25,6 +27,6 @@ def dags_of(called: str) -> dict[str, DAG]:
         WrongUse: the flow cannot be offered.
     """
     flow = offered(called)
-    made = [make(flow) for make in (stream_dag, replay_dag, quality_dag)]
+    made = [make(flow) for make in (stream_dag, replay_dag, quality_dag, promises_dag, maintain_dag)]
     made += [backfill_dag(flow)] if flow.recorded else []
     return {dag.dag_id: dag for dag in made}

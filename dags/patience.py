@@ -21,7 +21,7 @@ WORKED = dt.timedelta(minutes=5)
 """One that ran as long had worked."""
 AFTER, AGAIN = 4, 12
 """The try that tells somebody, and how many more there are until the next that does."""
-SECTION, OPTION = "pulseline", "alerts"
+SECTION, OPTION, SILENCE = "pulseline", "alerts", "on_silence"
 LOG = logging.getLogger(__name__)
 
 
@@ -72,6 +72,19 @@ def alert(context: Context) -> None:
     if not final and (tries < AFTER or (tries - AFTER) % AGAIN):
         return
     LOG.error("%s of %s has failed %d times: %s", instance.task_id, instance.dag_id, tries, context.get("exception"))
+    notify(context)
+
+
+def notify(context: Context) -> None:
+    """Call the notifiers that Airflow's configuration names; `exception` of the context is what they are told."""
     for notifier in json.loads(conf.get(SECTION, OPTION, fallback="[]")):
         module, _, name = notifier["classpath"].rpartition(".")
         getattr(importlib.import_module(module), name)(**notifier.get("kwargs", {}))(context)
+
+
+def silence() -> str:
+    """Give how long something may be silent before somebody is told, such as 15m; empty where nobody is.
+
+    `[pulseline] on_silence` of Airflow's configuration.
+    """
+    return str(conf.get(SECTION, SILENCE, fallback=""))

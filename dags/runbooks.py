@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs" / "dags"
-FILES = ("backfill", "stream", "replay", "quality")
+FILES = ("backfill", "stream", "replay", "quality", "promises", "maintain")
 NOTE = "<!-- Made by `python -m dags.runbooks` from the docstring of dags/{name}.py. -->\n\n"
 
 

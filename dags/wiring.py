@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, Param
 
-from dags.announced import alias_of, asset_of
+from dags.announced import alias_of, asset_of, complete_of
 from dags.days import RecordedDays
 from dags.patience import SOON, Patience, alert
 from dags.pools import STREAMS
@@ -27,6 +27,10 @@ STREAMING: dict[str, Any] = {
     "on_failure_callback": alert,
 }
 """A stream is tried again for ever, and streams have slots of their own; `retry_delay` is for one that was killed."""
+
+EVERY_MINUTE, DAILY = "* * * * *", "@daily"
+LONG_AGO = dt.datetime(2013, 1, 1, tzinfo=dt.UTC)
+"""Where a DAG that catches nothing up begins; Airflow asks for an instant."""
 
 STATE = r"^( *|[0-9]+|[Ss](equence:)?[0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?(Z|[+-][0-9:]+)?)$"
 """The number of a commit, `sequence:40`, a date or an instant; what it is of, the task `request` looks up."""
@@ -145,3 +149,8 @@ def published(flow: Offered, kind: str) -> Asset:
 def publishes(flow: Offered, kind: str) -> AssetAlias:
     """Name what a kind of run publishes of a flow, for the task that does."""
     return alias_of(flow.name, kind)
+
+
+def complete_days(flow: Offered) -> Asset:
+    """Name the complete days of a flow, each a partition, for those who wait for whole days only."""
+    return complete_of(flow.name)

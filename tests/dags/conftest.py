@@ -55,6 +55,7 @@ sources:
     arrival: went
 streams:
   beating: {heartbeat: trips, interval: 6h, slack: 90s}
+  punctual: {advance_time: beating, every: {events: 1}, delay: 4h, late: drop}
 """
 FIRST = dt.datetime(2013, 1, 1, 5, tzinfo=dt.UTC)
 HOURS = 5 * 24

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
+from pipelines.jobs.runs.announced import Announced
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from tests.dags.conftest import CHECKOUT, PATIENCE, TRIPS
 
 if TYPE_CHECKING:
     from tests.dags.conftest import Ground
 
-KINDS = ("backfill", "quality", "replay", "stream")
+KINDS = ("backfill", "maintain", "promises", "quality", "replay", "stream")
 FLOWS = ("flights", "trips")
 
 PROGRAM = """\
@@ -62,7 +63,12 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     broken = database.folder / "config" / "flows" / "broken.yaml"
     broken.write_text("flow: broken\nsuorces: {}\n")
     try:
-        found, said = outcome_of(database, ("backfill_flights", day), ("backfill_flights", bad))
+        asked: tuple[tuple[str, dict[str, object]], ...] = (
+            ("backfill_flights", day),
+            ("backfill_flights", bad),
+            ("maintain_flights", {}),
+        )
+        found, said = outcome_of(database, *asked)
     finally:
         broken.unlink()
     [(file, error)] = found["errors"].items()
@@ -70,6 +76,7 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     assert "Traceback" not in error
     assert found["dags"] == [f"{kind}_{flow}" for kind in KINDS for flow in FLOWS]
     assert found[json.dumps(day)] == dict.fromkeys(("request", "run", "check", "publish", "report"), "success"), said
+    assert found["{}"] == {"maintain": "success"}, said
     bad_states = found[json.dumps(bad)]
     assert (bad_states["request"], bad_states["run"], bad_states["publish"]) == ("failed", *["upstream_failed"] * 2)
     assert bad_states["report"] == "skipped", "there is nothing to report"
@@ -78,12 +85,12 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     assert (database.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
 
 
-def record(ground: Ground, run: str, text: str) -> None:
+def record(ground: Ground, run: str, text: str, name: str = "trips") -> None:
     """Run two days of the trips, by a flow of this text."""
     file, base = ground.folder / f"{run}.yaml", ground.folder / "config" / "flows"
     file.write_text(text)
     flow = read_flow(file)
-    wanted = Backfill(flow=flow, root=ground.home / "trips" / run, base=base, engine=CoreEngine())
+    wanted = Backfill(flow=flow, root=ground.home / name / run, base=base, engine=CoreEngine())
     run_backfill(wanted, intervals(flow, "2013-01-01", "2013-01-03"))
 
 
@@ -100,3 +107,19 @@ def test_a_recording_is_replayed_and_is_red_where_rows_differ(database: Ground) 
     assert "DIFFERENT: see above; to look at the rows: pulseline show trips STREAM --run other" in said
     pages = database.home / "reports" / "trips"
     assert sorted(page.parent.name for page in pages.glob("*/index.html")) == ["again", "other"]
+
+
+def test_a_complete_day_is_a_partition_once(database: Ground) -> None:
+    text = TRIPS.replace("flow: trips", "flow: steady")
+    record(database, "main", text, "steady")
+    own = database.folder / "config" / "flows" / "steady.yaml"
+    own.write_text(text)
+    minutes: list[dict[str, object]] = [{"minute": 1}, {"minute": 2}]
+    try:
+        found, said = outcome_of(database, *(("promises_steady", minute) for minute in minutes))
+    finally:
+        own.unlink()
+    assert found[json.dumps(minutes[0])] == {"look": "success", "announce": "success"}, said
+    assert found[json.dumps(minutes[1])] == {"look": "success", "announce": "skipped"}, said
+    # What Airflow has as a partition of the asset is what the second look wrote down.
+    assert Announced(database.home / "steady" / "main").told == {"2013-01-01"}, said

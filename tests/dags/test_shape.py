@@ -13,9 +13,9 @@ from dags.bundle import file_name, write_files
 
 CHECKOUT = Path(__file__).parents[2]
 DAGS = CHECKOUT / "dags"
-FILES = ("backfill.py", "stream.py", "replay.py", "quality.py")
+FILES = ("backfill.py", "stream.py", "replay.py", "quality.py", "promises.py", "maintain.py")
 MAY_IMPORT = {
-    *("__future__", "typing", "airflow.sdk", "dags.process", "dags.wiring"),
+    *("__future__", "typing", "airflow.sdk", "dags.process", "dags.wiring", "dags.complete"),
     "pipelines.jobs.environment.offered",
 }
 DECISIONS = (

@@ -235,7 +235,7 @@ def test_the_result_is_in_the_xcom_and_in_the_event_of_the_asset(stack: Stack) -
     events = stack.doorway.ask("GET", asked)["asset_events"]
     assert (result["state"], result["counts"]["landed"]) == ("published", {"trips": 23})
     assert [event["extra"]["commit"] for event in events] == [1, 2, 3, 4, 5]
-    assert set(result["hashes"]) == {"beating", "ledger"}
+    assert set(result["hashes"]) == {"beating", "punctual", "ledger"}
     assert events[-1]["extra"]["hashes"] == result["hashes"]
     assert events[-1]["extra"]["report"] == f"/dags/backfill_trips/runs/{quote(last, safe='')}/plugin/pulseline-run"
 

@@ -12,6 +12,7 @@ from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.flows.model import DIVERTED
+from pipelines.jobs.facts.pages import newest_row
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
 from pipelines.operators.specs import DAY, SPECS
@@ -49,6 +50,19 @@ def promises(known: KnownRun, streams: Facts) -> dict[str, Facts]:
         for name, facts in streams.items()
         if facts["newest_cti"] is not None
     }
+
+
+def newest_of(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
+    """Find the newest row of some kinds, in the last commit that counted one; None where there is none."""
+    having = (row.commit for row in reversed(known.state.in_order) if any(counted(row, name).get(k) for k in kinds))
+    last = next(having, None)
+    if last is None:
+        return None
+    where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
+    row = newest_row(known.root, name, [last], known.state, ("kind", "arrival", "event_time", "commit"), where)
+    if row is None:
+        return None
+    return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}
 
 
 def _promise(known: KnownRun, name: str, newest: int) -> Facts:

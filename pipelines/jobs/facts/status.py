@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
@@ -18,9 +17,8 @@ from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
 from pipelines.jobs.facts.legs import legs_facts
 from pipelines.jobs.facts.live import epochs_folded, is_played, live_of
-from pipelines.jobs.facts.pages import newest_row
 from pipelines.jobs.facts.presence import presence_of
-from pipelines.jobs.facts.promised import promises
+from pipelines.jobs.facts.promised import newest_of, promises
 from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.runs.gate import blocking
 from pipelines.jobs.runs.known import is_replayed
@@ -139,23 +137,8 @@ def _stream(known: KnownRun, name: str, damaged: list[str]) -> Facts:
         "rows": sum(kinds.values()),
         "kinds": {kind: kinds[kind] for kind in KIND_NAMES if kinds[kind]},
         "held": held_rows(known, name),
-        **_read(lambda: {key: _newest(known, name, KINDS_OF[key]) for key in newest}, newest, damaged),
+        **_read(lambda: {key: newest_of(known, name, KINDS_OF[key]) for key in newest}, newest, damaged),
     }
-
-
-def _newest(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
-    """Find the newest row of some kinds, in the last commit that counted one."""
-    having = (
-        row.commit for row in reversed(known.state.in_order) if any(_counted(row, name).get(kind) for kind in kinds)
-    )
-    last = next(having, None)
-    if last is None:
-        return None
-    where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
-    row = newest_row(known.root, name, [last], known.state, ("kind", "arrival", "event_time", "commit"), where)
-    if row is None:
-        return None
-    return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}
 
 
 def _ledger(known: KnownRun) -> Facts:
