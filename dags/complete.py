@@ -69,7 +69,7 @@ class AnnounceOperator(BaseOperator):
     ui_color = "#e8f0fe"
 
     def __init__(self, *, day: Any, asset: Asset, **kwargs: Any) -> None:  # noqa: ANN401 - a result to come
-        super().__init__(inlets=[asset], outlets=[asset], map_index_template="{{ task.day['day'] }}", **kwargs)
+        super().__init__(**kwargs)
         self.day, self.asset = day, asset
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -73,5 +73,6 @@ def promises_dag(flow: Offered) -> DAG:
         default_args=PATIENT,
     ) as dag:
         look = LookOperator(task_id="look", flow=flow.called, asset=days)
-        AnnounceOperator.partial(task_id="announce", asset=days).expand(day=look.output)
+        announced = {"inlets": [days], "outlets": [days], "map_index_template": "{{ task.day['day'] }}"}
+        AnnounceOperator.partial(task_id="announce", asset=days, **announced).expand(day=look.output)
     return dag
