@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -171,10 +173,13 @@ class FileLists:
         """
         own = self.of(commit).get(table, ())
         rows, said = self._state.compactions.get(table, ()), self._state.commits.get(commit)
-        if not rows or (said is not None and said.entry > rows[-1].entry):
+        # What was put together before it was published has none of its rows.
+        since = 0 if said is None else bisect_right(rows, said.entry, key=attrgetter("entry"))
+        if since == len(rows):
             return own
         files, counts = {file.name: file for file in own}, commit not in self._state.successors
-        for row in rows:
+        for place in range(since, len(rows)):
+            row = rows[place]
             moved = any(first <= commit <= last for first, last in _ranges(row))
             # Of a commit's files some may be put together, each for itself, and others left as they are. Where none
             # of the rows in one were its own, it has nothing there any more; one that gave way keeps what it had.
