@@ -49,7 +49,7 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
         raise WrongUse(f"nothing of {name} was run yet, so there is nothing to maintain")
     found = {run: _kept(open_run(called, run), settings.keep_landed, echo) for run in runs}
     freed = sum(each["freed_bytes"] for each in found.values())
-    echo(f"{name}: {freed:,} bytes freed in all")
+    echo(f"{name}: {_freed(freed)} in all")
     ill = [f"{run}: {sentence}" for run, each in found.items() for sentence in each["ill"]]
     for sentence in ill:
         echo(sentence)
@@ -71,7 +71,7 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
     after = _extent(known.root)
     grave = [each.sentence for part in known.parts for each in examine_run(part.root, part.state) if each.ill in GRAVE]
     told = f"left as it is: {why}" if why else f"{before[0]:,} files became {after[0]:,}"
-    echo(f"run {known.run}: {told}; {before[1] - after[1]:,} bytes freed")
+    echo(f"run {known.run}: {told}; {_freed(before[1] - after[1])}")
     return {
         "files": {"before": before[0], "after": after[0]},
         "bytes": {"before": before[1], "after": after[1]},
@@ -79,6 +79,13 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
         "left": why or None,
         "ill": grave,
     }
+
+
+def _freed(size: int) -> str:
+    if size >= 0:
+        return f"{size:,} bytes freed"
+    # What is put together stands beside what it replaces until nobody reads that any more.
+    return f"{-size:,} bytes more for now, as what was replaced stays readable for a while,"
 
 
 def _extent(root: Path) -> tuple[int, int]:
