@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.stored import StorePath
 from pipelines.engine.live.examining import examine_run
 from pipelines.engine.live.upkeep import Upkeep
@@ -69,7 +70,9 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
         except LeaseHeldError:
             why = "a driver is at work, which keeps it in order itself"
     after = _extent(known.root)
-    grave = [each.sentence for part in known.parts for each in examine_run(part.root, part.state) if each.ill in GRAVE]
+    # Behind it the log says more: whoever takes the lease finishes what an earlier driver left.
+    found = [each for part in known.parts for each in examine_run(part.root, log_state(part.root))]
+    grave = [each.sentence for each in found if each.ill in GRAVE]
     told = f"left as it is: {why}" if why else f"{before[0]:,} files became {after[0]:,}"
     echo(f"run {known.run}: {told}; {_freed(before[1] - after[1])}")
     return {

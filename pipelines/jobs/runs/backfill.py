@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.source_feed import SourceFeed
 
 __all__ = ["Backfill", "Interval", "Ran", "run_backfill"]
@@ -105,7 +106,11 @@ def run_backfill(
             gate = wanted.gate_of((finished.span.start, finished.span.end), intervals)
             ran.append(through(driver, gate, finished, begun, tell))
             done(ran[-1])
-        waiting = [each for each in order if pending is None or pending.span != each]
+        # What an earlier run left counts as run where nothing before it runs again, and it would be the same now.
+        waiting = order
+        if pending is not None and order[:1] == [pending.span]:
+            now = _landed(wanted, pending, intervals, feeds, final)
+            waiting = order[1:] if _is_of(pending, now, wanted) else order
         on = Intervals(driver, wanted, intervals, feeds, final, tell)
         while waiting:
             _require_ground(driver.state(), waiting[0][0])
@@ -144,15 +149,31 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
     span = (written.span.start, written.span.end)
     if span not in intervals or written.kind is not CommitKind.INTERVAL:
         return written
-    ends = final if span == intervals[-1] else None
-    standing = Standing.LATER if written.parent else Standing.FIRST
-    now = land_interval(wanted.landing, wanted.flow, *span, feeds, ends, standing)
-    if (written.sequences, written.fingerprint) == ((now.id,), fingerprint_of(wanted.flow)):
+    now = _landed(wanted, written, intervals, feeds, final)
+    if _is_of(written, now, wanted):
         return written
     if not wanted.accept_loss:
         require_arrivals(counted(written, "landed"), now, Moments(wanted.flow.timezone).span(*span))
     driver.abandon(written.commit, why="its interval was run again, and is another now")
     return None
+
+
+def _is_of(entry: Entry, now: LandedSequence, wanted: Backfill) -> bool:
+    """Say whether a commit has the flow and the rows coming in that its interval has now."""
+    return (entry.sequences, entry.fingerprint) == ((now.id,), fingerprint_of(wanted.flow))
+
+
+def _landed(
+    wanted: Backfill,
+    entry: Entry,
+    intervals: Sequence[Interval],
+    feeds: Mapping[str, SourceFeed],
+    final: int | None,
+) -> LandedSequence:
+    """Land the interval of a commit as it is now; one that has not changed is the sequence that it was."""
+    ends = final if entry.span == intervals[-1] else None
+    standing = Standing.LATER if entry.parent else Standing.FIRST
+    return land_interval(wanted.landing, wanted.flow, *entry.span, feeds, ends, standing)
 
 
 def in_turn(state: LogState, intervals: Sequence[Interval]) -> list[Interval]:

@@ -17,14 +17,19 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import SchemaChangedError
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import sequences
+from pipelines.engine.tasks.local import CoreEngine
+from pipelines.flows.reading import read_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.backfill import run_backfill
 from tests.laws.trials import HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
+    from pipelines.engine.tasks.task import Done, Task
+    from pipelines.jobs.runs.backfill import Interval
 
 
 @pytest.fixture
@@ -142,6 +147,54 @@ def test_a_run_may_be_extended_backwards_and_what_follows_is_stale_until_it_ran_
     here.ran("late", SPANS[2:])
     assert not state(here, "late").stale
     assert here.hashes("late", WHOLE) == here.run("fresh", SPANS)
+
+
+class Failing(CoreEngine):
+    """Fails at an interval, and leaves its commit at intent."""
+
+    def __init__(self, interval: Interval) -> None:
+        self.interval = interval
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run tasks, unless they are of the interval."""
+        if any(task.start == self.interval[0] for task in tasks):
+            raise RuntimeError("no")
+        return super().run(tasks)
+
+
+def leave(here: Trial, interval: Interval, intervals: Sequence[Interval]) -> None:
+    """Have a run end in the middle of an interval."""
+    with pytest.raises(RuntimeError, match="no"):
+        run_backfill(here.wanted("main", Failing(interval)), intervals)
+    left = state(here, "main").pending
+    assert left is not None
+    assert left.span == interval
+
+
+def assert_fresh(here: Trial) -> None:
+    """See that the same words give what a run of its own gives."""
+    here.ran("main", SPANS)
+    assert not state(here, "main").stale
+    assert here.hashes("main", WHOLE) == here.run("fresh", SPANS)
+
+
+def test_what_was_left_by_a_run_backwards_runs_again_behind_what_runs_before_it(here: Trial) -> None:
+    here.ran("main", SPANS[2:])
+    leave(here, SPANS[1], SPANS[:2])
+    assert_fresh(here)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_was_left_runs_again_where_something_else_came_in_since(here: Trial, left: int) -> None:
+    leave(here, SPANS[left], SPANS)
+    pq.write_table(late_parcel(parcels(seed=2)), here.base / "parcels.parquet")
+    assert_fresh(here)
+
+
+def test_what_was_left_runs_again_where_the_flow_has_changed_since(here: Trial) -> None:
+    leave(here, SPANS[0], SPANS)
+    (here.base / "flow.yaml").write_text(PARCELS.replace("delay: 10m", "delay: 20m"))
+    assert_fresh(replace(here, flow=read_flow(here.base / "flow.yaml")))
 
 
 def test_a_home_may_have_a_space_and_an_umlaut_in_its_name(tmp_path: Path) -> None:
