@@ -151,7 +151,7 @@ def _on_spark(base: Path, rows: int) -> Iterator[BenchFigure]:
     counted = rows * (1 - runs.WARM)
     name = "two heavy modules in two regions"
     yield _ratio(name, counted / two, "in one on one core", counted / alone, 1.5, unit="rows/s", at_least=True)
-    # One region runs stages that do not wait for each other at the same time, so it has used the cores already.
+    # Nothing is promised of these: one region has the same cores, and its stages run one behind the other.
     yield _ratio(name, counted / two, "in one on the same cores", counted / one, None, unit="rows/s")
 
 
