@@ -24,6 +24,7 @@ from pipelines.engine.sources.socket import spool
 from pipelines.engine.sources.socket.spool_files import read_segments
 from pipelines.jobs.proofs import certificates
 from pipelines.jobs.proofs.certificates import read_certificate
+from pipelines.jobs.runs.announced import Announced
 from pipelines.jobs.runs.played import keep_range, read_range
 from pipelines.jobs.runs.remade import make_anew, mark_file
 from tests.engine.landing.landings import Drawn, close, close_all, read
@@ -167,6 +168,7 @@ def test_bytes_that_a_spool_announced_are_there(root: Path, tmp_path: Path, monk
     [
         (lambda run: keep_range(run, 1, 9), lambda run: read_range(run) == (1, 9)),
         (lambda run: make_anew(run, "flow", "demo"), lambda run: b"made_by" in mark_file(run, "demo").read_bytes()),
+        (lambda run: announce(run, "2013-01-01"), lambda run: list(Announced(run).days) == ["2013-01-01"]),
     ],
 )
 def test_a_small_file_is_kept_when_it_was_told(
@@ -179,6 +181,13 @@ def test_a_small_file_is_kept_when_it_was_told(
     with StrictDisk(root, tmp_path / "cuts", monkeypatch) as disk:
         keep(root / "flow" / "run")
         assert is_kept(disk.cut(every_name=False) / "flow" / "run")
+
+
+def announce(run: Path, day: str) -> None:
+    durable.make_folder(run)
+    ledger = Announced(run)
+    ledger.prove([{"day": day, "hashes": {}, "counts": {}}])
+    ledger.keep()
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, ", b"\0" * 9, b"{}", b"\xff", b"[1]"])

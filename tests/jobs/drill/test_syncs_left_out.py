@@ -88,6 +88,8 @@ SPOOL = "test_bytes_that_a_spool_announced_are_there"
 LAWS = {
     "segments.mark_removed>replace>_drafted": ROWS_GO,
     "segments.mark_removed>replace>sync_folder": ROWS_GO,
+    "announced.keep>replace>_drafted": SMALL,
+    "announced.keep>replace>sync_folder": SMALL,
     "compaction.compact>name_folder>sync_folder": COMPACTED,
     "compaction.compact>replace>_drafted": COMPACTED,
     "compaction.compact>replace>sync_folder": COMPACTED,
