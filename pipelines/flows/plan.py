@@ -16,6 +16,9 @@ holds exactly as long as the operators of the chain share the key. So:
 - what an operator sets aside (`punctual.diverted`) is written by the task that runs the operator, and belongs to its
   stage; who reads it with the same key stands there too.
 
+Streams of a stage that only read the same, and feed nothing to each other, need not be of one task: where a stage has
+fewer tasks than there are cores it is cut into such parts (`cut`), instances of a module for one.
+
 The flights, for one: `beating` works per airport and is stage 0, four buckets, four tasks; `ordered` and `punctual`
 are stream-wide, stage 1, one task that reads what stage 0 wrote.
 
@@ -33,6 +36,8 @@ from typing import TYPE_CHECKING
 from pipelines.flows.model import DIVERTED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pipelines.flows.model import Flow
 
 
@@ -71,6 +76,15 @@ class Plan:
                 return stage
         raise KeyError(name)
 
+    def waves(self, leg: str = "") -> Iterator[tuple[Stage, ...]]:
+        """Give the stages of a leg in groups: those of one read nothing of each other, only of groups before it."""
+        waiting = [stage for stage in self.stages if stage.leg == leg]
+        while waiting:
+            unwritten = {name for stage in waiting for name in (*stage.streams, *stage.sides)}
+            ready = tuple(stage for stage in waiting if unwritten.isdisjoint(stage.reads))
+            waiting = [stage for stage in waiting if stage not in ready]
+            yield ready
+
     def readers_of(self, name: str) -> tuple[Stage, ...]:
         """Give the stages that read a source or the files of an earlier stage's stream."""
         return tuple(stage for stage in self.stages if name in stage.reads)
@@ -103,7 +117,7 @@ def plan(flow: Flow) -> Plan:
         ready = next(group for group in waiting if {b for name in group for b in behind[name]} <= done | set(group))
         waiting.remove(ready)
         ordered.append(ready)
-    return Plan(stages=tuple(_stage(flow, index, group) for index, group in enumerate(ordered)))
+    return Plan(stages=tuple(stage_with(flow, index, group) for index, group in enumerate(ordered)))
 
 
 def _behind(flow: Flow) -> dict[str, set[str]]:
@@ -130,7 +144,44 @@ def _joins(flow: Flow, name: str, group: list[str]) -> bool:
     return fed or any(not set(read).isdisjoint(flow.streams[other].inputs) for other in group)
 
 
-def _stage(flow: Flow, index: int, names: list[str]) -> Stage:
+def cut(flow: Flow, stage: Stage, most: int) -> tuple[Stage, ...]:
+    """Cut a stage into as many as its parts allow, of about as many streams each.
+
+    Args:
+        flow: whose stage it is.
+        stage: of its plan.
+        most: stages to make of it, from 1, which leaves it as it is.
+
+    Returns:
+        Stages of the same place and key, each reading what its own streams read.
+    """
+    parts = parts_of(flow, stage)
+    heaps: list[list[str]] = [[] for _ in range(min(most, len(parts)))]
+    if len(heaps) == 1:
+        return (stage,)
+    for part in sorted(parts, key=len, reverse=True):
+        min(heaps, key=len).extend(part)
+    return tuple(stage_with(flow, stage.index, [name for name in stage.streams if name in heap]) for heap in heaps)
+
+
+def parts_of(flow: Flow, stage: Stage) -> tuple[tuple[str, ...], ...]:
+    """Group the streams of a stage so that none feeds one of another group."""
+    groups: list[set[str]] = []
+    for name in stage.streams:
+        fed = {each.removesuffix(DIVERTED) for each in flow.streams[name].inputs}
+        met = [group for group in groups if not fed.isdisjoint(group)]
+        groups = [*(group for group in groups if group not in met), {name}.union(*met)]
+    return tuple(tuple(name for name in stage.streams if name in group) for group in groups)
+
+
+def stage_with(flow: Flow, index: int, names: Sequence[str]) -> Stage:
+    """Give the stage, or the part of one, that some streams of a flow make.
+
+    Args:
+        flow: whose streams they are.
+        index: place of the stage.
+        names: streams of one key and leg, in the order of the flow.
+    """
     streams = [flow.streams[name] for name in names]
     read = dict.fromkeys(name for stream in streams for name in stream.inputs)
     outside = [name for name in read if name.removesuffix(DIVERTED) not in names]

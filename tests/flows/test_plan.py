@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.plan import Stage, plan
+from pipelines.flows.plan import Stage, cut, parts_of, plan
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
@@ -73,3 +73,34 @@ def test_stages_stand_behind_what_they_read_whatever_the_order_of_the_file(read:
     assert planned.readers_of("x") == (planned.stages[1],)
     with pytest.raises(KeyError):
         planned.stage_of("d")
+
+
+def test_stages_that_read_nothing_of_each_other_are_one_wave(read: Read) -> None:
+    streams = """\
+  x: {heartbeat: d, interval: 1m}
+  y: {heartbeat: e, interval: 1m}
+  mx: {merge: x, ports_by: {a: [A, B]}}
+  m: {merge: [y, x], by: a}
+"""
+    waves = plan(read(sources=SOURCES, streams=streams)).waves()
+    assert [[stage.streams for stage in wave] for wave in waves] == [[("x",), ("y",)], [("m",), ("mx",)]]
+
+
+def test_a_stage_falls_into_parts_of_which_none_feeds_another(read: Read) -> None:
+    streams = """\
+  c: {advance_time: d, every: {events: 5}, late: divert, by: key}
+  y: {heartbeat: d, interval: 1m}
+  x: {heartbeat: c.diverted, interval: 1m}
+  z: {heartbeat: d, interval: 2m}
+"""
+    flow = read(sources=SOURCES, streams=streams)
+    (stage,) = plan(flow).stages
+    assert sorted(parts_of(flow, stage)) == [("c", "x"), ("y",), ("z",)]
+    assert cut(flow, stage, 1) == (stage,)
+    two = cut(flow, stage, 2)
+    assert [(each.streams, each.sides, each.reads) for each in two] == [
+        (("c", "x"), ("c.diverted",), ("d",)),
+        (("y", "z"), (), ("d",)),
+    ]
+    assert sorted(each.streams for each in cut(flow, stage, 9)) == [("c", "x"), ("y",), ("z",)]
+    assert {(each.index, each.key) for each in two} == {(stage.index, stage.key)}

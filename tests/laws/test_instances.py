@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.laws.drawn import END, ROWS, START, Row, feed
-from tests.laws.trials import trial
+from tests.laws.trials import SCATTERED, trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def test_instances__where_nothing_is_divided_they_give_the_rows_of_one(
     text = FLOW.format(instances=instances, style=style, beats=", beats: beats" if by_key else "")
     folder: Path = tmp_path_factory.mktemp("instances")
     here = trial(folder, text, {"rows": feed(rows)})
-    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)], SCATTERED)
 
     assert here.flow.notes[:1] == (
         (f"several: nothing that it remembers is divided: {instances} instances give the rows of one",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -25,12 +26,31 @@ if TYPE_CHECKING:
 
     from pipelines.engine.columnar.content import ContentHash
     from pipelines.engine.tasks.stages import Engine
+    from pipelines.engine.tasks.task import Done, Task
     from pipelines.flows.model import Flow
     from pipelines.jobs.runs.backfill import Interval, Ran
 
     Hashes = dict[str, ContentHash]
 
 CORE = CoreEngine()
+
+
+class ScatteredEngine(CoreEngine):
+    """Runs tasks here as if each had a core of its own: stages fall into all their parts, which run in any order."""
+
+    def __init__(self) -> None:
+        self.drawn = random.Random(1)  # noqa: S311 - an order
+
+    def cores(self) -> int:
+        """Have more than there are tasks."""
+        return 1_000
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Run them shuffled."""
+        return super().run(self.drawn.sample(tasks, len(tasks)))
+
+
+SCATTERED = ScatteredEngine()
 SECOND = 1_000_000
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
 BEGIN = int(dt.datetime(2024, 1, 1, tzinfo=dt.UTC).timestamp()) * SECOND

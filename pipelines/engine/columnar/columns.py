@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TIME = pa.timestamp("us", tz="UTC")
 EPOCH, TICK = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(microseconds=1)
 TABLE_INFINITY = MAX_TIME + 1
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 UNREADABLE = "<unreadable>"
 """The column beside a feed's own that keeps, as JSON, the times of a row that could not be read."""
 
@@ -197,28 +198,4 @@ def canonical_json(value: object) -> str:
     >>> canonical_json({"b": 1, "a": None})
     '{"a":null,"b":1}'
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def json_rows(table: pa.Table, columns: Sequence[str]) -> list[str]:
-    """Spell the named columns of each row as one canonical JSON object."""
-    if not columns:
-        return ["{}"] * table.num_rows
-    spelled = [_json_values(table[name]) for name in sorted(columns)]
-    names = [canonical_json(name).replace("%", "%%") for name in sorted(columns)]
-    row = "{" + ",".join(f"{name}:%s" for name in names) + "}"
-    return [row % values for values in zip(*spelled, strict=True)]
-
-
-def _json_values(column: pa.ChunkedArray) -> list[str]:
-    """Spell each value of a column as canonical JSON; times and whole numbers without making an object of each."""
-    kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
-        shown = pc.utf8_replace_slice(column.cast(pa.timestamp("us")).cast(pa.string()), 10, 11, "T")
-        texts = pc.binary_join_element_wise('"', shown, 'Z"', "")
-    elif pa.types.is_integer(kind):
-        texts = column.cast(pa.string())
-    else:
-        return [canonical_json(value) for value in column.to_pylist()]
-    spelled: list[str] = pc.fill_null(texts, "null").to_pylist()
-    return spelled
+    return _CANONICAL(_plain(value))

@@ -20,11 +20,11 @@ from pipelines.engine.columnar.columns import (
     TIME,
     UNREADABLE,
     canonical_json,
-    json_rows,
     ticks,
     times,
 )
 from pipelines.engine.columnar.keys import bucket_of, canonical_keys
+from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.files.ordered import order_of
 from pipelines.engine.landing.column_errors import ColumnBrokenError
 from pipelines.engine.landing.file_rows import DROPPED, NOTED
@@ -314,8 +314,8 @@ def _lines(source: Source, rows: pa.Table, reason: str, action: str) -> pa.Table
     columns = {
         **{name: pa.repeat(text, rows.num_rows) for name, text in said.items()},
         **{name: rows[name] for name in ("landed_at", "landed_place", *STAMPS.names)},
-        "key": pa.array(json_rows(rows, source.key) if source.key else ["{}"] * rows.num_rows, pa.string()),
-        "row": pa.array(json_rows(rows, payload), pa.string()),
+        "key": json_rows(rows, source.key),
+        "row": json_rows(rows, payload),
         "raw": rows[UNREADABLE].cast(pa.binary()),
     }
     made = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in LANDED_LEDGER]

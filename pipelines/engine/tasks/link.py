@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import (
     LEDGER_SCHEMA,
     TIME,
-    canonical_json,
-    json_rows,
     kind_names,
     kinds,
     longs,
@@ -28,6 +26,7 @@ from pipelines.engine.columnar.columns import (
 )
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
+from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.files.ordered import key_ranks, order_of
 from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.carry import CarryChange
@@ -40,7 +39,9 @@ from pipelines.operators.scan import Per
 from pipelines.operators.witness import bounds, breaks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from pipelines.engine.tasks.turns import TurnColumns, TurnsOfFlow
     from pipelines.flows.model import Stream
@@ -517,18 +518,16 @@ class Link:
         taken = table.take(pa.array(out["src"], mask=out["src"] < 0))
         note = np.asarray(out["src"]) < 0
         adjusted = np.isin(out["reason"], ADJUSTED) & (out["fate"] == Fate.MAIN)
-        key = self.keys.table().take(pa.array(np.ascontiguousarray(out["key"])))
-        payload = json_rows(taken, self._payload)
         columns = {
-            "commit": [self._commit] * rows,
-            "stream": [self.stream.name] * rows,
-            "operator": [self.stream.operator] * rows,
-            "reason": [Reason(reason).name.lower() for reason in out["reason"].tolist()],
-            "action": [_action(fate, moved) for fate, moved in zip(out["fate"].tolist(), adjusted, strict=True)],
-            "source": [self._source] * rows,
+            "commit": pa.repeat(self._commit, rows),
+            "stream": pa.repeat(self.stream.name, rows),
+            "operator": pa.repeat(self.stream.operator, rows),
+            "reason": _named(out["reason"], lambda reason: Reason(reason).name.lower()),
+            "action": pc.if_else(pa.array(adjusted), "adjusted", _named(out["fate"], _action)),
+            "source": pa.repeat(pa.scalar(self._source, pa.string()), rows),
             "landed_at": taken["landed_at"],
             "landed_place": taken["landed_place"],
-            "key": [canonical_json(row) for row in key.to_pylist()] if self.stream.by else ["{}"] * rows,
+            "key": self._key_texts(out["key"]),
             "kind": kind_names(np.ascontiguousarray(out["kind"])),
             "arrival": times(np.where(note, out["arrival"], np.append(ticks(table["arrival"]), NULL)[out["src"]])),
             "place": taken["place"],
@@ -539,12 +538,19 @@ class Link:
             "cti": times(np.ascontiguousarray(out["cti"])),
             "cti_arrival": times(np.ascontiguousarray(out["cti_arrival"])),
             "cti_place": pa.array(out["cti_place"], mask=np.asarray(out["cti_place"]) == NULL),
-            "row": [None if absent else text for absent, text in zip(note, payload, strict=True)],
+            "row": pc.if_else(pa.array(note), None, json_rows(taken, self._payload)),
             "raw": pa.nulls(rows, pa.binary()),
         }
         return pa.Table.from_arrays(
             [_as(columns[field.name], field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA
         )
+
+    def _key_texts(self, keys: Longs) -> pa.Array | pa.ChunkedArray:
+        """Give each row's key as text."""
+        if not self.stream.by:
+            return pa.repeat("{}", len(keys))
+        distinct, at = np.unique(keys, return_inverse=True)
+        return json_rows(self.keys.table().take(pa.array(distinct)), self.stream.by).take(pa.array(at))
 
 
 def landed_as_stream(table: pa.Table, payload: pa.Schema) -> pa.Table:
@@ -561,12 +567,16 @@ def landed_as_stream(table: pa.Table, payload: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=schema.names).cast(schema)
 
 
-def _action(fate: int, adjusted: bool) -> str:  # noqa: FBT001 - one value of a column
+def _named(values: npt.NDArray[Any], name: Callable[[int], str]) -> pa.Array:
+    """Give the name of each of a few values."""
+    distinct, at = np.unique(values, return_inverse=True)
+    return pa.array([name(int(each)) for each in distinct], pa.string()).take(pa.array(at))
+
+
+def _action(fate: int) -> str:
     if fate == Fate.SIDE:
         return "diverted"
-    if fate == Fate.DROPPED:
-        return "dropped"
-    return "adjusted" if adjusted else "noted"
+    return "dropped" if fate == Fate.DROPPED else "noted"
 
 
 def _as(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

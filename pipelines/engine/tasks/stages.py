@@ -1,7 +1,7 @@
 """One commit's work: the stages of a flow over a span, as tasks for any engine, and what came of them.
 
-A stage's tasks read what the stages before it wrote, so stages run one after the other; the tasks of one stage know
-nothing of each other and run wherever the engine puts them.
+A stage's tasks read what stages before it wrote, so it waits for those, and stages that read nothing of each other run
+at the same time. The tasks that run at one time know nothing of each other and run wherever the engine puts them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link_catalogue import link_of
 from pipelines.engine.tasks.own_carry import carry_of, of_bucket
 from pipelines.engine.tasks.task import CommitShare, Done, Input, Task, flow_of, payloads
+from pipelines.flows.plan import cut, parts_of
 from pipelines.operators.rows import INFINITY
 from pipelines.operators.scan import NO_BLIND
 
@@ -170,16 +171,29 @@ def run_stages(work: Work, engine: Engine, progress: Callable[[str], None] = lam
     require_current(work.state, work.parent)
     flow, plan = flow_of(work.definition)
     outcome = Outcome()
-    for stage in (each for each in plan.stages if each.leg == work.leg):
-        tasks = _tasks(work, flow, plan, stage, outcome)
-        progress(f"{', '.join(stage.streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
-        for done in engine.run(tasks):
+    for wave in plan.waves(work.leg):
+        by_stage = [_tasks(work, flow, plan, stage, outcome) for stage in _spread(work, flow, wave, engine)]
+        for tasks in by_stage:
+            progress(f"{', '.join(tasks[0].streams)}: {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}")
+        for done in engine.run([task for tasks in by_stage for task in tasks]):
             outcome.add(done)
     return outcome
 
 
+def _spread(work: Work, flow: Flow, wave: Sequence[Stage], engine: Engine) -> Sequence[Stage]:
+    """Cut stages into parts where their tasks are fewer than run at once; each part then reads by itself."""
+    if work.few or all(len(parts_of(flow, stage)) == 1 for stage in wave):
+        return wave
+    most = max(1, engine.cores() // sum(_buckets(work, stage) for stage in wave))
+    return [part for stage in wave for part in cut(flow, stage, most)]
+
+
+def _buckets(work: Work, stage: Stage) -> int:
+    return work.landed.buckets if stage.key and not work.few else 1
+
+
 def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) -> list[Task]:
-    buckets = work.landed.buckets if stage.key and not work.few else 1
+    buckets = _buckets(work, stage)
     line = work.state.carry_line(work.parent)
     carry = carry_of(work, flow, stage, line)
     layouts = {name: layout_of(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
@@ -189,6 +203,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
             definition=work.definition,
             schemas=work.schemas,
             stage=stage.index,
+            streams=stage.streams,
             bucket=bucket,
             buckets=buckets,
             commit=work.commit,

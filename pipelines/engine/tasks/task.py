@@ -37,7 +37,7 @@ from pipelines.engine.tasks.links.advance_time import AdvanceTimeLink
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.tasks.turns import TurnsOfFlow
 from pipelines.flows.definition import flow_from_json
-from pipelines.flows.plan import Plan, Stage, plan
+from pipelines.flows.plan import Plan, Stage, plan, stage_with
 from pipelines.operators.registry import parts_of
 from pipelines.operators.rows import KIND_NAMES, NULL, FullError, Kind
 from pipelines.operators.scan import Blind
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Stream
 
 NOTHING_CARRIED = CarryLine(START_OF_RUN, ())
-_WARM: dict[tuple[str, str, int, int, int], tuple[int, list[Link]]] = {}
-"""What the tasks of a stream left in this process: by session, root, stage and bucket the commit and its operators."""
+_WARM: dict[tuple[str, str, tuple[str, ...], int, int], tuple[int, list[Link]]] = {}
+"""What the tasks of a stream left in this process: by session, root, streams and bucket the commit and operators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,8 @@ class Task:
     schemas: Mapping[str, pa.Schema]
     """Payload of each source, as landed."""
     stage: int
+    streams: tuple[str, ...]
+    """Those of the stage that it makes: all, or a part that none of the others feeds."""
     bucket: int
     buckets: int
     commit: int
@@ -200,7 +202,8 @@ def run_task(task: Task) -> Done:
     """
     begun = time.perf_counter()
     flow, stages = flow_of(task.definition)
-    work = _Work(task, flow, stages.stages[task.stage])
+    stage = stages.stages[task.stage]
+    work = _Work(task, flow, stage if task.streams == stage.streams else stage_with(flow, task.stage, task.streams))
     work.run()
     return work.done(time.perf_counter() - begun)
 
@@ -283,9 +286,9 @@ class _Work:
             for table in written:
                 self.carry[name].write(table)
 
-    def _place(self) -> tuple[str, str, int, int, int]:
+    def _place(self) -> tuple[str, str, tuple[str, ...], int, int]:
         task = self.task
-        return (task.session, task.root, task.stage, task.bucket, task.buckets)
+        return (task.session, task.root, task.streams, task.bucket, task.buckets)
 
     def _warm(self) -> list[Link]:
         """Give the operators as the parent commit's task left them in this process, if it ran here."""

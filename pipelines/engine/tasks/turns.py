@@ -247,12 +247,11 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
 ) -> None:
     """Lay out what `mine`, numbers among `rows`, are compared by: first the fork's columns, then those within it."""
     columns = of.columns(meeting.fork)
-    chosen = table.take(pa.array(rows[mine]))
+    chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine]))
     turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
-    order = {of.number(each.first): place for place, each in enumerate(meeting.branches)}
-    place = np.array([order.get(each, -1) for each in branch.tolist()], dtype=np.int64)
-    if meeting.rounds:
-        place = side[rows[mine]]
+    place = (
+        side[rows[mine]] if meeting.rounds else _places(branch, [of.number(each.first) for each in meeting.branches])
+    )
     told = [*_wide(chosen, columns), turn, place]
     while len(levels) < depth + len(told):
         levels.append(np.zeros(len(rows), dtype=np.int64))
@@ -262,6 +261,15 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         if parted.inner is not None:
             within = mine[(place == number) & np.isin(side[rows[mine]], parted.inputs)]
             _levels(table, rows, parted.inner, of, levels, depth + len(told), within, side)
+
+
+def _places(numbers: Longs, named: list[int]) -> Longs:
+    """Give the place of each number among those named; -1 where it is not among them."""
+    by_number = np.argsort(np.array(named, dtype=np.int64), kind="stable")
+    ascending = np.array(named, dtype=np.int64)[by_number]
+    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    places: Longs = np.where(ascending[at] == numbers, by_number[at], -1)
+    return places
 
 
 def _wide(rows: pa.Table, columns: TurnColumns) -> list[Longs]:

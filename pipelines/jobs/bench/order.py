@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import psutil
 
 from pipelines.jobs.bench import order_flows as flows
 from pipelines.jobs.bench import order_runs as runs
@@ -24,6 +27,8 @@ SMALL = 200
 """Rows of a small epoch."""
 MOST_LATE = 0.5
 """Seconds by which a row may be later that crosses a queue."""
+EPOCHS = 20
+"""Of two heavy modules: at the beginning and at the end one region waits for the other."""
 CROSSING = 200_000
 """Rows that cross a queue."""
 
@@ -138,21 +143,53 @@ def _on_spark(base: Path, rows: int) -> Iterator[BenchFigure]:
     from pipelines.jobs.environment.settings import read_settings
 
     settings = read_settings()
+    by = {n: laid(base / f"by{n}", flows.shared_out(n), rows) for n in (1, 2, 4)}
+    here = laid(base / "regions", flows.REGIONS, rows)
     with _cores(base, settings.master, settings.spark) as engine:
-        took = {n: runs.batch_seconds(laid(base / f"by{n}", flows.shared_out(n), rows), engine) for n in (1, 2, 4)}
-        for n, target in ((2, 1.6), (4, 1.5)):
-            name = f"{n} instances of a heavy module that is one task"
-            yield _ratio(name, rows / took[n], "one", rows / took[1], target, unit="rows/s", at_least=True)
-        here = laid(base / "regions", flows.REGIONS, rows)
-        one = sum(runs.warm(runs.epoch_seconds(here, "one", 5, engine)))
-        two = sum(runs.warm(runs.in_legs_seconds(here, "two", 5, engine)))
-    with _cores(base, "local[1]", settings.spark) as engine:
-        alone = sum(runs.warm(runs.epoch_seconds(here, "alone", 5, engine)))
+        took = {n: runs.batch_seconds(each, engine) for n, each in by.items()}
+        cpu, again = runs.busy(partial(runs.once, by[1], "busy", engine))
+        # Parquet's columns are written and read by threads: one task is more than one core's work.
+        yield _ratio("processor time of a heavy module that is one task", cpu, "its time", again, None)
+        one = sum(runs.warm(runs.epoch_seconds(here, "one", EPOCHS, engine)))
+        cpu, epochs = runs.busy(partial(runs.in_legs_seconds, here, "two", EPOCHS, engine))
+        yield _ratio("processor time of two heavy modules in two regions", cpu, "their time", sum(epochs), None)
+        two = sum(runs.warm(epochs))
+    with on_one_core(), _cores(base, "local[1]", settings.spark) as engine:
+        one_core = runs.batch_seconds(laid(base / "alone", flows.shared_out(1), rows), engine)
+        alone = sum(runs.warm(runs.epoch_seconds(here, "alone", EPOCHS, engine)))
+    for n, target in ((2, 1.6), (4, 1.5)):
+        name = f"{n} instances of a heavy module that is one task"
+        yield _ratio(name, rows / took[n], "one on one core", rows / one_core, target, unit="rows/s", at_least=True)
+        yield _ratio(name, rows / took[n], "one on the same cores", rows / took[1], None, unit="rows/s")
     counted = rows * (1 - runs.WARM)
     name = "two heavy modules in two regions"
     yield _ratio(name, counted / two, "in one on one core", counted / alone, 1.5, unit="rows/s", at_least=True)
-    # Nothing is promised of these: one region has the same cores, and its stages run one behind the other.
+    # Nothing is promised of these: one region has the same cores, and parts of its stages run at the same time, too.
     yield _ratio(name, counted / two, "in one on the same cores", counted / one, None, unit="rows/s")
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep this process, and those it has started and starts, on one core, where the system can do that."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    all_of_them = os.sched_getaffinity(0)
+    _stay_on({min(all_of_them)})
+    try:
+        yield
+    finally:
+        _stay_on(all_of_them)
+
+
+def _stay_on(cores: set[int]) -> None:
+    """Put every thread on some cores; Spark's JVM outlives a session, and what is started later does as its starter."""
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.Error):
+            for thread in process.threads():
+                with suppress(ProcessLookupError):
+                    os.sched_setaffinity(thread.id, cores)
 
 
 @contextmanager

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pipelines.engine.tasks.task import Done, Task
     from pipelines.jobs.bench.order_flows import LaidFlow
 
+T = TypeVar("T")
 THREADS = 4
 WARM = 0.2
 """Share of epochs, at the beginning, that is not counted."""
@@ -57,8 +59,28 @@ class SlowEngine(CoreEngine):
 
 def batch_seconds(here: LaidFlow, engine: Engine | None = None) -> float:
     """Run all of a feed as one interval, once for warmth and once again; give how long the latter took."""
-    took = [seconds(partial(run_backfill, here.run(run, engine), [(BEGIN, BEGIN + SPAN)])) for run in ("a", "b")]
-    return took[-1]
+    return [once(here, run, engine) for run in ("a", "b")][-1]
+
+
+def once(here: LaidFlow, run: str, engine: Engine | None = None) -> float:
+    """Run all of a feed as one interval; give how long it took."""
+    return seconds(partial(run_backfill, here.run(run, engine), [(BEGIN, BEGIN + SPAN)]))
+
+
+def busy(work: Callable[[], T]) -> tuple[float, T]:
+    """Do something; give the processor time that this process and those it started took meanwhile, and what came."""
+    before = _processor_time()
+    made = work()
+    return _processor_time() - before, made
+
+
+def _processor_time() -> float:
+    me = psutil.Process()
+    total = 0.0
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.Error):
+            total += sum(process.cpu_times()[:2])
+    return total
 
 
 def readings(count: int) -> list[int]:

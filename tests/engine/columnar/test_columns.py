@@ -11,14 +11,16 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipelines.engine.columnar import row_texts
 from pipelines.engine.columnar.columns import (
     FEW,
     KIND_BY_LETTER,
     LENGTH_BY_LETTER,
     TABLE_INFINITY,
     canonical_json,
-    json_rows,
     kind_names,
     kinds,
     longs,
@@ -26,6 +28,7 @@ from pipelines.engine.columnar.columns import (
     with_kinds_encoded,
 )
 from pipelines.engine.columnar.letters import numbers
+from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.operators.rows import INFINITY, KIND_NAMES, MAX_TIME, MIN_TIME, NULL
 
 INSTANTS = [None, 0, -1, 1, 999_999, 1_000_000, MIN_TIME, MAX_TIME, TABLE_INFINITY]
@@ -58,19 +61,42 @@ def rows() -> pa.Table:
 def test_rows_are_spelled_as_each_row_by_itself() -> None:
     table = pa.concat_tables([rows(), rows().slice(3, 4)])
 
-    assert json_rows(table, table.column_names) == [canonical_json(row) for row in table.to_pylist()]
+    assert json_rows(table, table.column_names).to_pylist() == [canonical_json(row) for row in table.to_pylist()]
 
 
 @pytest.mark.parametrize("name", rows().column_names)
 def test_one_column_is_spelled_alike(name: str) -> None:
     one = rows().select([name])
 
-    assert json_rows(one, [name]) == [canonical_json(row) for row in one.to_pylist()]
+    assert json_rows(one, [name]).to_pylist() == [canonical_json(row) for row in one.to_pylist()]
+
+
+@given(st.lists(st.text() | st.none(), max_size=9))
+def test_whatever_a_text_holds_is_spelled_alike(texts: list[str | None]) -> None:
+    one = pa.table({"text": pa.array(texts, pa.string())})
+
+    assert json_rows(one, ["text"]).to_pylist() == [canonical_json(row) for row in one.to_pylist()]
+
+
+@given(st.lists(st.floats() | st.none(), max_size=9))
+def test_whatever_a_float_is_it_is_spelled_alike(values: list[float | None]) -> None:
+    one = pa.table(
+        {"n": pa.array(values, pa.float64()), "m": pa.array(values, pa.float64()).cast(pa.float32(), safe=False)}
+    )
+
+    assert json_rows(one, ["m", "n"]).to_pylist() == [canonical_json(row) for row in one.to_pylist()]
+
+
+def test_many_large_rows_are_spelled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_texts, "MOST_BYTES", 100)
+
+    assert json_rows(rows(), rows().column_names).to_pylist() == [canonical_json(row) for row in rows().to_pylist()]
+    assert json_rows(rows(), rows().column_names).num_chunks > 1
 
 
 def test_rows_without_columns_and_columns_without_rows_are_spelled() -> None:
-    assert json_rows(rows(), []) == ["{}"] * COUNT
-    assert json_rows(rows().slice(0, 0), ["text"]) == []
+    assert json_rows(rows(), []).to_pylist() == ["{}"] * COUNT
+    assert json_rows(rows().slice(0, 0), ["text"]).to_pylist() == []
 
 
 def test_a_null_and_infinity_are_numbers_in_the_core_with_and_without_nulls_beside_them() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.engine.columnar.columns import TIME, json_rows, kinds, longs, ticks, times
+from pipelines.engine.columnar.columns import TIME, kinds, longs, ticks, times
+from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, CarryChange, stamped
 from pipelines.engine.tasks.link import Delta, Link
 from pipelines.engine.tasks.numbered import KnownNumbers, NumberedValues, changes
@@ -131,7 +132,7 @@ class DeduplicateLink(Link):
                 "landed_place": pa.array(place, mask=place == NULL),
             }
         )
-        raw = pa.array(json_rows(told, told.column_names)).cast(pa.binary())
+        raw = json_rows(told, told.column_names).cast(pa.binary())
         return lines.set_column(lines.schema.get_field_index("raw"), "raw", raw)
 
     def base(self) -> dict[str, pa.Table]:
