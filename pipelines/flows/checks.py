@@ -6,6 +6,8 @@ under new ones, and what is published is judged by those that the file has now.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from pipelines.flows.known_columns import columns_of, kind_of
 from pipelines.flows.offered import offers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pipelines.flows.document import Tree
     from pipelines.flows.known_columns import KnownColumns
@@ -142,7 +144,58 @@ def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
     missing = [key for key, each in offer.arguments.items() if each.required and not inside.has(key)]
     if missing:
         raise inside.wrong(None, f"no `{missing[0]}`", f"`{missing[0]}: <{_said(offer.arguments[missing[0]])}>`")
-    return {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
+    values = {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
+    _require_bounds(inside, offer, values)
+    for key in values.keys() & PATTERNS.keys():
+        _require_readable(inside, key, values[key])
+    return values
+
+
+def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -> None:
+    """Refuse a check between no bounds, or between bounds that no value lies between."""
+    if not offer.arguments.keys() >= set(BOUNDS):
+        return
+    low, high = (values.get(name) for name in BOUNDS)
+    if low is None and high is None:
+        raise section.wrong(None, "neither `min_value` nor `max_value`", "one of them, or both")
+    if isinstance(low, str) and isinstance(high, str):
+        with suppress(ValueError):
+            low, high = (instant_of(each) for each in (low, high))
+    comparable = type(low) is type(high) or not any(isinstance(each, str) for each in (low, high))
+    if low is not None and high is not None and comparable and low > high:
+        came = f"`min_value: {values['min_value']}` above `max_value: {values['max_value']}`"
+        raise section.wrong("min_value", came, "a `min_value` that is at most `max_value`")
+
+
+def instant_of(text: str) -> dt.datetime:
+    """Read an instant of a check; without a zone it is UTC.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = dt.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def _reads_times(pattern: str) -> None:
+    dt.datetime.strptime(dt.datetime(2013, 1, 1, tzinfo=dt.UTC).strftime(pattern), pattern)  # noqa: DTZ007 - no value is read
+
+
+PATTERNS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "regex": ("a regular expression", re.compile),
+    "regex_list": ("a list of regular expressions", re.compile),
+    "strftime_format": ("a format of times, such as `%Y-%m-%d`", _reads_times),
+}
+"""Arguments that are written in a language of their own, with what reads it."""
+
+
+def _require_readable(section: Section, key: str, value: str | list[str]) -> None:
+    expected, read = PATTERNS[key]
+    for each in [value] if isinstance(value, str) else value:
+        try:
+            read(each)
+        except (re.error, ValueError) as problem:
+            raise section.wrong(key, f"`{each}` under `{key}` ({problem})", expected) from None
 
 
 def _is_bare(section: Section, name: str) -> bool:

@@ -1,0 +1,59 @@
+"""What a flow says under `expect:` is refused where it stands, with what is expected there, before any row is worked on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.flows.errors import FlowError
+
+if TYPE_CHECKING:
+    from tests.flows.conftest import Read
+
+STREAMS = "  beating:\n    heartbeat: d\n    interval: 1m\n    expect:\n      - {check}\n"
+BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_between"
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("expect_column_values_to_be_betwen: {column: n}", "unknown key `expect_column_values_to_be_betwen`"),
+        (f"{BETWEEN}: {{column: n, least: 3}}", "the argument `least`"),
+        (f"{BETWEEN}: {{column: n, min_value: [3]}}", "a list of 1 under `min_value`"),
+        (f"{BETWEEN}: {{column: n}}", "neither `min_value` nor `max_value`"),
+        ("expect_table_row_count_to_be_between: {}", "neither `min_value` nor `max_value`"),
+        (f"{BETWEEN}: {{column: n, min_value: 3, max_value: 2.5}}", "`min_value: 3` above `max_value: 2.5`"),
+        (f"{BETWEEN}: {{column: t, min_value: 2013-02-01, max_value: 2013-01-01T01:00:00Z}}", "above `max_value: 2013"),
+        ("expect_column_values_to_match_regex: {column: c, regex: '[a'}", "`[a` under `regex` (unterminated character"),
+        ("expect_column_values_to_match_regex_list: {column: c, regex_list: [a, '*']}", "`*` under `regex_list`"),
+        ("expect_column_values_to_match_strftime_format: {column: c, strftime_format: '%Q'}", "`%Q` under"),
+        (
+            "expect_column_values_to_be_between: {column: n, min_value: 1, mostly: 2}",
+            "a share of the rows, from 0 to 1",
+        ),
+    ],
+)
+def test_what_great_expectations_would_refuse_is_refused_with_the_flow(read: Read, check: str, says: str) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(streams=STREAMS.format(check=check))
+
+    assert says in str(refused.value)
+    assert refused.value.expected
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        f"{BETWEEN}: {{column: n, min_value: 3, max_value: 3}}",
+        f"{BETWEEN}: {{column: n, max_value: 2.5, strict_max: true}}",
+        f"{BETWEEN}: {{column: t, min_value: 2013-01-01, max_value: 2013-01-01T01:00:00Z}}",
+        f"{MEAN}: {{column: n, min_value: -1}}",
+        "expect_column_values_to_match_regex: {column: c, regex: '^[a-z]+$'}",
+        "expect_column_values_to_match_strftime_format: {column: c, strftime_format: '%Y-%m-%d'}",
+    ],
+)
+def test_what_makes_sense_is_taken(read: Read, check: str) -> None:
+    (taken,) = read(streams=STREAMS.format(check=check)).expect["beating"]
+
+    assert taken.name == check.partition(":")[0]
