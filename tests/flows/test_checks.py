@@ -1,4 +1,4 @@
-"""What a flow says under `expect:` is refused where it stands, with what is expected there, before any row is worked on."""
+"""What a flow says under `expect:` is refused where it stands, with what is expected, before any row is worked on."""
 
 from __future__ import annotations
 

@@ -71,17 +71,24 @@ def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of i
         answer: a person's decision, which goes before what was found; None where the gate decides.
 
     Raises:
-        WrongUse: there is no such commit, it was given up, or nobody checked it.
+        WrongUse: there is no such commit, it was given up, nobody checked it, or it shall be rejected though readers
+            see it.
         RejectedError: a blocking expectation failed, or the answer says so; the commit is rejected.
     """
     known = open_run(called, run)
     entry = known.commit(number)
     if entry.state is State.REJECTED:
-        raise RejectedError(number, str(entry.verdict))
+        again = f"A rejected commit stays so: to have its rows judged anew, {known.run_command(*entry.span)} --hold"
+        raise RejectedError(number, str(entry.verdict), again if answer is not None and answer.publish else "")
     later = known.state.successors.get(number)
     if later is not None:
         raise WrongUse(f"commit {number} was superseded by {later}, which readers see: {_status(known)}")
     was_published = entry.state is State.PUBLISHED
+    if was_published and answer is not None and not answer.publish:
+        raise WrongUse(
+            f"--reject must name a commit that waits at written; readers see commit {number} already: to replace its "
+            f"rows, change the flow or its input, and {known.run_command(*entry.span)}"
+        )
     published = entry if was_published else _settle(known, entry, answer)
     told = facts_of(published)
     how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"

@@ -167,8 +167,14 @@ def next_step(verdict: SpokenVerdict) -> str:
     if not verdict.held and len(verdict.legs) > 1:
         # No interval can be run over a run that lives in legs; a replay says what the rows must be.
         return known.command("replay")
+    publish = ("publish", "--commit", str(verdict.commit))
+    waits = verdict.commit and entries[0].state is State.WRITTEN
+    if not verdict.held and waits:
+        rejected = known.command(*publish, "--reject", "REASON", "--by", "NAME")
+        accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
+        return f"{rejected}, or, for readers to see it all the same, {accepted}"
     if not verdict.held:
         return known.run_command(*verdict.judged.span)
-    if verdict.commit and entries[0].state is State.WRITTEN:
-        return known.command("publish", "--commit", str(verdict.commit))
+    if waits:
+        return known.command(*publish)
     return known.command("report")

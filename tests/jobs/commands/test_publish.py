@@ -41,7 +41,9 @@ def held(house: House) -> House:
     wanted = Backfill(flow=flow, root=house.root, base=base, engine=CoreEngine(), gate=hold)
     run_backfill(wanted, intervals(flow, "2013-01-01", "2013-01-02"))
     assert check_flow("tiny", None, None, 1, run="main", as_json=False, echo=house.tell) == 1
-    house.printed.clear()
+    told = house.text
+    assert "next: pulseline publish tiny --commit 1 --reject REASON --by NAME, or, for readers" in told
+    assert "pulseline publish tiny --commit 1 --accept REASON --by NAME" in told
     return house
 
 
@@ -64,6 +66,9 @@ def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held
     assert "rows break" in told["verdict"]
     publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
     assert "is published already: accepted by ann: the feed was down" in held.text
+    with pytest.raises(WrongUse, match="readers see commit 1 already"):
+        publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer_of(None, "no", "bob"))
+    assert state(held) is State.PUBLISHED
 
 
 def test_a_person_rejects_it(held: House) -> None:
@@ -77,7 +82,7 @@ def test_a_person_rejects_it(held: House) -> None:
             answer=Answer(publish=False, reason="not ours", by="bob"),
         )
     assert state(held) is State.REJECTED
-    with pytest.raises(RejectedError, match="rejected by bob"):
+    with pytest.raises(RejectedError, match=r"rejected by bob.* run tiny --start 2013-01-01 .*--hold"):
         publish_commit(
             "tiny", 1, run="main", as_json=False, echo=held.tell, answer=Answer(publish=True, reason="ours", by="ann")
         )
