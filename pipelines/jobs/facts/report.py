@@ -143,7 +143,7 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
         accounts=tuple(_account(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
-        expectations=_expectations(checks),
+        expectations=_expectations(about, checks),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
@@ -195,12 +195,45 @@ def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     ]
 
 
-def _expectations(checks: Sequence[Quality]) -> tuple[report.ExpectationFacts, ...]:
+def _expectations(about: Reported, checks: Sequence[Quality]) -> tuple[report.ExpectationFacts, ...]:
     """Gather what was found of each expectation, over all its checks."""
     groups: dict[tuple[str, str], list[Quality]] = {}
     for check in checks:
         groups.setdefault((check.table, check.expectation), []).append(check)
-    return tuple(_expectation(found) for found in groups.values())
+    return tuple(_expectation(once(about, found)) for found in groups.values())
+
+
+def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
+    """Leave out checks of one expectation whose rows another has, so that none is counted twice: the newest counts.
+
+    A check of a span that reaches beyond the page counts where nothing else has its rows, or where it found something.
+    """
+    first, last = about.bounds
+    by_commit = {check.commit: check for check in checks if check.commit}
+    kept: list[Quality] = []
+    for span in sorted((check for check in checks if not check.commit), key=lambda check: check.at, reverse=True):
+        if not _is_inside(span, first, last):
+            continue
+        inside = [by_commit.get(entry.commit) for entry in about.published if _within(entry, span)]
+        newer = all(each is not None and each.at > span.at for each in inside)
+        if not newer and not any(each.start < span.end and span.start < each.end for each in kept):
+            kept.append(span)
+    readable = {entry.commit: entry for entry in about.published}
+    kept += [
+        check
+        for number, check in by_commit.items()
+        if number not in readable or not any(_within(readable[number], span) for span in kept if not span.commit)
+    ]
+    beyond = [check for check in checks if check not in kept and not (check.commit or _is_inside(check, first, last))]
+    return sorted(kept + [each for each in beyond if not (kept and each.held)], key=lambda check: check.at)
+
+
+def _within(entry: Entry, span: Quality) -> bool:
+    return span.start <= entry.span.start and entry.span.end <= span.end
+
+
+def _is_inside(check: Quality, first: int | None, last: int | None) -> bool:
+    return first is not None and last is not None and first <= check.start and check.end <= last
 
 
 def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:

@@ -96,6 +96,28 @@ def test_a_check_of_a_span_is_out_of_date_once_something_was_published_in_it(hou
     assert read_facts(about(house), None).expectations == ()
 
 
+def test_rows_that_were_checked_twice_are_counted_once_by_the_newest_check(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    days = [quality(house, number) for number in (1, 2, 3)]
+    late = max(each.at for each in days)
+    week = replace(days[0], commit=0, end=days[2].end, looked_at=9, at=late + 1)
+    for each in (*days, week):
+        write_quality(house.root, [each])
+
+    def counted(day: int | None = None) -> tuple[int, int, int]:
+        (found,) = read_facts(about(house, day), None).expectations
+        return found.looked_at, found.checks, len(found.broken)
+
+    assert counted() == (9, 1, 0), "the whole was judged last"
+    assert counted(1) == (3, 1, 0), "a day's page says what was judged of the day"
+    write_quality(house.root, [replace(week, held=False, unexpected=1, rows=({"kind": "timer"},))])
+    assert counted()[2] == 1
+    assert counted(1)[2] == 1, "what was found of a span with the day stands on its page as well"
+    for each in days:
+        write_quality(house.root, [replace(each, at=late + 2)])
+    assert counted() == (9, 3, 0), "each day was judged again since"
+
+
 def test_an_interval_in_which_nothing_ran_is_refused_with_what_is_there(ran: House) -> None:
     with pytest.raises(WrongUse, match="nothing ran at 2013-02-01: published is 2013-01-01 until 2013-01-04"):
         report_flow("tiny", "2013-02-01", "main", False, ran.tell)  # noqa: FBT003 - the command's flag
