@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from pipelines.engine.live import crossing, epochs
-from pipelines.engine.tasks import link, turns
+from pipelines.engine.tasks import link, task, turns
 from pipelines.engine.tasks.links import dispatch, loop
 from pipelines.flows import dividing, forks, legs, modules, streams
 from pipelines.flows.model import ModuleUse
@@ -185,6 +185,11 @@ def ticket_before_publish(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(epochs.EpochRunner, "_worked", worked)
 
 
+def crossed_rows_come_again(patch: pytest.MonkeyPatch) -> None:
+    """What a ticket's files have of earlier spans is read once more."""
+    patch.setattr(task, "_since", lambda rows, _: rows)
+
+
 def negative_remainder(patch: pytest.MonkeyPatch) -> None:
     whole = dispatch.DispatchLink._remainder
 
@@ -293,6 +298,9 @@ PLANTED: dict[str, Planted] = {
     "a leg goes as far as the newest of what it reads": Planted(("X8", "X12"), never_stuck, max_of_producers),
     "a ticket before its commit is published": Planted(
         ("X8",), regions_change_no_row, ticket_before_publish, {"kind": "chain"}
+    ),
+    "rows of earlier spans cross once more": Planted(
+        ("X12",), regions_change_no_row, crossed_rows_come_again, {"kind": "meetings"}
     ),
     "a remainder below 0": Planted(("X13",), nothing_lost, negative_remainder),
     "CTIs go to one instance": Planted(("X13",), to_one_or_all, ctis_to_one),
