@@ -15,6 +15,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.jobs.runs.gate import Gate, publish_at_once
 from tests.jobs.regional import taken
 
 if TYPE_CHECKING:
@@ -90,12 +91,12 @@ class House:
         """Give the root of the run `main`."""
         return self.home / "tiny" / "main"
 
-    def backfill(self, start: str, end: str, run: str = "main") -> None:
+    def backfill(self, start: str, end: str, run: str = "main", gate: Gate = publish_at_once) -> None:
         """Run days of the flow."""
         settings = read_settings()
         flow = load_flow(settings, "tiny")
         base = settings.feeds_base(flow)
-        wanted = Backfill(flow=flow, root=settings.root("tiny", run), base=base, engine=CoreEngine())
+        wanted = Backfill(flow=flow, root=settings.root("tiny", run), base=base, engine=CoreEngine(), gate=gate)
         run_backfill(wanted, intervals(flow, start, end))
 
 

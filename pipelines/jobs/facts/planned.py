@@ -130,8 +130,18 @@ class Planning:
         """Give what comes behind what is published."""
         tip = self.published[-1].span.end if self.published else None
         begin = tip if tip is not None else (self.flow.starts if self.start is None else self.start)
-        end = self.flow.ends if self.end is None else self.end
+        end = self._last_asked() if self.end is None else self.end
         return [] if begin is None or end is None or begin >= end else [self._next(s) for s in self._grid(begin, end)]
+
+    def _last_asked(self) -> int | None:
+        """Say where the flow ends, or the last interval that waits or was rejected; None where nothing says so."""
+        unseen = (
+            entry.span.end
+            for entry in self.state.commits.values()
+            if entry.kind is CommitKind.INTERVAL and entry.state in {State.WRITTEN, State.REJECTED}
+        )
+        ends = [*unseen, *([] if self.flow.ends is None else [self.flow.ends])]
+        return max(ends, default=None)
 
     def _grid(self, start: int, end: int) -> list[Span]:
         at = Moments(self.flow.timezone).at

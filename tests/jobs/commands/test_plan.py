@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.plan import PlanRequest, run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest
+from pipelines.jobs.runs.gate import hold
 from tests.jobs.conftest import trips
 
 if TYPE_CHECKING:
@@ -110,3 +112,15 @@ def test_days_before_the_first_are_missing(house: House) -> None:
     assert states(house) == ["missing", "stale"]
     ran(house)
     assert states(house) == ["published", "published"]
+
+
+def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_though_nothing_says_where_days_end(
+    house: House,
+) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    assert states(house) == ["published", "published"]
+    house.backfill("2013-01-03", "2013-01-04", gate=hold)
+    assert states(house) == ["published", "published", "held"]
+    with open_driver(house.root, flow="tiny") as driver:
+        driver.reject(3, verdict="not ours")
+    assert states(house) == ["published", "published", "red"]
