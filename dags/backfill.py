@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG, TriggerRule
 
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import PATIENT, backfill_form, days_of, publishes
+from dags.wiring import backfill_form, days_of, publishes, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -63,18 +63,12 @@ COMMIT = "{{ ti.xcom_pull(task_ids='run')['commits'][-1]['commit'] }}"
 def backfill_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     with DAG(
-        dag_id=f"backfill_{flow.name}",
-        dag_display_name=f"{flow.name}: backfill",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("backfill", flow, __doc__),
         schedule=days_of(flow),
         start_date=flow.starts,
         catchup=False,
-        max_active_runs=1,
         is_paused_upon_creation=flow.grows,
         params=backfill_form(),
-        tags=["pulseline", "backfill", flow.name],
-        default_args=PATIENT,
     ) as dag:
         request = RequestOperator(task_id="request", kind="backfill", flow=flow.called)
         run = JobOperator(task_id="run", asked=request.output)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.process import JobOperator
-from dags.wiring import DAILY, LONG_AGO, PATIENT
+from dags.wiring import DAILY, LONG_AGO, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -38,17 +38,11 @@ if TYPE_CHECKING:
 def maintain_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     with DAG(
-        dag_id=f"maintain_{flow.name}",
-        dag_display_name=f"{flow.name}: maintain",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("maintain", flow, __doc__),
         schedule=DAILY,
         start_date=LONG_AGO,
         catchup=False,
-        max_active_runs=1,
         is_paused_upon_creation=True,
-        tags=["pulseline", "maintain", flow.name],
-        default_args=PATIENT,
     ) as dag:
         JobOperator(task_id="maintain", commands=[["maintain", flow.called, "--json"]])
     return dag

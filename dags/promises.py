@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.complete import AnnounceOperator, LookOperator
-from dags.wiring import EVERY_MINUTE, LONG_AGO, PATIENT, complete_days
+from dags.wiring import EVERY_MINUTE, LONG_AGO, complete_days, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -60,17 +60,11 @@ def promises_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     days = complete_days(flow)
     with DAG(
-        dag_id=f"promises_{flow.name}",
-        dag_display_name=f"{flow.name}: promises",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("promises", flow, __doc__),
         schedule=EVERY_MINUTE,
         start_date=LONG_AGO,
         catchup=False,
-        max_active_runs=1,
         is_paused_upon_creation=True,
-        tags=["pulseline", "promises", flow.name],
-        default_args=PATIENT,
     ) as dag:
         look = LookOperator(task_id="look", flow=flow.called, asset=days)
         announced = {"inlets": [days], "outlets": [days], "map_index_template": "{{ task.day['day'] }}"}

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import PATIENT, published, quality_form
+from dags.wiring import published, quality_form, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -37,16 +37,10 @@ if TYPE_CHECKING:
 def quality_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     with DAG(
-        dag_id=f"quality_{flow.name}",
-        dag_display_name=f"{flow.name}: quality",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("quality", flow, __doc__),
         schedule=(published(flow, "backfill") | published(flow, "stream")),
-        max_active_runs=1,
         is_paused_upon_creation=False,
         params=quality_form(),
-        tags=["pulseline", "quality", flow.name],
-        default_args=PATIENT,
     ) as dag:
         request = RequestOperator(task_id="request", kind="quality", flow=flow.called)
         check = JobOperator(task_id="check", asked=request.output)

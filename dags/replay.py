@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import PATIENT, replay_form
+from dags.wiring import replay_form, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -61,16 +61,10 @@ if TYPE_CHECKING:
 def replay_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     with DAG(
-        dag_id=f"replay_{flow.name}",
-        dag_display_name=f"{flow.name}: replay",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("replay", flow, __doc__),
         schedule=None,
-        max_active_runs=1,
         is_paused_upon_creation=False,
         params=replay_form(),
-        tags=["pulseline", "replay", flow.name],
-        default_args=PATIENT,
     ) as dag:
         request = RequestOperator(task_id="request", kind="replay", flow=flow.called)
         replay = JobOperator(task_id="replay", asked=request.output)

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import PATIENT, STREAMING, publishes, stream_form
+from dags.wiring import STREAMING, publishes, stream_form, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -52,16 +52,10 @@ if TYPE_CHECKING:
 def stream_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
     with DAG(
-        dag_id=f"stream_{flow.name}",
-        dag_display_name=f"{flow.name}: stream",
-        description=flow.about,
-        doc_md=__doc__,
+        **usual("stream", flow, __doc__),
         schedule=None,
-        max_active_runs=1,
         is_paused_upon_creation=False,
         params=stream_form(),
-        tags=["pulseline", "stream", flow.name],
-        default_args=PATIENT,
     ) as dag:
         request = RequestOperator(task_id="request", kind="stream", flow=flow.called)
         stream = JobOperator(task_id="stream", asked=request.output, outlets=[publishes(flow, "stream")], **STREAMING)

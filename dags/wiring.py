@@ -39,6 +39,25 @@ LASTING = r"^( *|(?=.*[1-9])[0-9.][0-9a-zµ. ]*)$"
 """A duration above zero; the task `request` reads it again."""
 
 
+def usual(kind: str, flow: Offered, doc: str | None) -> dict[str, Any]:
+    """Give the settings that all DAGs have: one run at a time, under the name of its kind and flow.
+
+    Args:
+        kind: what it does, such as `backfill`.
+        flow: for which flow.
+        doc: of its module, for its page.
+    """
+    return {
+        "dag_id": f"{kind}_{flow.name}",
+        "dag_display_name": f"{flow.name}: {kind}",
+        "description": flow.about,
+        "doc_md": doc,
+        "max_active_runs": 1,
+        "tags": ["pulseline", kind, flow.name],
+        "default_args": PATIENT,
+    }
+
+
 def date(title: str, description: str) -> Param:
     """Make a date picker that may stay empty."""
     return Param(None, type=["null", "string"], format="date", title=title, description=description)
