@@ -64,7 +64,7 @@ def test_the_docstring_is_a_runbook_that_the_ui_shows(name: str) -> None:
     told = ast.get_docstring(tree(name)) or ""
     assert told.startswith("# ")
     assert [section for section in SECTIONS if section not in told] == []
-    assert "doc_md=__doc__" in (DAGS / name).read_text()
+    assert "flow, __doc__)" in (DAGS / name).read_text()
 
 
 def test_each_flow_has_a_file_of_its_own_which_goes_with_it(tmp_path: Path) -> None:
