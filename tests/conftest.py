@@ -14,6 +14,7 @@ from pipelines.engine.files.stored import StorePath
 from pipelines.engine.tasks import stages
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator
+from tests import slow
 from tests.engine.sources.broker import Broker, BrokerEndedError, broker_jars
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
 CUT_INTO_TASKS = ("engine/", "laws/", "jobs/bench/test_bench_store.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is too slow to run each time, before pytest chooses by marks."""
+    slow.mark(items)
 
 
 class LentSpark(SparkEngine):

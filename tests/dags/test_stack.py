@@ -208,7 +208,7 @@ def test_a_stream_goes_on_where_it_was_and_ends_when_it_has_caught_up(stack: Sta
     assert last != streaming
     assert stack.ended("stream_trips", last) == "success", stack.told("stream_trips", last)
     assert stack.result("stream_trips", last, "stream")["published"]["commits"] == stack.ground.commits("live")
-    assert_one_driver_at_a_time(stack.ground, 5)
+    assert_one_driver_at_a_time(stack.ground, 3)
 
 
 def test_the_days_of_the_backfill_ran_in_order(stack: Stack) -> None:
