@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.engine.columnar.byte_hash import BLOCK, fold, hash_bytes, spread
+from pipelines.engine.columnar.byte_hash import BLOCK, fold, spread
 from pipelines.errors import Exit, PulselineError
 from pipelines.flows.codec import Spelling
 
@@ -231,10 +231,13 @@ def _picked(column: pa.Array, seed: np.uint64, name: str) -> Lanes:
 
 def _texts(column: pa.Array, tag: np.uint64) -> Lanes:
     """Hash text: where few values stand in many rows, each value once; the lanes of one value stand for all rows."""
+    from pipelines.engine.columnar.lanes import hash_texts
+
     if len(column) < FEW or len(column.slice(0, FEW).unique()) > FEW // 8:
-        return hash_bytes(column, tag)
-    encoded = _filled(column, b"" if pa.types.is_binary(column.type) else "").dictionary_encode()
-    high, low = hash_bytes(encoded.dictionary, tag)
+        return hash_texts(column, tag)
+    empty = b"" if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) else ""
+    encoded = (pc.fill_null(column, empty) if column.null_count else column).dictionary_encode()
+    high, low = hash_texts(encoded.dictionary, tag)
     if len(high) == 1:
         return high, low
     rows = np.asarray(encoded.indices)
@@ -260,7 +263,7 @@ def _words(column: pa.Array, name: str) -> tuple[str, Lane]:
     if pa.types.is_floating(kind) and kind != pa.float16():
         return "float", _float_bits(column)
     if pa.types.is_timestamp(kind):
-        return "timestamp", _integers(column.cast(pa.timestamp("us", tz=kind.tz)))
+        return "timestamp", _integers(column if kind.unit == "us" else column.cast(pa.timestamp("us", tz=kind.tz)))
     if pa.types.is_date(kind):
         return "date", _integers(column.cast(pa.date32()).cast(pa.int32()))
     if pa.types.is_boolean(kind):
@@ -273,20 +276,21 @@ def _words(column: pa.Array, name: str) -> tuple[str, Lane]:
 
 
 def _integers(column: pa.Array) -> Lane:
-    if column.type == pa.uint64():
-        return np.asarray(pc.fill_null(column, 0), dtype=np.uint64)
-    whole = _filled(column.view(pa.int64()) if column.type.bit_width == 64 else column.cast(pa.int64()), 0)  # noqa: PLR2004
-    return np.asarray(whole, dtype=np.int64).view(np.uint64)
+    """Give whole numbers of any width as words; where a value is null, anything."""
+    return _buffer(column if column.type.bit_width == 64 else column.cast(pa.int64()))  # noqa: PLR2004 - a word
 
 
-def _filled(column: pa.Array, value: object) -> pa.Array:
-    return pc.fill_null(column, value) if column.null_count else column
+def _buffer(column: pa.Array) -> Lane:
+    """Show the values of a column of words, without a copy."""
+    data = column.buffers()[1]
+    if data is None:
+        return np.zeros(len(column), dtype=np.uint64)
+    return np.frombuffer(data, dtype=np.uint64, count=len(column), offset=8 * column.offset)
 
 
 def _float_bits(column: pa.Array) -> Lane:
-    values = np.asarray(_filled(column.cast(pa.float64()), 0.0), dtype=np.float64)
-    bits = values.view(np.uint64)
-    nan = np.isnan(values)
+    bits = _buffer(column.cast(pa.float64()))
+    nan = np.isnan(bits.view(np.float64))
     return np.where(nan, ONE_NAN, bits) if nan.any() else bits
 
 

@@ -1,6 +1,6 @@
 """The lanes of a content hash, filled a column at a time in one pass: what `spread` and `fold` say, compiled.
 
-`NUMBA_DISABLE_JIT=1`, under which machine words do not wrap, leaves it to those two.
+`NUMBA_DISABLE_JIT=1`, under which machine words do not wrap, leaves it to those two and to `hash_bytes`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.engine.columnar.byte_hash import (
     FIRST,
+    LONG,
     SECOND,
     SHIFT_27,
     SHIFT_30,
@@ -18,6 +21,7 @@ from pipelines.engine.columnar.byte_hash import (
     SHIFT_32,
     STEP,
     fold,
+    hash_bytes,
     spread,
 )
 from pipelines.operators.compiled import PLAIN, compiled
@@ -47,6 +51,47 @@ def stir(lanes: Lanes, words: Lane, tag: np.uint64, missing: tuple[Flags, np.uin
         _stir(*lanes, words, tag)
     else:
         _stir_some(*lanes, words, tag, *missing)
+
+
+def hash_texts(column: pa.Array, seed: np.uint64) -> Lanes:
+    """Hash each value's length and bytes as `hash_bytes` does, row by row: of few rows in a tenth of its time.
+
+    Args:
+        column: string or binary.
+        seed: changes every hash.
+
+    Returns:
+        Two words a row.
+    """
+    view = column.cast(pa.large_binary())
+    view = pc.fill_null(view, b"") if view.null_count else view
+    if PLAIN or not len(view):
+        return hash_bytes(view, seed)
+    _, ends, data = view.buffers()
+    offsets = np.frombuffer(ends, dtype=np.int64)[view.offset : view.offset + len(view) + 1]
+    if int(np.diff(offsets).max()) > LONG:
+        return hash_bytes(view, seed)
+    high, low = np.empty(len(view), dtype=np.uint64), np.empty(len(view), dtype=np.uint64)
+    _hash_rows(high, low, np.frombuffer(data or b"", dtype=np.uint8), offsets, seed)
+    return high, low
+
+
+@compiled
+def _hash_rows(high, low, data, offsets, seed) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    for i in range(len(high)):
+        at, end = offsets[i], offsets[i + 1]
+        first = np.uint64(end - at) * STEP + seed
+        second = _fold(first)  # type: ignore[no-untyped-call]
+        while at < end:
+            word = np.uint64(0)
+            for place in range(min(8, end - at)):
+                word |= np.uint64(data[at + place]) << np.uint64(8 * place)
+            word = _spread(word + seed)  # type: ignore[no-untyped-call]
+            second = _fold(second + word)  # type: ignore[no-untyped-call]
+            first = _spread(first ^ word) + STEP  # type: ignore[no-untyped-call]
+            at += 8
+        high[i] = first
+        low[i] = second
 
 
 @compiled
