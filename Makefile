@@ -33,6 +33,7 @@ BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_ca
   commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
   $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
+DRILLS_BESIDE := $(wildcard $(addprefix tests/jobs/drill/test_drill_,neighbours.py power.py store.py clock.py))
 APART := $(BESIDE) $(DRILLS)
 # Tests write little and sync it often: in memory where there is some, a busy disk does not hold them up.
 SCRATCH = $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
@@ -92,8 +93,14 @@ test: java setup ## run every test but the drills, fast tiers first, Airflow's b
 	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
 	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 
+# In two halves that take about as long: most of a drill is one process.
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
-	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; trap 'rm -rf "$$said"' EXIT; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/d" $(DRILLS)
+	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; code=0; \
+	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(DRILLS_BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
+	$(BIN)/python -m pytest --durations=15 --basetemp="$$said/d" $(filter-out $(DRILLS_BESIDE),$(DRILLS)) | tee "$$said/rest" || code=$$?; \
+	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
+	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
