@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.check import with_checks
@@ -21,7 +23,7 @@ from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.runs.gate import BLOCKING, Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.played import read_range
@@ -100,6 +102,8 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     finally:
         runner.close()
     progress.summary(ran)
+    if wanted.check:
+        _warned(wanted, root, ran, echo)
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
@@ -184,6 +188,22 @@ def checking(root: Path, flow: Flow, session: Session | None) -> Gate:
     return Checked(judge)
 
 
+def _warned(wanted: RunRequest, root: Path, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+    """Name the expectations that only warn and do not hold of what was published."""
+    commits = {each.entry.commit for each in ran if each.entry.state is State.PUBLISHED}
+    broken = Counter(
+        f"{each.table}: {each.sentence}"
+        for each in (read_quality(root) if commits else ())
+        if each.commit in commits and not each.held and each.severity != BLOCKING
+    )
+    for about, times in broken.most_common(MOST_WARNINGS):
+        echo(f"warning: {about}: does not hold in {counted(times, 'interval')}")
+    if broken:
+        more = len(broken) - MOST_WARNINGS
+        others = f"{counted(more, 'more warning')}; " if more > 0 else ""
+        echo(f"note: {others}{command('report', wanted.flow, run=wanted.run)} has the rows that break them")
+
+
 def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
     for source, (landed, lost) in unread([each.entry for each in ran]).items():
         if lost > landed:
@@ -213,6 +233,10 @@ def facts_of(entry: Entry) -> dict[str, object]:
         "hashes": dict(entry.hashes),
         "verdict": entry.verdict,
     }
+
+
+MOST_WARNINGS = 3
+"""Warnings that are named by `run`; the rest are counted."""
 
 
 class RunProgress:

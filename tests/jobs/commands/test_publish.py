@@ -13,6 +13,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.publish import Answer, answer_of, publish_commit
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -96,3 +97,15 @@ def test_a_decision_has_one_answer_a_reason_and_a_name(words: tuple[str | None, 
     with pytest.raises(WrongUse):
         answer_of(*words)
     assert answer_of(None, None, None) is None
+
+
+def test_a_run_names_the_checks_that_only_warn_and_do_not_hold(house: House) -> None:
+    ordered = "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n"
+    warned = NOWHERE.replace("[nowhere]}}]", "[nowhere]}, severity: warning}]")
+    (house.config / "flows" / "tiny.yaml").write_text(FLOW.replace(ordered, warned))
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-03", engine="core"), house.tell)
+    lines = house.text.splitlines()
+
+    (named,) = [line for line in lines if line.startswith("warning: ordered: ")]
+    assert named.endswith("does not hold in 2 intervals")
+    assert "note: pulseline report tiny has the rows that break them" in lines
