@@ -149,6 +149,8 @@ def _broken(outcome: Judgement) -> Iterator[str]:
         yield f"    > breaks it   {_told({name: value for name, value in row.items() if name not in CONTEXT})}"
         for each in around["after"]:
             yield f"      after       {_told(each)}"
+    if outcome.rows and outcome.unexpected > SHOWN:
+        yield f"    and {outcome.unexpected - SHOWN:,} more; --json and the report show up to 20"
     yield f"    {outcome.remedy}"
 
 
