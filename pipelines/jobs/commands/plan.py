@@ -64,8 +64,18 @@ def show_plan(wanted: PlanRequest, echo: Callable[[str], None]) -> None:
     for line in _lines(plan, moments):
         echo(line)
     echo(_summary(plan))
-    step = command("run", wanted.flow, "--plan", *_bounds(wanted), run=wanted.run)
-    echo(f"next: {step if plan.left else command('report', wanted.flow, run=wanted.run)}")
+    echo(f"next: {_next(wanted, plan)}")
+
+
+def _next(wanted: PlanRequest, plan: RunPlan) -> str:
+    """Spell the command to type next: a commit that waits for somebody's word comes before all that would run."""
+    held = next((each.commit for each in plan.found if each.state is PlanState.HELD), None)
+    if held is not None:
+        steps = (command(verb, wanted.flow, "--commit", str(held), run=wanted.run) for verb in ("check", "publish"))
+        return ", then ".join(steps)
+    if plan.left:
+        return command("run", wanted.flow, "--plan", *_bounds(wanted), run=wanted.run)
+    return command("report", wanted.flow, run=wanted.run)
 
 
 def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:

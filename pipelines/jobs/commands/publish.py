@@ -105,7 +105,9 @@ def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:
     with open_driver(known.root, flow=known.name) as driver:
         judged = read_quality(known.root, commit=entry.commit)
         if not judged:
-            raise WrongUse(f"commit {entry.commit} must be checked before it is published, and was not; next: {check}")
+            raise WrongUse(
+                f"commit {entry.commit} must be checked before it is published or rejected, and was not; next: {check}"
+            )
         return settle(driver, entry, judged) if answer is None else decide(driver, entry, judged, answer)
 
 

@@ -121,6 +121,10 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     assert states(house) == ["published", "published"]
     house.backfill("2013-01-03", "2013-01-04", gate=hold)
     assert states(house) == ["published", "published", "held"]
+    show_plan(PlanRequest(flow="tiny"), house.tell)
+    assert house.text.splitlines()[-1] == (
+        "next: pulseline check tiny --commit 3, then pulseline publish tiny --commit 3"
+    )
     with open_driver(house.root, flow="tiny") as driver:
         driver.reject(3, verdict="not ours")
     assert states(house) == ["published", "published", "red"]
