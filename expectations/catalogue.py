@@ -45,6 +45,7 @@ REFUSED = {
     "expect_column_values_to_be_in_type_list": NAMED_BY_JUDGE,
     "expect_column_kl_divergence_to_be_less_than": "it has not been shown that both judges give the same for it",
     "expect_column_quantile_values_to_be_between": "Great Expectations cannot keep its result, a truth value of NumPy",
+    "expect_column_values_to_match_json_schema": "one value that is no JSON ends it with an error, for all rows",
     "expect_table_row_count_to_equal_other_table": "the account of rows holds streams against each other",
 }
 """What is not offered although both judges have it, and why."""

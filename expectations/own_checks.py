@@ -135,7 +135,8 @@ def _see(table: str, check: Check, schema: pa.Schema) -> None:
     kinds = {column: _kind(schema.field(column).type) for column in check.columns}
     misfit = misfit_of(check, offers()[check.name], kinds)
     if misfit:
-        raise CheckDoesNotFitError(table, check.name, *misfit)
+        came, expected = misfit
+        raise CheckDoesNotFitError(table, check.name, came.removesuffix(","), expected)
 
 
 def _kind(of: pa.DataType) -> str:

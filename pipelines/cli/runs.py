@@ -135,7 +135,7 @@ def check(
 def publish(
     flow: FlowName,
     commit: Annotated[int, typer.Option(help="A commit that was written and checked.")],
-    accept: Annotated[str | None, typer.Option(help="Publish it whatever was found, for this reason.")] = None,
+    accept: Annotated[str | None, typer.Option(help="Publish one that waits, whatever was found, and why.")] = None,
     reject: Annotated[str | None, typer.Option(help="Reject it whatever was found, for this reason.")] = None,
     by: Annotated[str | None, typer.Option(help="Who says so.")] = None,
     run: Run = "main",

@@ -34,6 +34,10 @@ BESIDE = ("severity", "where", "owner", "remedy")
 TYPED = "`{name}: {{column: <column>, …}}`"
 NUMBERS = ("int", "float")
 BOUNDS = ("min_value", "max_value")
+WRITTEN = {"time", "text"}
+"""Kinds of columns whose values a flow writes as text."""
+COMPARED = {"number", *WRITTEN}
+"""Kinds whose values are told apart by how they are written."""
 MOST = 200
 
 
@@ -306,10 +310,22 @@ def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str
             return f"`{check.name}` of `{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
         bounds = {name: check.arguments.get(name) for name in BOUNDS if _is_bound(offer, name)}
         for name, value in bounds.items():
-            if value is not None and isinstance(value, str) is not (kind in {"time", "text"}):
-                wanted = EXPECTED["instant"] if kind == "time" else f"a {kind}"
+            if value is not None and isinstance(value, str) is not (kind in WRITTEN):
+                wanted = EXPECTED["instant"] if kind == "time" else f"a bound that is a {kind}"
                 return f"`{name}: {value}` beside `{column}`, which is a {kind},", wanted
+        strange = _strange(check, offer, kind)
+        if strange is not None:
+            return f"`{strange}` among the values of `{column}`, which is a {kind},", f"values that are {kind}s"
     return None
+
+
+def _strange(check: Check, offer: Offer, kind: str) -> object:
+    """Give the first of the values to choose from that no value of a column can equal; None where there is none."""
+    if kind not in COMPARED:
+        return None
+    sets = (check.arguments[name] for name in check.arguments if offer.arguments[name].takes == "values")
+    values = (value for values in sets for value in values if value is not None)
+    return next((value for value in values if isinstance(value, str) is not (kind in WRITTEN)), None)
 
 
 def _is_bound(offer: Offer, name: str) -> bool:

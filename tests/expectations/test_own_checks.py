@@ -100,9 +100,6 @@ CASES = (
     same("expect_column_values_to_be_json_parseable", "column: c", TEXT, '{"a": 1}', "{"),
     same("expect_column_values_to_be_null", "column: c", TEXT, None, "z"),
     same("expect_column_values_to_be_unique", "column: c", INT, int, ROWS - 1),
-    same(
-        "expect_column_values_to_match_json_schema", "column: c, json_schema: {required: [a]}", TEXT, '{"a": 1}', "{}"
-    ),
     same("expect_column_values_to_match_regex", "column: c, regex: '^a+$'", TEXT, "aa", "ab"),
     same("expect_column_values_to_match_regex_list", "column: c, regex_list: ['^a+$', '^c']", TEXT, "aa", "ab"),
     same("expect_column_values_to_match_strftime_format", "column: c, strftime_format: '%H:%M'", TEXT, "10:30", "noon"),

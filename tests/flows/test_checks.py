@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.flows.check import Check
+from pipelines.flows.checks import misfit_of
 from pipelines.flows.errors import FlowError
+from pipelines.flows.offered import offers
 
 if TYPE_CHECKING:
     from tests.flows.conftest import Read
 
 STREAMS = "  beating:\n    heartbeat: d\n    interval: 1m\n    expect:\n      - {check}\n"
+IN_SET = "expect_column_values_to_be_in_set"
 BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_between"
 
 
@@ -57,3 +62,22 @@ def test_what_makes_sense_is_taken(read: Read, check: str) -> None:
     (taken,) = read(streams=STREAMS.format(check=check)).expect["beating"]
 
     assert taken.name == check.partition(":")[0]
+
+
+def test_values_that_no_value_of_a_column_can_equal_are_refused() -> None:
+    check = Check(name=IN_SET, arguments={"column": "litres", "value_set": [1, "a"]})
+    offer = offers()[IN_SET]
+
+    assert misfit_of(check, offer, {"litres": "number"}) == (
+        "`a` among the values of `litres`, which is a number,",
+        "values that are numbers",
+    )
+    assert misfit_of(check, offer, {"litres": "text"}) == (
+        "`1` among the values of `litres`, which is a text,",
+        "values that are texts",
+    )
+    assert misfit_of(check, offer, {"litres": "bool"}) is None
+    assert (
+        misfit_of(replace(check, arguments={"column": "litres", "value_set": [1, 2.5]}), offer, {"litres": "number"})
+        is None
+    )

@@ -50,7 +50,7 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
         raise WrongUse(f"nothing of {name} was run yet, so there is nothing to maintain")
     found = {run: _kept(open_run(called, run), settings.keep_landed, echo) for run in runs}
     freed = sum(each["freed_bytes"] for each in found.values())
-    echo(f"{name}: {_freed(freed)} in all")
+    echo(f"{name}, all runs: {_freed(freed)}")
     ill = [f"{run}: {sentence}" for run, each in found.items() for sentence in each["ill"]]
     for sentence in ill:
         echo(sentence)
@@ -88,7 +88,7 @@ def _freed(size: int) -> str:
     if size >= 0:
         return f"{size:,} bytes freed"
     # What is put together stands beside what it replaces until nobody reads that any more.
-    return f"{-size:,} bytes more for now, as what was replaced stays readable for a while,"
+    return f"{-size:,} bytes more for now, as what was replaced stays readable for a while"
 
 
 def _extent(root: Path) -> tuple[int, int]:

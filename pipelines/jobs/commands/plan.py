@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ def _next(wanted: PlanRequest, plan: RunPlan) -> str:
     if held is not None:
         steps = (command(verb, wanted.flow, "--commit", str(held), run=wanted.run) for verb in ("check", "publish"))
         return ", then ".join(steps)
+    if not plan.found:
+        return shlex.join(["pulseline", "flows", "validate", wanted.flow]) + ", which says in which days there are rows"
     if plan.left:
         return command("run", wanted.flow, "--plan", *_bounds(wanted), run=wanted.run)
     return command("report", wanted.flow, run=wanted.run)

@@ -40,7 +40,7 @@ def test_files_go_and_no_row_does_in_every_run(house: House) -> None:
     assert main["freed_bytes"] == main["bytes"]["before"] - main["bytes"]["after"] > 900_000
     assert not stray.exists()
     assert content_hash(read_stream(house.root, "punctual")) == before
-    assert f"{found['freed_bytes']:,} bytes freed in all" in words
+    assert f"all runs: {found['freed_bytes']:,} bytes freed" in words
 
 
 def test_what_is_ill_is_told_and_what_is_at_work_is_left_alone(house: House) -> None:
