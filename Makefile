@@ -83,24 +83,23 @@ up: java setup ## start Airflow on this machine, with a database of its own; end
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-# Tests in front of a real Airflow mostly wait for it, so they run beside the others; their output follows.
-test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
-	@said=$$(mktemp -d -p $(SCRATCH)); code=0; \
-	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
+# Runs the tests of $(1) beside those of $(2), and puts their output behind; $(3) comes first.
+define side_by_side
+	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0; \
+	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(1) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) \
-	  $(filter-out $(APART),$(TESTS)) | tee "$$said/rest" || code=$$?; \
+	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(2) | tee "$$said/rest" || code=$$?; \
 	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
 	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
+endef
+
+# Tests in front of a real Airflow mostly wait for it, so they run beside the others.
+test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
+	$(call side_by_side,$(BESIDE),$(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) $(filter-out $(APART),$(TESTS)))
 
 # In two halves that take about as long: most of a drill is one process.
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
-	@said=$$(mktemp -d -p $(SCRATCH)); export TMPDIR="$$said"; code=0; \
-	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(DRILLS_BESIDE) > "$$said/beside" 2>&1 & beside=$$!; \
-	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
-	$(BIN)/python -m pytest --durations=15 --basetemp="$$said/d" $(filter-out $(DRILLS_BESIDE),$(DRILLS)) | tee "$$said/rest" || code=$$?; \
-	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
-	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
+	$(call side_by_side,$(DRILLS_BESIDE),$(filter-out $(DRILLS_BESIDE),$(DRILLS)),export TMPDIR="$$said"; )
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +13,7 @@ from expectations.laws import remedy_of
 from expectations.offenders import shown
 from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import misfit_of
+from pipelines.flows.checks import instant_of, misfit_of
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
@@ -162,7 +161,7 @@ def _instants(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - JSON
         return [_instants(each, kind) for each in value]
     if not isinstance(value, str):
         return value
-    moment = dt.datetime.fromisoformat(value)
+    moment = instant_of(value)
     if pa.types.is_date(kind):
         return moment.date()
-    return moment.replace(tzinfo=moment.tzinfo or dt.UTC) if kind.tz else moment.replace(tzinfo=None)
+    return moment if kind.tz else moment.replace(tzinfo=None)

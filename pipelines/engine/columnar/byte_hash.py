@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from pipelines.operators.rows import Longs
@@ -59,12 +61,24 @@ def fold(words: Lane) -> Lane:
     return folded
 
 
-def hash_bytes(column: pa.Array, seed: np.uint64) -> Lanes:
-    """Hash each value's length and bytes into two lanes, eight bytes at a time; nulls as empty.
+def hash_block(data: pa.Buffer | None, offsets: Longs, seed: np.uint64) -> Lanes:
+    """Hash some values, eight bytes of all of them at a time: no loop runs per row.
+
+    Args:
+        data: where the bytes lie; None where there are none.
+        offsets: where each value begins, and where the last one ends.
+        seed: changes every hash.
+    """
+    return _hash_block(_words_at(data, offsets), offsets, seed)
+
+
+def hash_bytes(column: pa.Array, seed: np.uint64, block: Callable[..., Lanes] = hash_block) -> Lanes:
+    """Hash each value's length and bytes into two lanes; nulls as empty.
 
     Args:
         column: string or binary.
         seed: changes every hash.
+        block: hashes so many values, as `hash_block` does.
 
     Returns:
         Two words a row.
@@ -77,11 +91,9 @@ def hash_bytes(column: pa.Array, seed: np.uint64) -> Lanes:
     offsets = np.frombuffer(view.buffers()[1], dtype=np.int64)[view.offset : view.offset + len(view) + 1]
     sizes = np.diff(offsets)
     if int(sizes.max()) > LONG:
-        return _hash_mixed(view, sizes, seed)
-    parts = [
-        _hash_block(_words_at(view.buffers()[2], offsets[at : at + BLOCK + 1]), offsets[at : at + BLOCK + 1], seed)
-        for at in range(0, len(view), BLOCK)
-    ]
+        return _hash_mixed(view, sizes, seed, block)
+    data = view.buffers()[2]
+    parts = [block(data, offsets[at : at + BLOCK + 1], seed) for at in range(0, len(view), BLOCK)]
     return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
 
 
@@ -112,11 +124,11 @@ def _hash_block(words: Lane, offsets: Longs, seed: np.uint64) -> Lanes:
     return high, low
 
 
-def _hash_mixed(view: pa.Array, sizes: Longs, seed: np.uint64) -> Lanes:
+def _hash_mixed(view: pa.Array, sizes: Longs, seed: np.uint64, block: Callable[..., Lanes]) -> Lanes:
     """Hash the few long values by BLAKE2b, so that one novel in a column of names costs no thousand passes."""
     is_long = sizes > LONG
     lanes = np.empty((len(view), 2), dtype=np.uint64)
-    lanes[~is_long] = np.column_stack(hash_bytes(view.filter(pa.array(~is_long)), seed))
+    lanes[~is_long] = np.column_stack(hash_bytes(view.filter(pa.array(~is_long)), seed, block))
     key = int(seed).to_bytes(8, "little")
     novels = view.filter(pa.array(is_long))
     digests = b"".join(hashlib.blake2b(novel.as_buffer(), digest_size=16, key=key).digest() for novel in novels)

@@ -8,12 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.engine.columnar.byte_hash import (
     FIRST,
-    LONG,
     SECOND,
     SHIFT_27,
     SHIFT_30,
@@ -28,8 +25,10 @@ from pipelines.operators.compiled import PLAIN, compiled
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
     from pipelines.engine.columnar.byte_hash import Lane, Lanes
+    from pipelines.operators.rows import Longs
 
     Flags = npt.NDArray[np.bool_]
 
@@ -63,15 +62,11 @@ def hash_texts(column: pa.Array, seed: np.uint64) -> Lanes:
     Returns:
         Two words a row.
     """
-    view = column.cast(pa.large_binary())
-    view = pc.fill_null(view, b"") if view.null_count else view
-    if PLAIN or not len(view):
-        return hash_bytes(view, seed)
-    _, ends, data = view.buffers()
-    offsets = np.frombuffer(ends, dtype=np.int64)[view.offset : view.offset + len(view) + 1]
-    if int(np.diff(offsets).max()) > LONG:
-        return hash_bytes(view, seed)
-    high, low = np.empty(len(view), dtype=np.uint64), np.empty(len(view), dtype=np.uint64)
+    return hash_bytes(column, seed) if PLAIN else hash_bytes(column, seed, _hash_block)
+
+
+def _hash_block(data: pa.Buffer | None, offsets: Longs, seed: np.uint64) -> Lanes:
+    high, low = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
     _hash_rows(high, low, np.frombuffer(data or b"", dtype=np.uint8), offsets, seed)
     return high, low
 

@@ -16,6 +16,12 @@ EVERY = 0.2
 MEGABYTE = 1e6
 
 
+def own_processes() -> tuple[psutil.Process, ...]:
+    """Give this process and all that it, or one of those, has started; any may be gone by now."""
+    me = psutil.Process()
+    return (me, *me.children(recursive=True))
+
+
 @dataclass
 class Peak:
     """Watch memory while a block runs; pages that processes share are counted once, in parts (Linux: PSS).
@@ -50,8 +56,7 @@ class Peak:
 
     def _look(self) -> None:
         python = java = 0.0
-        me = psutil.Process()
-        for process in (me, *me.children(recursive=True)):
+        for process in own_processes():
             with suppress(psutil.Error):
                 taken = process.memory_full_info().pss / MEGABYTE
                 if process.name() == "java":

@@ -16,6 +16,7 @@ import psutil
 from pipelines.jobs.bench import order_flows as flows
 from pipelines.jobs.bench import order_runs as runs
 from pipelines.jobs.bench.figures import BenchFigure, tell_figures
+from pipelines.jobs.bench.memory import own_processes
 from pipelines.jobs.bench.order_flows import laid
 
 if TYPE_CHECKING:
@@ -184,8 +185,7 @@ def on_one_core() -> Iterator[None]:
 
 def _stay_on(cores: set[int]) -> None:
     """Put every thread on some cores; Spark's JVM outlives a session, and what is started later does as its starter."""
-    me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
+    for process in own_processes():
         with suppress(psutil.Error):
             for thread in process.threads():
                 with suppress(ProcessLookupError):

@@ -25,7 +25,7 @@ from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.task import opened
 from pipelines.jobs.bench.figures import median_seconds, seconds
-from pipelines.jobs.bench.memory import Peak
+from pipelines.jobs.bench.memory import Peak, own_processes
 from pipelines.jobs.bench.order_flows import BEGIN, SPAN
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.readings import land_readings, runner_of
@@ -75,9 +75,8 @@ def busy(work: Callable[[], T]) -> tuple[float, T]:
 
 
 def _processor_time() -> float:
-    me = psutil.Process()
     total = 0.0
-    for process in (me, *me.children(recursive=True)):
+    for process in own_processes():
         with suppress(psutil.Error):
             total += sum(process.cpu_times()[:2])
     return total

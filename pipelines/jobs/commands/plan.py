@@ -17,7 +17,7 @@ from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
-from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.facts.planned import Planning, PlanState, RunPlan
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.text.moments import Moments
@@ -72,8 +72,7 @@ def _next(wanted: PlanRequest, plan: RunPlan) -> str:
     """Spell the command to type next: a commit that waits for somebody's word comes before all that would run."""
     held = next((each.commit for each in plan.found if each.state is PlanState.HELD), None)
     if held is not None:
-        steps = (command(verb, wanted.flow, "--commit", str(held), run=wanted.run) for verb in ("check", "publish"))
-        return ", then ".join(steps)
+        return publishing(wanted.flow, held, run=wanted.run)
     if not plan.found:
         return shlex.join(["pulseline", "flows", "validate", wanted.flow]) + ", which says in which days there are rows"
     if plan.left:

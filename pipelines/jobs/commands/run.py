@@ -12,7 +12,6 @@ from expectations.laws import BLOCKING
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
-from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.check import with_checks
@@ -21,7 +20,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
-from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
@@ -33,7 +32,7 @@ from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry, LogState
@@ -94,7 +93,8 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     of_spark = (settings.master, settings.spark_log, settings.spark)
     runner = engine_named(wanted.engine or settings.engine, *of_spark)
     session = runner.session if isinstance(runner, SparkEngine) else None
-    gate = checking(root, flow, session) if wanted.check else publish_at_once
+    judged: dict[int, Sequence[GateFinding]] = {}
+    gate = checking(root, flow, session, judged) if wanted.check else publish_at_once
     progress = RunProgress(flow, len(spans), echo)
     if session is not None:
         echo(f"{counted(len(spans), 'interval')} to run; Spark starts, some seconds")
@@ -103,8 +103,7 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     finally:
         runner.close()
     progress.summary(ran)
-    if wanted.check:
-        _warned(wanted, root, ran, echo)
+    _warned(wanted, judged, ran, echo)
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
@@ -170,32 +169,40 @@ def at_once_of(text: str) -> int | None:
     return int(text)
 
 
-def checking(root: Path, flow: Flow, session: Session | None) -> Gate:
+def checking(
+    root: Path, flow: Flow, session: Session | None, judged: dict[int, Sequence[GateFinding]] | None = None
+) -> Gate:
     """Give the gate that checks each interval with Great Expectations before it is published.
 
     Args:
         root: the run's folder.
         flow: what runs; a commit that an older flow began is judged by its own, and by the checks of this one.
         session: as `check_commit` has it.
+        judged: takes what was found, by commit.
     """
+    judged = {} if judged is None else judged
 
     def judge(number: int, state: LogState) -> Sequence[GateFinding]:
         from pipelines.jobs.commands.check import check_commit
 
         plan = state.commits[number].plan
         own = flow_from_json(json.loads(plan)["flow"]) if plan else flow
-        return check_commit(with_checks(own, flow), root, number, state, session)
+        judged[number] = check_commit(with_checks(own, flow), root, number, state, session)
+        return judged[number]
 
     return Checked(judge)
 
 
-def _warned(wanted: RunRequest, root: Path, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
+def _warned(
+    wanted: RunRequest, judged: Mapping[int, Sequence[GateFinding]], ran: Sequence[Ran], echo: Callable[[str], None]
+) -> None:
     """Name the expectations that only warn and do not hold of what was published."""
-    commits = {each.entry.commit for each in ran if each.entry.state is State.PUBLISHED}
+    seen = (each.entry.commit for each in ran if each.entry.state is State.PUBLISHED)
     broken = Counter(
         f"{each.table}: {each.sentence}"
-        for each in (read_quality(root) if commits else ())
-        if each.commit in commits and not each.held and each.severity != BLOCKING
+        for commit in seen
+        for each in judged.get(commit, ())
+        if not each.held and each.severity != BLOCKING
     )
     for about, times in broken.most_common(MOST_WARNINGS):
         echo(f"warning: {about}: does not hold in {counted(times, 'interval')}")
@@ -212,11 +219,10 @@ def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[st
             echo(f"note: {said}: {command('ledger', wanted.flow, run=wanted.run)} says what was wrong with each")
     held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
     if held is None:
-        steps = [("show", list(flow.streams)[-1]), ("report",)]
+        shown = command("show", wanted.flow, list(flow.streams)[-1], run=wanted.run)
+        step = f"{shown}, or {command('report', wanted.flow, run=wanted.run)}"
     else:
-        steps = [("check", "--commit", str(held)), ("publish", "--commit", str(held))]
-    spelled = [command(verb, wanted.flow, *words, run=wanted.run) for verb, *words in steps]
-    step = (", or " if held is None else ", then ").join(spelled)
+        step = publishing(wanted.flow, held, run=wanted.run)
     echo(f"next: {step}")
     if wanted.as_json:
         told = {"flow": flow.name, "run": wanted.run, "commits": [facts_of(each.entry) for each in ran], "next": step}

@@ -269,6 +269,11 @@ def command(verb: str, flow: str, *words: str, run: str = MAIN_RUN) -> str:
     return shlex.join(["pulseline", verb, flow, *words, *(() if run == MAIN_RUN else ("--run", run))])
 
 
+def publishing(flow: str, commit: int, run: str = MAIN_RUN) -> str:
+    """Spell the commands that check a commit at written and then publish it."""
+    return ", then ".join(command(verb, flow, "--commit", str(commit), run=run) for verb in ("check", "publish"))
+
+
 def called(settings: Settings, flow: Flow) -> str:
     """Give what a command takes for a flow: its name where the environment has its file, else the path of its file."""
     own = settings.config / "flows" / f"{flow.name}.yaml"

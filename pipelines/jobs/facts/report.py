@@ -208,31 +208,27 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
 
     A check of a span that reaches beyond the page counts where nothing else has its rows, or where it found something.
     """
-    first, last = about.bounds
     by_commit = {check.commit: check for check in checks if check.commit}
-    kept: list[Quality] = []
+    spans: list[Quality] = []
+    beyond: list[Quality] = []
     for span in sorted((check for check in checks if not check.commit), key=lambda check: check.at, reverse=True):
-        if not _is_inside(span, first, last):
-            continue
         inside = [by_commit.get(entry.commit) for entry in about.published if _within(entry, span)]
         newer = all(each is not None and each.at > span.at for each in inside)
-        if not newer and not any(each.start < span.end and span.start < each.end for each in kept):
-            kept.append(span)
-    readable = {entry.commit: entry for entry in about.published}
-    kept += [
-        check
-        for number, check in by_commit.items()
-        if number not in readable or not any(_within(readable[number], span) for span in kept if not span.commit)
-    ]
-    beyond = [check for check in checks if check not in kept and not (check.commit or _is_inside(check, first, last))]
-    return sorted(kept + [each for each in beyond if not (kept and each.held)], key=lambda check: check.at)
+        if not _is_on_the_page(about, span):
+            beyond.append(span)
+        elif not newer and not any(each.start < span.end and span.start < each.end for each in spans):
+            spans.append(span)
+    had = {entry.commit for entry in about.published if any(_within(entry, span) for span in spans)}
+    kept = [*spans, *(check for number, check in by_commit.items() if number not in had)]
+    return sorted([*kept, *(each for each in beyond if not kept or not each.held)], key=lambda check: check.at)
 
 
 def _within(entry: Entry, span: Quality) -> bool:
     return span.start <= entry.span.start and entry.span.end <= span.end
 
 
-def _is_inside(check: Quality, first: int | None, last: int | None) -> bool:
+def _is_on_the_page(about: Reported, check: Quality) -> bool:
+    first, last = about.bounds
     return first is not None and last is not None and first <= check.start and check.end <= last
 
 
