@@ -13,7 +13,7 @@ from expectations.laws import remedy_of
 from expectations.offenders import shown
 from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import instant_of, misfit_of
+from pipelines.flows.checks import instant_of, misfit_of, strange_column
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
@@ -125,12 +125,11 @@ def _judged(check: Check, table: str, asked: Asked, view: View, key: Sequence[st
 
 def _see(table: str, check: Check, schema: pa.Schema) -> None:
     """See that the columns of a check are there, and of a type that it can take."""
-    asked = (*check.columns, *(parse_expression(check.where).columns if check.where else ()))
-    for column in asked:
-        if column not in schema.names:
-            near = nearest(column, schema.names)
-            hint = f"; did you mean `{near}`?" if near else ""
-            raise CheckDoesNotFitError(table, check.name, f"the column `{column}`", one_of(schema.names) + hint)
+    strange = strange_column(check, schema.names)
+    if strange is not None:
+        near = nearest(strange, schema.names)
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise CheckDoesNotFitError(table, check.name, f"the column `{strange}`", one_of(schema.names) + hint)
     kinds = {column: _kind(schema.field(column).type) for column in check.columns}
     misfit = misfit_of(check, offers()[check.name], kinds)
     if misfit:

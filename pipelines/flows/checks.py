@@ -20,7 +20,7 @@ from pipelines.flows.known_columns import columns_of, kind_of
 from pipelines.flows.offered import offers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from pipelines.flows.document import Tree
     from pipelines.flows.known_columns import KnownColumns
@@ -286,8 +286,7 @@ def _scalar(section: Section, tree: Scalar) -> str | int | float | bool:
 
 def _fits(section: Section, check: Check, offer: Offer, known: KnownColumns) -> None:
     """See that the columns are there, and of a type that the check can take, where the flow says what there is."""
-    asked = (*check.columns, *(parse_expression(check.where).columns if check.where else ()))
-    strange = next((column for column in asked if known.whole and column not in known.types), None)
+    strange = strange_column(check, known.types) if known.whole else None
     if strange is not None:
         at = check.name if strange in check.columns else "where"
         raise section.wrong(at, f"the column `{strange}`", one_of(known.types), nearest(strange, known.types))
@@ -295,6 +294,12 @@ def _fits(section: Section, check: Check, offer: Offer, known: KnownColumns) -> 
     misfit = misfit_of(check, offer, kinds)
     if misfit:
         raise section.wrong(check.name, *misfit)
+
+
+def strange_column(check: Check, there: Collection[str]) -> str | None:
+    """Give the first column that a check or its `where` names and that is not there; None where all are."""
+    asked = (*check.columns, *(parse_expression(check.where).columns if check.where else ()))
+    return next((column for column in asked if column not in there), None)
 
 
 def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.errors import PulselineError
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import intervals
@@ -100,6 +101,9 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         echo(f"{counted(len(spans), 'interval')} to run; Spark starts, some seconds")
     try:
         ran = run_backfill(_backfill(wanted, settings, flow, runner, gate), spans, done=progress.done)
+    except PulselineError:
+        _left(flow, state, log_state(root), spans, echo)
+        raise
     finally:
         runner.close()
     progress.summary(ran)
@@ -107,6 +111,15 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     _next(wanted, flow, ran, echo)
+
+
+def _left(flow: Flow, before: LogState, after: LogState, spans: Sequence[Interval], echo: Callable[[str], None]) -> None:
+    """Say which intervals a run that ended early did not come to; nothing where it came to none at all."""
+    new = [entry.span for number, entry in after.commits.items() if number not in before.commits]
+    rest = [span for span in spans if new and span[0] >= max(each.end for each in new)]
+    if rest:
+        told = span_text(flow, (rest[0][0], rest[-1][1]))
+        echo(f"note: {counted(len(rest), 'interval')} not begun ({told}): run again, when the one before is published")
 
 
 def _instead(wanted: RunRequest, flow: Flow, root: Path, spans: Sequence[Interval]) -> str:
@@ -270,7 +283,7 @@ class RunProgress:
         waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
         before = None if ran.before in {None, sum(rows_of_commit(ran.entry, "landed").values())} else ran.before
         rows = rows_text(ran.entry, before)
-        self._echo(f"{span_text(self._flow, ran.entry)}  {rows}  {ran.seconds:.1f} s{waits}  ({remains})")
+        self._echo(f"{span_text(self._flow, ran.entry.span)}  {rows}  {ran.seconds:.1f} s{waits}  ({remains})")
 
     def summary(self, ran: list[Ran]) -> None:
         """Say what all intervals gave together."""
@@ -303,15 +316,15 @@ def _kept(seen: Sequence[Entry]) -> str:
     return f"; {', '.join(verdicts)}" if verdicts else ""
 
 
-def span_text(flow: Flow, entry: Entry) -> str:
+def span_text(flow: Flow, span: Sequence[int]) -> str:
     """Spell an interval by its local days where it begins and ends at midnight, else by its instants."""
     import pendulum
 
-    local = [pendulum.from_timestamp(tick / 1_000_000, tz=flow.timezone) for tick in entry.span]
+    local = [pendulum.from_timestamp(tick / 1_000_000, tz=flow.timezone) for tick in span]
     if all(moment.time().isoformat() == "00:00:00" for moment in local):
         first, last = local[0].to_date_string(), local[1].subtract(days=1).to_date_string()
         return first if first == last else f"{first} to {last}"
-    return " to ".join(instant_text(tick) for tick in entry.span)
+    return " to ".join(instant_text(tick) for tick in span)
 
 
 def rows_text(entry: Entry, before: int | None = None) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.errors import nearest
+from pipelines.flows.checks import strange_column
+from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.known_columns import OF_EVERY_LANDING, OF_EVERY_STREAM
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -40,7 +42,28 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
     for stream in flow.streams.values():
         for problem in _problems(stream, known):
             raise WrongUse(f"{flow.file or flow.name}: stream `{stream.name}`: {problem}")
+    _see_checks(flow, known)
     return known
+
+
+def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
+    """See that the columns are there that the flow's own checks are about: not behind a day's work.
+
+    Raises:
+        WrongUse: one is not.
+    """
+    for table, checks in flow.expect.items():
+        stamps = OF_EVERY_LANDING if table in flow.sources else OF_EVERY_STREAM
+        there = (*stamps, *known[table].names)
+        for check in checks:
+            strange = strange_column(check, there)
+            if strange is not None:
+                near = nearest(strange, there)
+                hint = f"; did you mean `{near}`?" if near else ""
+                raise WrongUse(
+                    f"{flow.file or flow.name}: `{check.name}` of `{table}` has the column `{strange}`, expected "
+                    f"{one_of(there)}{hint}"
+                )
 
 
 def _see_cases(flow: Flow, name: str, columns: Sequence[str]) -> None:

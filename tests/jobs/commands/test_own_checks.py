@@ -17,7 +17,7 @@ from pipelines.flows.check import with_checks
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.check import check_span
-from pipelines.jobs.commands.run import checking
+from pipelines.jobs.commands.run import RunRequest, checking, run_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
 from pipelines.jobs.runs.backfill import run_backfill
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.views import Session
     from tests.conftest import LentSpark
+    from tests.jobs.conftest import House
 
 AGED = """\
     expect:
@@ -174,6 +175,29 @@ def test_what_a_table_does_not_have_is_named(made: Trial, tmp_path: Path, check:
     flow = with_checks(made.flow, flow_with(tmp_path, f"    expect:\n      - {check}\n"))
     with pytest.raises(CheckDoesNotFitError, match=says):
         check_span(flow, made.root("main"), None, None)
+
+
+def test_a_column_that_is_not_there_is_named_before_anything_lands(made: Trial, tmp_path: Path) -> None:
+    for where in ("", "\n        where: nmber > 1"):
+        column = "number" if where else "nmber"
+        check = f"    expect:\n      - expect_column_values_to_not_be_null: {{column: {column}}}{where}\n"
+        flow = flow_with(tmp_path, check)
+        with pytest.raises(WrongUse, match=r"the column `nmber`, expected .*; did you mean `number`"):
+            run_backfill(replace(made.wanted("unfit"), flow=flow), SPANS)
+    assert not log_state(made.root("unfit")).commits
+
+
+def test_a_run_that_a_check_ends_names_the_days_it_did_not_come_to(house: House) -> None:
+    file, check = house.config / "flows" / "tiny.yaml", "{column: number, max_value: 11}"
+    checked = f"late: divert, expect: [{{expect_column_values_to_be_between: {check}}}]}}"
+    file.write_text(file.read_text().replace("late: divert}", checked))
+    request = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core")
+    with pytest.raises(RejectedError):
+        run_flow(request, house.tell)
+    assert "note: 1 interval not begun (2013-01-03)" in house.text
+    with pytest.raises(RejectedError):
+        run_flow(replace(request, start="2013-01-02", end="2013-01-03"), house.tell)
+    assert "not begun" not in house.text
 
 
 def test_a_where_that_is_no_condition_is_refused(made: Trial, tmp_path: Path) -> None:
