@@ -87,6 +87,15 @@ SLOW = (
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[branches as the interleave lists them]",
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[other sources always come last]",
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[rows of earlier spans cross once more]",
+    # The drill itself: each part keeps the bug that it finds soonest.
+    "jobs/drill/test_drill_live.py::test_a_planted_bug_is_found[a start goes on from before the last sequence]",
+    "jobs/drill/test_drill_live.py::test_a_planted_bug_is_found[a planned reading lands what came after it]",
+    "jobs/drill/test_drill_errno.py::test_a_planted_bug_is_found[tables are said to follow that could not]",
+    "jobs/drill/test_drill_neighbours.py::test_a_planted_bug_is_found[a table follows in two transactions]",
+    "jobs/drill/test_drill_neighbours.py::test_a_planted_bug_is_found[what others wrote is not looked for]",
+    "jobs/drill/test_drill_clock.py::test_a_planted_bug_is_found[a clock that leaps is believed]",
+    # A disk that keeps everything, which asks less than one that keeps only what was synced.
+    "jobs/drill/test_drill_power.py::test_a_disk_that_keeps_everything_by_itself_loses_nothing",
     # What benches measure.
     "jobs/bench/test_bench_store.py::test_a_commit_asks_little_of_a_store",
     "jobs/bench/test_bench_scale.py::test_calls_of_a_commit_are_counted_and_those_that_wait_for_one_another",
