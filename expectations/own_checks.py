@@ -15,7 +15,6 @@ from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
 from pipelines.flows.checks import instant_of, misfit_of, strange_column
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 

@@ -113,7 +113,9 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     _next(wanted, flow, ran, echo)
 
 
-def _left(flow: Flow, before: LogState, after: LogState, spans: Sequence[Interval], echo: Callable[[str], None]) -> None:
+def _left(
+    flow: Flow, before: LogState, after: LogState, spans: Sequence[Interval], echo: Callable[[str], None]
+) -> None:
     """Say which intervals a run that ended early did not come to; nothing where it came to none at all."""
     new = [entry.span for number, entry in after.commits.items() if number not in before.commits]
     rest = [span for span in spans if new and span[0] >= max(each.end for each in new)]
