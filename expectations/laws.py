@@ -29,7 +29,7 @@ BOUND = "__bound"
 GOVERNED = "__governed"
 """The governor itself, of a row that is shown."""
 ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
-AS_PUBLISHED, TOLD_AT_LANDING = "as_published", "told_at_landing"
+AS_PUBLISHED, TOLD_AT_LANDING, AS_RECOMPUTED = "as_published", "told_at_landing", "as_recomputed"
 INTERVALS_TOUCH, ROWS_LAND = "intervals_touch", "rows_land"
 USUAL_VOLUME, KEYS_SPEAK = "usual_volume", "keys_speak"
 OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK})
@@ -292,6 +292,23 @@ def as_published(table: str, what: str = "") -> Law:
         sentence=f"{rows} are what {said}: nothing has been changed since.",
         remedy="Somebody or a disk changed a file after it was written: find out who, then run the interval again "
         "(pulseline run), which writes it anew.",
+        broken="FALSE",
+    )
+
+
+def as_recomputed(asked: str) -> Law:
+    """Give the law of intervals that are computed again.
+
+    Args:
+        asked: of which commits it was asked, and of which it cannot be.
+    """
+    return Law(
+        name=AS_RECOMPUTED,
+        table="intervals",
+        sentence="An interval that is computed again, from what landed and the carry before it, gives the rows, the "
+        f"ledger and the carry that its commit said ({asked}).",
+        remedy="An operator, a library, what landed or the carry is not what it was when the commit was made: find out "
+        "which (`pulseline doctor` looks at files), then run the interval again, which writes it anew.",
         broken="FALSE",
     )
 

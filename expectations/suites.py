@@ -28,6 +28,7 @@ from expectations.account import column_of
 from expectations.laws import (
     ACCOUNT_HOLDS,
     AS_PUBLISHED,
+    AS_RECOMPUTED,
     BLOCKING,
     FEW_HELD,
     INTERVALS_TOUCH,
@@ -119,6 +120,10 @@ class ExpectToBeAsPublished(LawExpectation):
     """What lies on disk has the content that its commits, or its manifests, say."""
 
 
+class ExpectToBeRecomputedAlike(LawExpectation):
+    """An interval that is computed again gives what its commit said."""
+
+
 class ExpectLandingsToBeTold(LawExpectation):
     """What a landing did not let in stands in the ledger."""
 
@@ -140,6 +145,7 @@ CLASSES: dict[str, type[LawExpectation]] = {
     ACCOUNT_HOLDS: ExpectAccountToHold,
     FEW_HELD: ExpectFewRowsHeld,
     AS_PUBLISHED: ExpectToBeAsPublished,
+    AS_RECOMPUTED: ExpectToBeRecomputedAlike,
     TOLD_AT_LANDING: ExpectLandingsToBeTold,
     **dict.fromkeys((INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK), ExpectIntervalsToBeAsUsual),
 }

@@ -111,20 +111,31 @@ def plan(
     show_plan(PlanRequest(flow=flow, start=start, end=end, run=run, params=param or (), as_json=as_json), tell)
 
 
-@app.command(epilog="Examples: `pulseline check flights`, `pulseline check flights --commit 8`")
+@app.command(
+    epilog="Examples: `pulseline check flights`, `pulseline check flights --commit 8`, "
+    "`pulseline check flights --deep --sample all`"
+)
 @guarded
 def check(
     flow: FlowName,
     start: Annotated[str | None, typer.Option(help="First day or instant to judge, on the flow's grid.")] = None,
     end: Annotated[str | None, typer.Option(help="End of the span to judge, exclusive.")] = None,
     commit: Annotated[int | None, typer.Option(help="Judge this commit, in place of what it would replace.")] = None,
+    deep: Annotated[  # noqa: FBT002
+        bool, typer.Option("--deep", help="Compute some intervals again from what landed, and compare their hashes.")
+    ] = False,
+    sample: Annotated[
+        str | None, typer.Option(metavar="N|all", help="Of how many intervals, with --deep. [default: 3]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Choose as a --deep before did, which said its seed.")] = None,
     run: Run = "main",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Judge published rows, or one commit before it is published, by the flow's expectations."""
     from pipelines.jobs.commands.check import check_flow
+    from pipelines.jobs.facts.recomputed import sample_of
 
-    return check_flow(flow, start, end, commit, run, as_json, tell)
+    return check_flow(flow, start, end, commit, run, as_json, tell, sample_of(sample, seed, deep=deep))
 
 
 @app.command(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.entry import CommitKind, Entry, State
@@ -18,6 +18,7 @@ from pipelines.engine.commits.file_lists import lists_to_json
 from pipelines.engine.commits.leg_roots import run_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.crossed import PublishedSpan
@@ -29,7 +30,7 @@ from pipelines.engine.tasks.outcomes import commit_hashes
 from pipelines.engine.tasks.standing import flow_begun
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import LogState
@@ -54,6 +55,16 @@ class NotTheSameError(CommitError):
         "commit {commit} must give the rows of {table} that it gave ({stands}); it gives others ({came}), so nothing "
         "was put in their place: an operator has changed since; use the version that wrote it, or run its span again"
     )
+
+
+class Unlike(NamedTuple):
+    """A table of which a commit that was worked on again gave other rows."""
+
+    table: str
+    """A stream, `ledger`, or `carry`."""
+    stands: str
+    """Text of the content hash that the commit's row tells."""
+    came: str
 
 
 def can_be_remade(state: LogState, commit: int) -> bool:
@@ -105,15 +116,47 @@ def worked_the_same(
         TableError: the carry to begin from is gone too.
     """
     outcome = _worked(root, state, entry, parts, engine)
-    _require_same(state, entry, outcome.shares[entry.commit])
+    for other in _unlike(state, entry, outcome.shares[entry.commit]):
+        raise NotTheSameError(entry.commit, *other)
     return outcome
 
 
-def _worked(root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine) -> Outcome:
+def worked_aside(  # noqa: PLR0913 - a commit, what it is made of, and where it goes
+    root: Path, state: LogState, entry: Entry, parts: tuple[LandedSequence, ...], engine: Engine, folder: Path
+) -> tuple[Outcome, list[Unlike]]:
+    """Work on a commit again, into a folder that is not the run's, and hold what comes against what it said.
+
+    Args:
+        root: the run's folder, or of one of its legs; only read.
+        state: its log.
+        entry: the commit.
+        parts: its sequences.
+        engine: who runs the tasks.
+        folder: takes the files, laid out as the run's are.
+
+    Returns:
+        The files, and the tables of which the content is another.
+
+    Raises:
+        LandingError: what had landed cannot be read.
+        TableError: the carry to begin from is gone.
+    """
+    outcome = _worked(root, state, entry, parts, engine, folder)
+    return outcome, list(_unlike(state, entry, outcome.shares[entry.commit]))
+
+
+def _worked(  # noqa: PLR0913 - as above
+    root: Path,
+    state: LogState,
+    entry: Entry,
+    parts: tuple[LandedSequence, ...],
+    engine: Engine,
+    into: Path | None = None,
+) -> Outcome:
     flow = flow_begun(root, str(entry.plan), lambda: parts[0])
     entry = replace(entry, parent=state.parent_of(entry.commit))
     with TemporaryDirectory(prefix="pulseline-remade-") as folder:
-        terms = _terms(root, flow, state, entry, parts, Path(folder))
+        terms = replace(_terms(root, flow, state, entry, parts, Path(folder)), into=into)
         worked = commit_work(root, flow, entry, Sequences(parts), state, engine, payloads_over(flow, parts), terms)
     return worked.outcome
 
@@ -134,13 +177,14 @@ def _terms(  # noqa: PLR0913 - what a commit was made of
     )
 
 
-def _require_same(state: LogState, entry: Entry, share: CommitShare) -> None:
+def _unlike(state: LogState, entry: Entry, share: CommitShare) -> Iterator[Unlike]:
+    """Give the tables of which the content is not what the row of a commit tells."""
     came = commit_hashes(share)
     for name, stands in entry.hashes.items():
         if came.get(name, NO_ROWS.text) != stands:
-            raise NotTheSameError(entry.commit, name, stands, came.get(name, NO_ROWS.text))
+            yield Unlike(name, stands, came.get(name, NO_ROWS.text))
     parent = state.commits.get(entry.parent) if entry.kind is CommitKind.EPOCH else None
     before = ContentHash.from_text(parent.carry_hash) if parent and parent.carry_hash else NO_ROWS
     carry = (before + share.carry).text
     if entry.carry_hash is not None and carry != entry.carry_hash:
-        raise NotTheSameError(entry.commit, "carry", entry.carry_hash, carry)
+        yield Unlike(CARRY, entry.carry_hash, carry)

@@ -56,7 +56,7 @@ class Sequences:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkTerms:
-    """What a stream's commit is worked on with, and an interval's is not."""
+    """What the commit of an interval that a run works on is not worked on with."""
 
     blind: Mapping[str, Spans] = field(default_factory=dict)
     """By source, the spans in which nobody listened."""
@@ -72,6 +72,8 @@ class WorkTerms:
     """What crosses to it."""
     rows: int | None = None
     """Rows that it takes in, where they are not those that landed."""
+    into: Path | None = None
+    """Folder that takes the files of a commit that is only looked at; else the run has them."""
 
 
 AN_INTERVAL = WorkTerms()
@@ -124,7 +126,7 @@ def commit_work(  # noqa: PLR0913 - what a commit is made of
         state: of the log of commits.
         engine: who runs the tasks.
         schemas: payload of each source.
-        terms: of a stream's commit.
+        terms: of a stream's commit, or of one that is worked on again.
         progress: told in a few words what runs now.
 
     Raises:
@@ -134,7 +136,7 @@ def commit_work(  # noqa: PLR0913 - what a commit is made of
     outcome = _run(root, flow, (entry,), landed, state, engine, schemas, terms, progress)
     # What lands is told once: by the leg that takes it, or by the flow in one piece.
     taken = () if terms.leg else landed.parts
-    add_landing_ledger(root, [(entry.commit, part) for part in taken], outcome)
+    add_landing_ledger(terms.into or root, [(entry.commit, part) for part in taken], outcome)
     share = outcome.shares[entry.commit]
     counts, hashes = commit_counts(taken, share), commit_hashes(share)
     seconds = time.perf_counter() - begun
@@ -213,6 +215,7 @@ def _run(  # noqa: PLR0913 - what commits are made of
         kept=terms.kept,
         leg=terms.leg or (MAIN if flow.legs else ""),
         queued=terms.queued,
+        into=terms.into,
         rows=landed.rows() if terms.rows is None else terms.rows,
         cuts=tuple((entry.commit, entry.span.end) for entry in entries) if len(entries) > 1 else (),
     )

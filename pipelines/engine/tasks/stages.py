@@ -104,6 +104,13 @@ class Work:
     """What crosses to it from other legs."""
     rows: int | None = None
     """Rows that it takes in, where they were counted."""
+    into: Path | None = None
+    """Folder that takes the files where the run is not to have them."""
+
+    @property
+    def target(self) -> Path:
+        """Give the folder below which files are written."""
+        return self.into or self.root
 
     @cached_property
     def lists(self) -> FileLists:
@@ -199,7 +206,7 @@ def _tasks(work: Work, flow: Flow, plan: Plan, stage: Stage, before: Outcome) ->
     layouts = {name: layout_of(plan, stage, name, work.landed.buckets) for name in (*stage.streams, *stage.sides)}
     return [
         Task(
-            root=str(work.root),
+            root=str(work.target),
             definition=work.definition,
             schemas=work.schemas,
             stage=stage.index,
@@ -248,7 +255,7 @@ def _input(  # noqa: PLR0913 - one input of one task
         layout = layout_of(plan, maker, name, work.landed.buckets)
         key, buckets = layout.key, layout.buckets
         crosses = work.queued is not None and maker.leg != work.leg
-        files = work.queued.inputs if work.queued and crosses else partial(_written_files, work.root, before)
+        files = work.queued.inputs if work.queued and crosses else partial(_written_files, work.target, before)
     shared = bool(stage.key) and not work.few
     own = shared and key == stage.key
     wanted = [bucket] if own else range(buckets)

@@ -25,6 +25,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.recomputed import recomputed
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged_in
 from pipelines.jobs.facts.usual import usual
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.facts.recomputed import Sample
     from pipelines.jobs.facts.views import Parts
     from pipelines.jobs.runs.known import KnownRun
 
@@ -200,6 +202,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     run: str,
     as_json: bool,  # noqa: FBT001 - the command's flag
     echo: Callable[[str], None],
+    deep: Sample | None = None,
 ) -> int:
     """Judge what is published of a flow, a span of it, or one commit, and say what came of it.
 
@@ -211,6 +214,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         run: name of the run.
         as_json: print one JSON object a line.
         echo: prints a text.
+        deep: which of the judged intervals are computed again as well; none unless given.
 
     Returns:
         1 where a blocking expectation failed, else 0.
@@ -224,7 +228,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     flow = _with_own(known, settings, _flow_of(known, commit))
     parts = _wanted(known, flow, start, end, commit)
     with spark_if_asked(settings) as session:
-        found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts))
+        found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts, deep))
     docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
     verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
     for line in json_lines(verdict) if as_json else text_lines(verdict):
@@ -239,12 +243,13 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     return flow_from_json(json.loads(plan)["flow"] if plan else known.definition)
 
 
-def _reckoned(flow: Flow, parts: Parts) -> tuple[Reckoned, ...]:
+def _reckoned(flow: Flow, parts: Parts, deep: Sample | None) -> tuple[Reckoned, ...]:
     """Find what the gate does not ask: whether intervals are as usual, landings told, and files as published."""
     main = parts[MAIN]
     usually = usual(flow, main.root, main.judged, main.state)
     told = landings_told(flow, main.root, main.judged.entries, main.state)
-    return (*usually, *told, *unchanged_in(flow, parts))
+    again = [] if deep is None else [recomputed(parts, deep)]
+    return (*usually, *told, *unchanged_in(flow, parts), *again)
 
 
 def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:

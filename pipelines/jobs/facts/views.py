@@ -28,7 +28,7 @@ from pipelines.engine.files.packed import opened
 from pipelines.engine.files.parquet import dataset, rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
-from pipelines.engine.landing.segments import pieces_of
+from pipelines.engine.landing.segments import pieces_of, removed_among
 from pipelines.engine.tasks.task import carry_key
 from pipelines.flows.known_columns import OF_EVERY_STREAM
 from pipelines.flows.legs import MAIN, legs_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.readers import Published
-    from pipelines.flows.model import Flow
+    from pipelines.flows.model import Flow, Source
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """Characters that mean something in a pattern of paths."""
@@ -102,7 +102,7 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
     found = {name: _rows(flow, name, part) for name, part in of.items()}
     ledgers = [_ledger(part) for part in parts.values()]
     before = {name: _before(flow, name, part) for name, part in of.items()}
-    landed = {name: _landed(main.root, name, main.judged) for name in flow.sources}
+    landed = {name: _landed(main.root, source, main.judged) for name, source in flow.sources.items()}
     held = {name: _held(flow, name, of[name]) for name in flow.streams}
     expected = {name: LandedRows(main.root, name, main.judged) for name in flow.expect if name in flow.sources}
     if session is not None and any(sum(size_of(file) for file in rows.files) >= LARGE for rows in found.values()):
@@ -161,7 +161,7 @@ def crossed_counts(flow: Flow, parts: Parts) -> Counts:
         if leg.name == MAIN or not mine.entries:
             continue
         for name in leg.sources:
-            for rows in _landed_rows(*_landed(parts[MAIN].root, name, mine)):
+            for rows in _landed_rows(*_landed(parts[MAIN].root, flow.sources[name], mine)):
                 add_kinds(counts, rows, name, crossed_to(leg.name))
         for writer, name in ((writer, name) for writer, streams in leg.reads.items() for name in streams):
             add_kinds(counts, _between(flow, name, parts[writer], *mine.span), name, crossed_to(leg.name))
@@ -221,17 +221,25 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
     return spark.read.schema(columns).option("datetimeRebaseMode", "CORRECTED").parquet(*literal)
 
 
-def _landed(root: Path, source: str, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:
+def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:
     """Find what landed: files that hold it alone, and rows of those that hold rows of other commits too."""
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
-    pieces = pieces_of([read_sequence(landed_path(root), number) for number in numbers], source)
+    # Of rows that are no longer kept their manifests say how many there were, and where all are data that will do.
+    gone = {} if source.edge else {each.id: each for each in removed_among(landed_path(root), numbers)}
+    kept = [read_sequence(landed_path(root), number) for number in numbers if number not in gone]
+    pieces = pieces_of(kept, source.name)
     files = [str(path) for path, groups in pieces.items() if groups is None]
-    rows = []
+    rows = [_as_counted(sequence.sources[source.name].rows) for sequence in gone.values()]
     for path, groups in pieces.items():
         if groups is not None:
             with opened(path) as file:
                 rows.append(file.read_row_groups(groups, columns=LANDED.names))
     return files, rows
+
+
+def _as_counted(rows: int) -> pa.Table:
+    """Give so many rows of data of which nothing else is known."""
+    return pa.table([pa.repeat("data", rows), pa.nulls(rows, TIME)], schema=LANDED)
 
 
 def _landed_rows(files: Sequence[str], rows: Sequence[pa.Table]) -> list[pa.Table]:

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.check import check_flow
+from pipelines.jobs.facts.recomputed import sample_of
 from tests.jobs.regional import taken, wanted
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ def test_the_rows_of_all_legs_are_judged_as_in_one_piece(regional: House) -> Non
     assert looked_at(found)["last", "account_holds"] > 20
     assert found[-1]["behind"] == {}
     assert {each.table for each in read_quality(regional.root)} >= {"some", "timed.ordered", "last"}
+
+
+def test_epochs_of_all_legs_are_computed_again(regional: House) -> None:
+    every = sample_of("all", 7, deep=True)
+    assert check_flow("tiny", None, None, None, "main", as_json=True, echo=regional.tell, deep=every) == 0
+    found = [json.loads(line) for line in regional.text.splitlines()]
+    (again,) = (each for each in found[:-1] if each["expectation"] == "as_recomputed")
+    assert again["held"]
+    assert "asked of 9 of 9" in again["sentence"]
+    assert "commits 1–3; timed:1–3; main-2:1–3" in again["sentence"]
 
 
 def test_what_is_on_its_way_to_a_leg_is_not_missing(house: House) -> None:
