@@ -31,8 +31,9 @@ GOVERNED = "__governed"
 ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
 AS_PUBLISHED, TOLD_AT_LANDING, AS_RECOMPUTED = "as_published", "told_at_landing", "as_recomputed"
 INTERVALS_TOUCH, ROWS_LAND = "intervals_touch", "rows_land"
-USUAL_VOLUME, KEYS_SPEAK = "usual_volume", "keys_speak"
-OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK})
+USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS = "usual_volume", "usual_ledger", "usual_nulls"
+KEYS_SPEAK, PORTS_SPEAK = "keys_speak", "ports_speak"
+OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS, KEYS_SPEAK, PORTS_SPEAK})
 """Laws that count intervals or keys, not rows."""
 OF_ACCOUNTS = frozenset({ACCOUNT_HOLDS, FEW_HELD})
 """Laws of the account of an operator; all others are of the rows of a table."""
@@ -361,17 +362,71 @@ def usual_volume(source: str, asked: int, every: int, least: int) -> Law:
         every: intervals in all.
         least: how many of the same weekday before one make a history.
     """
-    history = (
-        f"{asked:,} of {every:,} intervals have {least} such days before them"
-        if asked
-        else (f"no interval has {least} such days before it yet, so none was asked")
-    )
     return Law(
         name=USUAL_VOLUME,
         table=source,
         sentence=f"Each interval has at least half the fewest and at most twice the most rows of {source} "
-        f"that the same weekday had before ({history}).",
+        f"that the same weekday had before ({_history(asked, every, f'{least} such days')}).",
         remedy="Ask whoever sends the rows; a holiday is no mistake.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def _history(asked: int, every: int, least: str) -> str:
+    """Say of how many intervals something is asked that needs those before them; what is the least of these."""
+    if asked:
+        return f"{asked:,} of {every:,} intervals have {least} before them"
+    return f"no interval has {least} before it yet, so none was asked"
+
+
+def usual_ledger(asked: int, every: int, least: int) -> Law:
+    """Give the law of lines of the ledger that are no more than is usual.
+
+    Args:
+        asked: intervals that have a history.
+        every: intervals in all.
+        least: how many before one make a history.
+    """
+    return Law(
+        name=USUAL_LEDGER,
+        table="ledger",
+        sentence="No stream has, for the rows that landed, more than twice the lines of one reason in the ledger that "
+        f"it had in any interval before ({_history(asked, every, f'{least} intervals')}).",
+        remedy="More rows than ever are late, twice there or unreadable: `pulseline ledger` shows them; ask whoever "
+        "sends them, and for late ones see `pulseline advise`.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_nulls(source: str, asked: int, every: int, least: int) -> Law:
+    """Give the law of columns that are filled as often as is usual; arguments as those of `usual_volume`."""
+    return Law(
+        name=USUAL_NULLS,
+        table=source,
+        sentence=f"No column of {source} is null more than twice as often, or filled less than half as often, as in "
+        f"any interval before ({_history(asked, every, f'{least} intervals')}).",
+        remedy="Ask whoever sends the rows whether the column was renamed, or is no longer sent.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def ports_speak(merge: str, column: str, looked: int) -> Law:
+    """Give the law of ports that are there.
+
+    Args:
+        merge: the stream that declares them.
+        column: whose values they are.
+        looked: how many intervals before the judged ones are looked at.
+    """
+    return Law(
+        name=PORTS_SPEAK,
+        table=merge,
+        sentence=f"Rows of every {column} that is a port of {merge} landed, in the judged intervals or the {looked} "
+        "before.",
+        remedy="A port that never spoke holds all others back: correct `ports_by`, or ask whoever should send.",
         severity=WARNING,
         broken="FALSE",
     )

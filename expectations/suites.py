@@ -31,11 +31,8 @@ from expectations.laws import (
     AS_RECOMPUTED,
     BLOCKING,
     FEW_HELD,
-    INTERVALS_TOUCH,
-    KEYS_SPEAK,
-    ROWS_LAND,
+    OF_INTERVALS,
     TOLD_AT_LANDING,
-    USUAL_VOLUME,
     Law,
     account_laws,
     laws_of,
@@ -147,7 +144,7 @@ CLASSES: dict[str, type[LawExpectation]] = {
     AS_PUBLISHED: ExpectToBeAsPublished,
     AS_RECOMPUTED: ExpectToBeRecomputedAlike,
     TOLD_AT_LANDING: ExpectLandingsToBeTold,
-    **dict.fromkeys((INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, KEYS_SPEAK), ExpectIntervalsToBeAsUsual),
+    **dict.fromkeys(OF_INTERVALS, ExpectIntervalsToBeAsUsual),
 }
 
 

@@ -1,4 +1,6 @@
-"""Whether intervals are as usual: none is missing or empty, none far from the same weekday before, no key fell silent.
+"""Whether intervals are as usual: none missing or empty, rows, nulls and lines of the ledger no more than ever before.
+
+Nor did a key fall silent, or a port that a merge declares never speak.
 
 Nothing here is wrong by itself, so all of it warns. What is usual comes from what the run has published; where there is
 too little of that nothing is asked, and the sentence says for how many intervals.
@@ -6,29 +8,43 @@ too little of that nothing is asked, and the sentence says for how many interval
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pendulum
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from expectations.laws import intervals_touch, keys_speak, rows_land, usual_volume
+from expectations.laws import (
+    EVENTS,
+    intervals_touch,
+    keys_speak,
+    ports_speak,
+    rows_land,
+    usual_ledger,
+    usual_nulls,
+    usual_volume,
+)
 from expectations.reckoned import Reckoned
 from pipelines.engine.columnar.columns import instant_text
-from pipelines.engine.commits.entry import CommitKind
+from pipelines.engine.commits.entry import LEDGER, CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.errors import RowsRemovedError
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.flows.known_columns import OF_EVERY_LANDING
+from pipelines.flows.model import Source
 from pipelines.jobs.runs.counts import counted
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
-    from pipelines.flows.model import Flow, Source
+    from pipelines.flows.model import Flow
     from pipelines.jobs.facts.views import JudgedCommits
 
 LEAST = 3
@@ -36,11 +52,14 @@ LEAST = 3
 WEEKS, LOOKED = 8, 7
 """Intervals before one that are looked at: of the same weekday, and for keys."""
 APART = 2
-"""How many times fewer, or more, rows than ever on that weekday are not usual."""
+"""How many times fewer, or more, than ever is not usual."""
+FEWEST, SMALLEST = 10, 0.01
+"""Rows, and their share, below which more lines of the ledger or more nulls say nothing."""
 MOST_KEYS = 100_000
 """Keys of an interval beyond which silence is not asked: one of so many says nothing."""
 Keys = frozenset[tuple[Any, ...]]
 Row = dict[str, Any]
+Shares = dict[str, float]
 
 
 class Volume(NamedTuple):
@@ -50,6 +69,16 @@ class Volume(NamedTuple):
     start: int
     end: int
     rows: int
+
+
+class Heard(NamedTuple):
+    """What landed of a source in an interval."""
+
+    keys: Keys | None
+    """None where they are too many."""
+    rows: int
+    nulls: Mapping[str, int]
+    """By column of the payload."""
 
 
 def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tuple[Reckoned, ...]:
@@ -67,12 +96,14 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
     before = [state.commits[number] for number in reversed(judged.earlier)]
     every = [entry for entry in (*before, *judged.entries) if entry.kind is CommitKind.INTERVAL]
     asked = [Volume(entry.commit, *entry.span, 0) for entry in every if entry.commit in wanted]
-    found = [gaps(asked)]
+    looked = every[max(0, next(at for at, entry in enumerate(every) if entry.commit in wanted) - LOOKED) :]
+    heard = {name: _heard(root, name, source.key, looked) for name, source in flow.sources.items()}
+    found = [gaps(asked), more_lines(looked, wanted)]
     for name, source in flow.sources.items():
         volumes = [Volume(entry.commit, *entry.span, counted(entry, "landed").get(name, 0)) for entry in every]
         found += [empty(name, volumes, wanted), odd(name, volumes, wanted, flow.timezone)]
-        found.append(_silent(root, source, every, wanted))
-    return tuple(found)
+        found += [_silent(source, heard[name], wanted), more_nulls(name, heard[name], wanted)]
+    return (*found, *_never_spoke(flow, heard))
 
 
 def gaps(volumes: Sequence[Volume]) -> Reckoned:
@@ -122,14 +153,112 @@ def _told(volume: Volume) -> Row:
     }
 
 
-def _silent(root: Path, source: Source, entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
+def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
+    """Find the lines of the ledger of which an interval has far more, for the rows that landed, than any before it.
+
+    Args:
+        entries: the judged commits and those before them, in the order of their spans; what they counted is asked.
+        wanted: the judged commits.
+    """
+    rows: list[Row] = []
+    before: list[Shares] = []
+    asked = 0
+    for entry in entries:
+        landed = sum(counted(entry, "landed").values())
+        if not landed:
+            continue
+        lines, known = counted(entry, LEDGER), before[-LOOKED:]
+        before.append({line: number / landed for line, number in lines.items()})
+        if entry.commit not in wanted or len(known) < LEAST:
+            continue
+        asked += 1
+        for line, number in sorted(lines.items()):
+            most = max(APART * max(shares.get(line, 0.0) for shares in known), SMALLEST)
+            if number >= FEWEST and number / landed > most:
+                stream, reason, action = line.rsplit(" ", 2)
+                told = {"stream": stream, "reason": reason, "action": action}
+                rows.append({"commit": entry.commit, **told, **_share(number, landed, most)})
+    looked_at = sum(sum(counted(entry, LEDGER).values()) for entry in entries if entry.commit in wanted)
+    law = usual_ledger(asked, len(wanted), LEAST)
+    return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
+
+
+def more_nulls(source: str, heard: Mapping[int, Heard], wanted: set[int]) -> Reckoned:
+    """Find the columns that are null far more often, or filled far less often, than in any interval before.
+
+    Args:
+        source: its name.
+        heard: by commit, in the order of their spans: what landed.
+        wanted: the judged commits.
+    """
+    rows: list[Row] = []
+    before: list[Shares] = []
+    asked = 0
+    for commit, found in heard.items():
+        if not found.rows:
+            continue
+        known = before[-LOOKED:]
+        before.append({column: nulls / found.rows for column, nulls in found.nulls.items()})
+        if commit not in wanted or len(known) < LEAST:
+            continue
+        asked += 1
+        for column, nulls in found.nulls.items():
+            most = max((shares[column] for shares in known if column in shares), default=1.0)
+            # Where most was null before, twice as much cannot be: there half as many values are not usual.
+            most = max(min(APART * most, 1 - (1 - most) / APART), SMALLEST)
+            if nulls >= FEWEST and nulls / found.rows > most:
+                rows.append({"commit": commit, "column": column, **_share(nulls, found.rows, most)})
+    looked_at = sum(found.rows for commit, found in heard.items() if commit in wanted)
+    law = usual_nulls(source, asked, len(wanted), LEAST)
+    return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
+
+
+def _share(number: int, every: int, most: float) -> Row:
+    return {"rows": number, "share": round(number / every, 4), "most": round(most, 4)}
+
+
+def _silent(source: Source, heard: Mapping[int, Heard], wanted: set[int]) -> Reckoned:
     """Find the keys that had rows in each of the intervals before one, and have none in it."""
-    first = next(place for place, entry in enumerate(entries) if entry.commit in wanted)
-    looked = entries[max(0, first - LOOKED) :]
-    heard = {entry.commit: keys for entry in looked if (keys := _keys(root, source, entry)) is not None}
-    rows = tuple(fell_silent(source.key, heard, wanted))
-    asked = sum(len(keys) for commit, keys in heard.items() if commit in wanted)
+    keys = {commit: found.keys for commit, found in heard.items() if found.keys is not None}
+    rows = tuple(fell_silent(source.key, keys, wanted))
+    asked = sum(len(some) for commit, some in keys.items() if commit in wanted)
     return Reckoned(law=keys_speak(source.name, LEAST, LOOKED), looked_at=asked, unexpected=len(rows), rows=rows)
+
+
+def _never_spoke(flow: Flow, heard: Mapping[str, Mapping[int, Heard]]) -> Iterator[Reckoned]:
+    """Find the ports that a merge declares, by values of a column of its sources' key, of which nothing landed."""
+    for name, stream in flow.streams.items():
+        ports, sources = stream.ports, [flow.sources[source] for source in flow.sources_of(name)]
+        column = ports.column if ports else None
+        if ports is None or column is None or not all(column in source.key for source in sources):
+            continue
+        known = [(source.key.index(column), found.keys) for source in sources for found in heard[source.name].values()]
+        if known and all(keys is not None for _, keys in known) and _as_landed(flow, stream.inputs[0]):
+            spoke = {key[at] for at, keys in known for key in keys or ()}
+            yield never_spoke(name, column, ports.values, spoke)
+
+
+def _as_landed(flow: Flow, name: str) -> bool:
+    """Say whether the columns of a stream are those that landed: a projection may give their names to others."""
+    made = flow.owner(name)
+    if isinstance(made, Source):
+        return True
+    return SPECS[made.operator].same_columns and all(_as_landed(flow, read) for read in made.feeding)
+
+
+def never_spoke(merge: str, column: str, declared: Sequence[object], spoke: Collection[object]) -> Reckoned:
+    """Find the declared values of a column of which no row was heard; those are compared as they are spelled.
+
+    Args:
+        merge: name of the stream that declares them.
+        column: that names its ports.
+        declared: the values.
+        spoke: those of which rows landed in the judged intervals, or those before them that are looked at.
+    """
+    spelled = {str(value) for value in spoke}
+    rows = tuple({column: value} for value in declared if str(value) not in spelled)
+    law = ports_speak(merge, column, LOOKED)
+    return Reckoned(law=law, looked_at=len(declared), unexpected=len(rows), rows=rows)
 
 
 def fell_silent(key: Sequence[str], heard: Mapping[int, Keys], wanted: set[int]) -> Iterator[Row]:
@@ -149,14 +278,24 @@ def fell_silent(key: Sequence[str], heard: Mapping[int, Keys], wanted: set[int])
                 yield {"commit": commit, **dict(zip(key, silent, strict=True)), "heard_before": len(known)}
 
 
-def _keys(root: Path, source: Source, entry: Entry) -> Keys | None:
-    """Give the keys of which rows landed for a commit; None where they are no longer kept, or too many."""
-    found: set[tuple[Any, ...]] = set()
-    try:
-        for number in entry.sequences:
-            for batch in read_sequence(landed_path(root), number).open(source.name):
-                rows = pa.Table.from_batches([batch.select(list(source.key))])
-                found.update(tuple(row.values()) for row in rows.group_by(list(source.key)).aggregate([]).to_pylist())
-    except RowsRemovedError:
-        return None
-    return frozenset(found) if len(found) <= MOST_KEYS else None
+def _heard(root: Path, source: str, key: Sequence[str], entries: Sequence[Entry]) -> dict[int, Heard]:
+    """Read what landed of a source, by commit; nothing of those whose rows are no longer kept."""
+    found: dict[int, Heard] = {}
+    for entry in entries:
+        with suppress(RowsRemovedError):
+            found[entry.commit] = _heard_in(root, source, key, entry)
+    return found
+
+
+def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> Heard:
+    keys: set[tuple[Any, ...]] = set()
+    rows, nulls = 0, Counter[str]()
+    for number in entry.sequences:
+        for batch in read_sequence(landed_path(root), number).open(source):
+            events = pa.Table.from_batches([batch]).filter(pc.field("kind").isin(list(EVENTS)))
+            rows += events.num_rows
+            payload = (name for name in events.column_names if name not in OF_EVERY_LANDING)
+            nulls.update({name: events[name].null_count for name in payload})
+            said = events.select(list(key)).group_by(list(key)).aggregate([])
+            keys.update(tuple(row.values()) for row in said.to_pylist())
+    return Heard(frozenset(keys) if len(keys) <= MOST_KEYS else None, rows, nulls)

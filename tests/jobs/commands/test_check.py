@@ -55,12 +55,12 @@ EXPECTED = [
 
 LYING = (
     "intervals",
-    *["trips"] * 4,
+    *["trips"] * 5,
     "beating",
-    "ordered",
+    *["ordered"] * 2,
     "punctual",
     "punctual.diverted",
-    "ledger",
+    *["ledger"] * 2,
     "trips",
     "the carry",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from expectations.laws import OF_INTERVALS
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.facts.recomputed import sample_of
@@ -36,8 +37,7 @@ def test_the_rows_of_all_legs_are_judged_as_in_one_piece(regional: House) -> Non
 
     assert code == 0
     assert [each for each in found[:-1] if not each["held"]] == []
-    of_intervals = {"intervals_touch", "rows_land", "usual_volume", "keys_speak"}
-    assert looked_at(found) == {key: rows for key, rows in looked_at(piece).items() if key[1] not in of_intervals}
+    assert looked_at(found) == {key: rows for key, rows in looked_at(piece).items() if key[1] not in OF_INTERVALS}
     assert looked_at(found)["timed.beating", "account_holds"] > 20
     assert looked_at(found)["last", "account_holds"] > 20
     assert found[-1]["behind"] == {}

@@ -6,9 +6,20 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.facts import usual
-from pipelines.jobs.facts.usual import Volume, empty, fell_silent, gaps, odd
+from pipelines.jobs.facts.usual import (
+    Heard,
+    Volume,
+    empty,
+    fell_silent,
+    gaps,
+    more_lines,
+    more_nulls,
+    never_spoke,
+    odd,
+)
 from pipelines.jobs.facts.views import JudgedCommits
 from pipelines.jobs.runs.counts import counted
 from tests.laws.trials import PARCELS, SPANS, parcels, trial
@@ -74,6 +85,69 @@ def test_a_key_that_fell_silent_is_named_and_one_that_comes_and_goes_is_not() ->
     assert list(fell_silent(("shop", "till"), heard, {1, 2, 3})) == []
 
 
+def lines(*numbers: int) -> list[Entry]:
+    """Give intervals of 1,000 rows, of which so many were late; their commits are numbered from 1."""
+    return [
+        Entry(
+            commit=at + 1,
+            state=State.PUBLISHED,
+            kind=CommitKind.INTERVAL,
+            counts={
+                "landed": {"sales": 1_000},
+                "ledger": {"punctual late_cti diverted": number, "sales no_time noted": 1},
+            },
+        )
+        for at, number in enumerate(numbers)
+    ]
+
+
+def test_more_lines_of_one_reason_than_ever_are_told() -> None:
+    found = more_lines(lines(20, 30, 25, 61, 60), {4, 5})
+    (row,) = found.rows
+    assert (row["commit"], row["stream"], row["reason"], row["action"]) == (4, "punctual", "late_cti", "diverted")
+    assert (row["rows"], row["share"], row["most"]) == (61, 0.061, 0.06)
+    assert found.law.severity == "warning"
+    assert "2 of 2 intervals have 3 intervals before them" in found.law.sentence
+
+    assert more_lines(lines(0, 0, 0, 10), {4}).unexpected == 0, "a share of a hundredth says nothing"
+    assert more_lines(lines(0, 0, 0, 11), {4}).unexpected == 1, "what never happened before does"
+    young = more_lines(lines(0, 0, 900), {1, 2, 3})
+    assert (young.unexpected, young.looked_at) == (0, 903)
+    assert "no interval has 3 intervals before it yet, so none was asked" in young.law.sentence
+
+
+def nulls(*numbers: int) -> dict[int, Heard]:
+    """Give intervals of 1,000 rows, in which a column is null so often."""
+    return {at + 1: Heard(frozenset(), 1_000, {"price": number, "note": 0}) for at, number in enumerate(numbers)}
+
+
+def test_a_column_that_is_null_more_often_than_ever_is_told() -> None:
+    found = more_nulls("sales", nulls(20, 30, 25, 61, 60), {4, 5})
+    assert [(row["commit"], row["column"], row["rows"], row["most"]) for row in found.rows] == [(4, "price", 61, 0.06)]
+    assert found.law.table == "sales"
+    assert found.looked_at == 2_000
+
+    mostly = more_nulls("sales", nulls(800, 800, 800, 890, 901), {4, 5})
+    assert [row["commit"] for row in mostly.rows] == [], "890 is the most before 901"
+    assert more_nulls("sales", nulls(800, 800, 800, 901), {4}).unexpected == 1, "half as many values as ever"
+    young = more_nulls("sales", nulls(0, 0, 1_000), {1, 2, 3})
+    assert young.unexpected == 0
+    assert "so none was asked" in young.law.sentence
+
+
+def test_a_column_that_is_new_has_no_history() -> None:
+    heard = nulls(0, 0, 0, 0)
+    heard[4] = heard[4]._replace(nulls={"discount": 1_000})
+    assert more_nulls("sales", heard, {4}).unexpected == 0
+
+
+def test_a_port_that_never_spoke_is_named() -> None:
+    found = never_spoke("ordered", "gate", (1, 2, 3), {1, 3, 9})
+    assert found.rows == ({"gate": 2},)
+    assert (found.law.table, found.law.severity, found.looked_at) == ("ordered", "warning", 3)
+    assert never_spoke("ordered", "gate", ("1", "3"), {1, 3}).unexpected == 0
+
+
 def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usual, "LEAST", 2)
     rows = parcels()
@@ -85,10 +159,18 @@ def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.Monke
     state = log_state(made.root("main"))
     judged = JudgedCommits(entries=tuple(state.published), earlier=())
     found = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), judged, state)}
-    assert list(found) == ["intervals_touch", "rows_land", "usual_volume", "keys_speak"]
+    assert list(found) == [
+        *("intervals_touch", "usual_ledger", "rows_land", "usual_volume", "keys_speak", "usual_nulls", "ports_speak")
+    ]
+    assert [name for name, each in found.items() if each.unexpected] == ["keys_speak"]
+    every = made.table("main", "ledger").num_rows
+    assert found["usual_ledger"].looked_at == every > 0
+    assert found["usual_nulls"].looked_at == found["rows_land"].looked_at
+    assert found["ports_speak"].looked_at == 4
     assert [(row["commit"], row["depot"]) for row in found["keys_speak"].rows] == [(3, "north")]
     assert found["rows_land"].looked_at == sum(counted(state.commits[n], "landed")["parcels"] for n in (1, 2, 3))
 
     last = replace(judged, entries=judged.entries[2:], earlier=(2, 1))
     again = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), last, state)}
+    assert again["ports_speak"].unexpected == 0, "north spoke before"
     assert [row["depot"] for row in again["keys_speak"].rows] == ["north"], "what is before the judged span counts"
