@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from expectations.scopes import has_lifetimes, promise_scope, timer_interval, timer_scope
+from expectations.scopes import awaits_promises, has_lifetimes, promise_scope, timer_interval, timer_scope
 from pipelines.flows.durations import spell
+from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,8 @@ class Law:
     """Kinds of the rows that are bound."""
     newest: str = MAX
     """Which of the governors before a row binds it: `MAX`, the largest, or `LAST_VALUE`, the one before."""
+    same_arrival: bool = False
+    """Whether those that came at the instant of a row bind it too, also behind it."""
     broken: str = ""
     """SQL: what is true of a row that breaks the law, given `__bound`."""
 
@@ -85,7 +88,9 @@ class Law:
             # A row that is held against nothing but itself; the type is that of what would bind.
             return f"CASE WHEN FALSE THEN {what} END"
         ignore = " IGNORE NULLS" if self.newest == LAST else ""
-        over = f"{_partition(self.scope)}ORDER BY `arrival`, `place` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        upto = "`arrival` RANGE" if self.same_arrival else "`arrival`, `place` ROWS"
+        last = "CURRENT ROW" if self.same_arrival else "1 PRECEDING"
+        over = f"{_partition(self.scope)}ORDER BY {upto} BETWEEN UNBOUNDED PRECEDING AND {last}"
         binds = f"`kind` IN ({spelled(self.governors)}) AND {self.value} IS NOT NULL"
         return f"{self.newest}(CASE WHEN {binds} THEN {what} END){ignore} OVER ({over})"
 
@@ -243,6 +248,30 @@ def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
         governors=("cti",),
         governed=("cti",),
         broken=f"`kind` = 'cti' AND (`event_time` IS NULL OR `event_time` <= `{BOUND}`)",
+    )
+
+
+def rows_leave_promised(table: str, scope: tuple[str, ...]) -> Law:
+    """Give the law of results: none leaves before what it comes of was promised; `scope` as the flow's `by`.
+
+    A stream's own CTI is the older of its inputs', a window's at most its input's, and it is sent at the instant in
+    which what it lets go leaves. A window from before the year 1 starts with it, and so does the CTI behind it.
+
+    Rules of docs/semantics.md: U2, J1, W3
+    """
+    unpromised = f"`{BOUND}` IS NULL OR `event_time` >= `{BOUND}`"
+    return Law(
+        name="rows_leave_promised",
+        table=table,
+        sentence=f"Every event of {table} starts before a CTI that it had sent by the instant in which the event left, "
+        f"{_timeline(scope)}.",
+        remedy="It left before all that it comes of was promised, so it may lack some: do not publish; run the "
+        "interval again, and where it stays so compare the engines with `pulseline parity`.",
+        scope=scope,
+        governors=("cti",),
+        governed=("data",),
+        same_arrival=True,
+        broken=f"`kind` = 'data' AND UNIX_MICROS(`event_time`) > {MIN_TIME} AND ({unpromised})",
     )
 
 
@@ -499,6 +528,7 @@ def laws_of(flow: Flow, table: str) -> tuple[Law, ...]:
         laws.append(lifetimes_last(table))
     if promises is not None:
         laws += [no_event_behind_cti(table, promises), ctis_increase(table, promises)]
+        laws += [rows_leave_promised(table, promises)] if awaits_promises(flow, table) else []
     laws += [values_in_order(flow, table, check) for check in flow.expect.get(table, ()) if check.in_order]
     return tuple(laws)
 

@@ -90,6 +90,12 @@ def has_lifetimes(flow: Flow, name: str) -> bool:
     return spec.promises and (spec.lasting or made.shape is Shape.INTERVAL)
 
 
+def awaits_promises(flow: Flow, name: str) -> bool:
+    """Say whether the events of a stream leave only when they have been promised: results of windows and pairs."""
+    made = flow.owner(name)
+    return not (isinstance(made, Source) or name.endswith(DIVERTED)) and SPECS[made.operator].awaits_promises
+
+
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     """Name the columns of one timeline of promises; () is one for all, None where nobody answers for any."""
     made = flow.owner(name)

@@ -105,6 +105,10 @@ class ExpectCtisToIncrease(LawExpectation):
     """CTIs strictly increase in stream order, within `scope`."""
 
 
+class ExpectRowsToLeavePromised(LawExpectation):
+    """Every result starts before a CTI sent by the instant in which it left, within `scope`."""
+
+
 class ExpectAccountToHold(LawExpectation):
     """Every row that came into an operator left, was set aside, is in the ledger as dropped, or is held."""
 
@@ -139,6 +143,7 @@ CLASSES: dict[str, type[LawExpectation]] = {
     "lifetimes_last": ExpectLifetimesToLast,
     "no_event_behind_cti": ExpectNoEventBehindCti,
     "ctis_increase": ExpectCtisToIncrease,
+    "rows_leave_promised": ExpectRowsToLeavePromised,
     ACCOUNT_HOLDS: ExpectAccountToHold,
     FEW_HELD: ExpectFewRowsHeld,
     AS_PUBLISHED: ExpectToBeAsPublished,

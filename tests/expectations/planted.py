@@ -53,6 +53,14 @@ sources:
 streams:
   own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
 """
+WINDOWS = """\
+flow: windows
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen}
+streams:
+  own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
+  counted: {window: own, size: 10s, measures: {n: count}}
+"""
 INSTANTS = ("arrival", "event_time", "event_end", "due_at", "landed_at")
 Row = dict[str, Any]
 

@@ -16,6 +16,7 @@ from tests.expectations.planted import (
     GATES,
     INTERVALS,
     POINTS,
+    WINDOWS,
     Planted,
     Row,
     edges,
@@ -29,6 +30,7 @@ from tests.expectations.planted import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -277,6 +279,50 @@ def test_an_event_that_ends_as_it_starts_has_no_lifetime(session: SparkSession |
     assert [(each.expectation, each.unexpected) for each in found] == [("lifetimes_last", 3)]
     assert [identity(each) for each in found[0].rows] == [identity(each) for each in bad]
     assert [each["governed_by"] for each in found[0].rows] == [None] * 3
+
+
+def test_a_window_leaves_only_with_a_promise_past_its_start(session: SparkSession | None, tmp_path: Path) -> None:
+    """Nothing is late and every promise moves on: three windows left too early, one of them before any promise."""
+    rows = windows()
+    data = [each for each in rows if each["kind"] == "data"]
+    cut = next(edge for edge in edges(rows)[3:-1] if rows[edge]["kind"] == "data" and rows[edge]["gate"] == "q")
+    first = next(each for each in data if each["gate"] == "r")
+    bad = [rows[cut], first, [each for each in data if each["gate"] == "p"][-1]]
+    for each in bad:
+        # Behind the promise that closed the window before, which reaches just to its start.
+        each["arrival"] -= 3
+    rows = sorted(rows, key=lambda each: (each["gate"], each["arrival"], each["kind"] == "cti"))
+    made = Planted(flow=flow_of(tmp_path, WINDOWS), streams={"counted": rows})
+    found = [each for each in judge(made.flow, made.views(session), SPAN) if not each.held]
+    assert [(each.expectation, each.table, each.unexpected) for each in found] == [
+        ("rows_leave_promised", "counted", 3)
+    ]
+    assert [identity(row) for row in found[0].rows] == [identity(row) for row in sorted(bad, key=order)]
+    governed = {row["gate"]: row["governed_by"] for row in found[0].rows}
+    assert governed["r"] is None
+    assert seconds(governed["q"]["event_time"]) == rows_start(found[0].rows, "q")
+
+
+def rows_start(rows: Sequence[dict[str, Any]], gate: str) -> int:
+    return next(seconds(row["event_time"]) for row in rows if row["gate"] == gate)
+
+
+def test_windows_that_leave_with_their_promise_are_right(plain: SparkSession | None, tmp_path: Path) -> None:
+    made = Planted(flow=flow_of(tmp_path, WINDOWS), streams={"counted": windows()})
+    found = judge(made.flow, made.views(plain), SPAN)
+    assert [each for each in found if not each.held] == []
+    (asked,) = (each for each in found if each.expectation == "rows_leave_promised")
+    assert asked.looked_at == 60
+
+
+def windows() -> list[Row]:
+    """Give windows of ten seconds, each two seconds after its end, with the promise that lets it go behind it."""
+    rows = []
+    for number, gate in enumerate(GATES):
+        for start in range(1_000, 1_200, 10):
+            now = start + 1_000 * number
+            rows += [row("data", now + 12, now, gate, now + 10), row("cti", now + 12, now + 10, gate)]
+    return placed(rows, ("gate",))
 
 
 def lifetimes() -> list[Row]:

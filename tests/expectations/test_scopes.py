@@ -95,6 +95,20 @@ def test_the_laws_of_a_stream(flow: Flow) -> None:
     assert "in the whole stream" in laws_of(flow, "plain")[0].sentence
 
 
+def test_results_leave_behind_a_promise_where_windows_unions_and_joins_make_them(tmp_path: Path) -> None:
+    streams = """\
+  own: {advance_time: rows, by: key, every: {events: 3}, late: drop}
+  its: {advance_time: others, by: key, every: {events: 3}, late: divert}
+  counted: {window: own, size: 10s, measures: {n: count}}
+  both: {union: [own, its]}
+  pairs: {join: [own, its]}
+  some: {filter: pairs, where: gate is not null}
+"""
+    made = flow_of(tmp_path, HEAD + streams)
+    asked = [name for name in made.tables() if "rows_leave_promised" in {law.name for law in laws_of(made, name)}]
+    assert asked == ["counted", "both", "pairs"]
+
+
 def test_names_of_columns_are_quoted_for_both_kinds_of_sql() -> None:
     law = Law(name="x", table="t", sentence="", remedy="", scope=('a`{b}"',), governors=("cti",), broken="true")
     query = marks([law], ROWS)

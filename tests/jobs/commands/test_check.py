@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,8 +30,9 @@ from pipelines.jobs.facts import views
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import blocking, hold
+from tests.engine.tasks import test_relations as relations
 from tests.laws.streamed import streamed
-from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
+from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, cut, parcels, trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -364,6 +366,31 @@ def test_a_projection_of_a_stream_without_key_has_no_law_of_timers_that_it_canno
     assert ("keyed", "timers_increase") in judged
     assert not {("bare", "timers_increase"), ("named", "timers_increase")} & judged
     assert {("bare", "ctis_increase"), ("named", "no_event_behind_cti")} <= judged
+
+
+def test_results_of_unions_joins_and_windows_left_with_their_promises(tmp_path: Path) -> None:
+    """Of every cut and scope: edges and intervals, stream-wide and by key, held back by ends that nobody knows."""
+    spells = relations.rows(2, 70).select(["line", "gate", "number", "weight", *relations.TIMES])
+    pcsv.write_csv(spells, tmp_path / "spells.csv")
+    here = trial(tmp_path, relations.FLOW, {"moves": relations.rows(1, 90)})
+    here.run("main", cut(*relations.SPAN, relations.CUTS), final=relations.END - 1)
+    found = check_span(here.flow, here.root("main"), None, None)
+    assert broken(found) == {}
+    asked = {each.table: each.looked_at for each in found if each.expectation == "rows_leave_promised"}
+    assert set(asked) == {"both", "pairs", "open", "keyed", "apart"}
+    assert min(asked.values()) >= 5
+
+    def sooner(rows: pa.Table) -> pa.Table | None:
+        place = first(rows, pc.field("kind") == "data")
+        if place is None:
+            return None
+        at = rows.schema.get_field_index("arrival")
+        stamps = ticks(rows["arrival"]).copy()
+        stamps[place] = relations.BEGIN
+        return rows.set_column(at, "arrival", pa.array(stamps).cast(TIME))
+
+    spoil(here, "apart", 1, sooner)
+    assert set(broken(check_commit(here.flow, here.root("main"), 1))) == {("apart", "rows_leave_promised")}
 
 
 @pytest.mark.parametrize("left", [0, 100, 2_000])
