@@ -157,7 +157,8 @@ def _hindrance(state: LogState, entry: Entry, gone: Collection[int]) -> str:
     ground = state.parent_of(entry.commit)
     if ground != START_OF_RUN and ground not in state.visible:
         return "which began from a carry that has been replaced since"
-    if carry_format(state, entry.commit) != UPGRADES.current or _fingerprint_now(str(entry.plan)) != entry.fingerprint:
+    formats = {carry_format(state, each) for each in (ground, entry.commit)} - {None, UPGRADES.current}
+    if formats or _fingerprint_now(str(entry.plan)) != entry.fingerprint:
         return "which another version of an operator made"
     return ""
 

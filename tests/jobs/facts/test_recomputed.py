@@ -116,24 +116,21 @@ def test_an_interval_that_could_not_be_computed_is_no_green_one(here: Trial) -> 
 
 
 def test_what_is_no_longer_kept_is_told_and_not_passed_over(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows_gone(here, monkeypatch)
-    found = again(here)
+    streamed(here, "live", BEGIN, [span[1] for span in SPANS])
+    root = here.root("live")
+    monkeypatch.setattr(packed, "TOGETHER", 2)
+    assert compact(landed_path(root), 1)
+    for number in (1, 2):
+        shutil.rmtree(landed_path(root) / f"{number:08}")
+    mark_removed(packed.segment_folder(landed_path(root), 1), Removed(1, 1))
+
+    found = again(here, run="live")
     assert found.unexpected == 0
     assert "asked of 1 of 3, chosen by seed 7: commit 3; " in found.law.sentence
     assert "cannot be recomputed: commits 1–2, whose landed rows are no longer kept)" in found.law.sentence
-    whole = check_span(here.flow, here.root("main"), None, None)
+    whole = check_span(here.flow, root, None, None)
     assert [each for each in whole if not each.held] == [], "the rest is judged all the same"
     assert next(each for each in whole if each.expectation == "account_holds").looked_at > 100
-
-
-def rows_gone(here: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the rows of the first two intervals go, as retention does."""
-    monkeypatch.setattr(packed, "TOGETHER", 2)
-    landed = landed_path(here.root("main"))
-    assert compact(landed, 1)
-    for number in (1, 2):
-        shutil.rmtree(landed / f"{number:08}")
-    mark_removed(packed.segment_folder(landed, 1), Removed(1, 1))
 
 
 def test_what_began_from_a_carry_that_was_replaced_is_told(here: Trial) -> None:
