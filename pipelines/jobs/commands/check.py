@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
-    from pipelines.jobs.facts.recomputed import Sample
+    from pipelines.jobs.facts.recomputed import DeepSample
     from pipelines.jobs.facts.views import Parts
     from pipelines.jobs.runs.known import KnownRun
 
@@ -202,7 +202,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     run: str,
     as_json: bool,  # noqa: FBT001 - the command's flag
     echo: Callable[[str], None],
-    deep: Sample | None = None,
+    deep: DeepSample | None = None,
 ) -> int:
     """Judge what is published of a flow, a span of it, or one commit, and say what came of it.
 
@@ -243,7 +243,7 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
     return flow_from_json(json.loads(plan)["flow"] if plan else known.definition)
 
 
-def _reckoned(flow: Flow, parts: Parts, deep: Sample | None) -> tuple[Reckoned, ...]:
+def _reckoned(flow: Flow, parts: Parts, deep: DeepSample | None) -> tuple[Reckoned, ...]:
     """Find what the gate does not ask: whether intervals are as usual, landings told, and files as published."""
     main = parts[MAIN]
     usually = usual(flow, main.root, main.judged, main.state)

@@ -44,7 +44,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.counts import numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -63,7 +63,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Made:
+class ComputedCommit:
     """A commit that tasks made of what landed, in one of the legs of a run."""
 
     leg: str
@@ -72,14 +72,14 @@ class Made:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class DeepSample:
     """Which intervals are computed again."""
 
     seed: int
     most: int | None = FEW
     """How many; None for all that can be."""
 
-    def of(self, every: Sequence[Made]) -> list[Made]:
+    def of(self, every: Sequence[ComputedCommit]) -> list[ComputedCommit]:
         """Choose some, which stay in their order."""
         if self.most is None or self.most >= len(every):
             return list(every)
@@ -87,11 +87,11 @@ class Sample:
         return [every[place] for place in sorted(places)]
 
 
-def sample_of(most: str | None, seed: int | None, *, deep: bool) -> Sample | None:
+def sample_of(most: str | None, seed: int | None, *, deep: bool) -> DeepSample | None:
     """Read how many intervals are to be computed again, and by which seed they are chosen; a new one unless given.
 
     >>> sample_of("all", 7, deep=True)
-    Sample(seed=7, most=None)
+    DeepSample(seed=7, most=None)
 
     Args:
         most: a number, or `all`; a few unless given.
@@ -108,10 +108,10 @@ def sample_of(most: str | None, seed: int | None, *, deep: bool) -> Sample | Non
     if most not in {None, "all"} and not (str(most).isdecimal() and int(str(most))):
         raise WrongUse(f"--sample must be a number of intervals from 1 on, or all; it is `{most}`")
     known = random.SystemRandom().randrange(1_000_000) if seed is None else seed
-    return Sample(seed=known, most=None if most == "all" else int(most or FEW))
+    return DeepSample(seed=known, most=None if most == "all" else int(most or FEW))
 
 
-def recomputed(parts: Parts, sample: Sample) -> Reckoned:
+def recomputed(parts: Parts, sample: DeepSample) -> Reckoned:
     """Compute some of the judged intervals, or of a stream's epochs, again and hold them against what was said.
 
     Args:
@@ -136,21 +136,21 @@ def recomputed(parts: Parts, sample: Sample) -> Reckoned:
     )
 
 
-def _sorted_out(parts: Parts) -> tuple[list[Made], dict[str, list[Made]]]:
+def _sorted_out(parts: Parts) -> tuple[list[ComputedCommit], dict[str, list[ComputedCommit]]]:
     """Give the commits that can be computed again, and by reason those that cannot."""
-    free: list[Made] = []
-    hindered: dict[str, list[Made]] = defaultdict(list)
+    free: list[ComputedCommit] = []
+    hindered: dict[str, list[ComputedCommit]] = defaultdict(list)
     for leg, part in parts.items():
         entries = [entry for entry in part.judged.entries if can_be_remade(part.state, entry.commit)]
         numbers = sorted({number for entry in entries for number in entry.sequences})
-        gone = {sequence.id for sequence in removed_among(landed_path(run_root(part.root)), numbers)}
+        gone = frozenset(sequence.id for sequence in removed_among(landed_path(run_root(part.root)), numbers))
         for entry in entries:
             why = _hindrance(part.state, entry, gone)
-            (hindered[why] if why else free).append(Made(leg, part, entry))
+            (hindered[why] if why else free).append(ComputedCommit(leg, part, entry))
     return free, hindered
 
 
-def _hindrance(state: LogState, entry: Entry, gone: Collection[int]) -> str:
+def _hindrance(state: LogState, entry: Entry, gone: frozenset[int]) -> str:
     """Say why a commit cannot be computed again; nothing where it can."""
     if not gone.isdisjoint(entry.sequences):
         return "whose landed rows are no longer kept"
@@ -172,7 +172,7 @@ def _fingerprint_now(plan: str) -> str | None:
         return None
 
 
-def _named(some: Iterable[Made]) -> str:
+def _named(some: Iterable[ComputedCommit]) -> str:
     """Name commits as commands do: 8, or of another leg timed:8."""
     legs: dict[str, list[int]] = defaultdict(list)
     for each in some:
@@ -181,7 +181,7 @@ def _named(some: Iterable[Made]) -> str:
     return ("commits " if sum(map(len, legs.values())) > 1 else "commit ") + "; ".join(spelled)
 
 
-def _again(made: Made) -> list[Row]:
+def _again(made: ComputedCommit) -> list[Row]:
     """Compute a commit again, and give a row for each table that came out otherwise."""
     part, entry = made.part, made.entry
     about = {

@@ -71,7 +71,7 @@ class Volume(NamedTuple):
     rows: int
 
 
-class Heard(NamedTuple):
+class LandedInterval(NamedTuple):
     """What landed of a source in an interval."""
 
     keys: Keys | None
@@ -183,7 +183,7 @@ def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
-def more_nulls(source: str, heard: Mapping[int, Heard], wanted: set[int]) -> Reckoned:
+def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int]) -> Reckoned:
     """Find the columns that are null far more often, or filled far less often, than in any interval before.
 
     Args:
@@ -217,7 +217,7 @@ def _share(number: int, every: int, most: float) -> Row:
     return {"rows": number, "share": round(number / every, 4), "most": round(most, 4)}
 
 
-def _silent(source: Source, heard: Mapping[int, Heard], wanted: set[int]) -> Reckoned:
+def _silent(source: Source, heard: Mapping[int, LandedInterval], wanted: set[int]) -> Reckoned:
     """Find the keys that had rows in each of the intervals before one, and have none in it."""
     keys = {commit: found.keys for commit, found in heard.items() if found.keys is not None}
     rows = tuple(fell_silent(source.key, keys, wanted))
@@ -225,7 +225,7 @@ def _silent(source: Source, heard: Mapping[int, Heard], wanted: set[int]) -> Rec
     return Reckoned(law=keys_speak(source.name, LEAST, LOOKED), looked_at=asked, unexpected=len(rows), rows=rows)
 
 
-def _never_spoke(flow: Flow, heard: Mapping[str, Mapping[int, Heard]]) -> Iterator[Reckoned]:
+def _never_spoke(flow: Flow, heard: Mapping[str, Mapping[int, LandedInterval]]) -> Iterator[Reckoned]:
     """Find the ports that a merge declares, by values of a column of its sources' key, of which nothing landed."""
     for name, stream in flow.streams.items():
         ports, sources = stream.ports, [flow.sources[source] for source in flow.sources_of(name)]
@@ -278,16 +278,16 @@ def fell_silent(key: Sequence[str], heard: Mapping[int, Keys], wanted: set[int])
                 yield {"commit": commit, **dict(zip(key, silent, strict=True)), "heard_before": len(known)}
 
 
-def _heard(root: Path, source: str, key: Sequence[str], entries: Sequence[Entry]) -> dict[int, Heard]:
+def _heard(root: Path, source: str, key: Sequence[str], entries: Sequence[Entry]) -> dict[int, LandedInterval]:
     """Read what landed of a source, by commit; nothing of those whose rows are no longer kept."""
-    found: dict[int, Heard] = {}
+    found: dict[int, LandedInterval] = {}
     for entry in entries:
         with suppress(RowsRemovedError):
             found[entry.commit] = _heard_in(root, source, key, entry)
     return found
 
 
-def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> Heard:
+def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> LandedInterval:
     keys: set[tuple[Any, ...]] = set()
     rows, nulls = 0, Counter[str]()
     for number in entry.sequences:
@@ -298,4 +298,4 @@ def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> Hear
             nulls.update({name: events[name].null_count for name in payload})
             said = events.select(list(key)).group_by(list(key)).aggregate([])
             keys.update(tuple(row.values()) for row in said.to_pylist())
-    return Heard(frozenset(keys) if len(keys) <= MOST_KEYS else None, rows, nulls)
+    return LandedInterval(frozenset(keys) if len(keys) <= MOST_KEYS else None, rows, nulls)

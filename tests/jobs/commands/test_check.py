@@ -386,7 +386,7 @@ def test_results_of_unions_joins_and_windows_left_with_their_promises(tmp_path: 
             return None
         at = rows.schema.get_field_index("arrival")
         stamps = ticks(rows["arrival"]).copy()
-        stamps[place] = relations.BEGIN
+        stamps[place] = BEGIN
         return rows.set_column(at, "arrival", pa.array(stamps).cast(TIME))
 
     spoil(here, "apart", 1, sooner)

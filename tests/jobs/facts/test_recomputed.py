@@ -20,7 +20,7 @@ from pipelines.errors import Exit
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.commands.check import check_flow, check_span
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.recomputed import Sample, recomputed, sample_of
+from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from expectations.reckoned import Reckoned
     from tests.jobs.conftest import House
 
-EVERY = Sample(seed=7, most=None)
+EVERY = DeepSample(seed=7, most=None)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def here(made: Trial, tmp_path: Path) -> Trial:
     return replace(made, base=tmp_path / "copy")
 
 
-def again(here: Trial, sample: Sample = EVERY, run: str = "main") -> Reckoned:
+def again(here: Trial, sample: DeepSample = EVERY, run: str = "main") -> Reckoned:
     state = log_state(here.root(run))
     judged = JudgedCommits(entries=tuple(state.published), earlier=())
     return recomputed({MAIN: JudgedPart(root=here.root(run), state=state, judged=judged)}, sample)
@@ -83,10 +83,10 @@ def test_all_intervals_give_again_what_they_gave_and_the_run_is_only_read(made: 
 
 
 def test_a_seed_chooses_the_same_intervals_again(made: Trial) -> None:
-    one, other = (again(made, Sample(seed=3, most=1)) for _ in range(2))
+    one, other = (again(made, DeepSample(seed=3, most=1)) for _ in range(2))
     assert one == other
     assert "(asked of 1 of 3, chosen by seed 3: commit " in one.law.sentence
-    chosen = {again(made, Sample(seed=seed, most=1)).law.sentence.rpartition(" ")[2] for seed in range(5)}
+    chosen = {again(made, DeepSample(seed=seed, most=1)).law.sentence.rpartition(" ")[2] for seed in range(5)}
     assert len(chosen) > 1, "another seed chooses others"
 
 
@@ -171,7 +171,7 @@ def test_how_many_are_asked_for() -> None:
     few = sample_of(None, None, deep=True)
     assert few is not None
     assert few.most == 3
-    assert sample_of("12", 5, deep=True) == Sample(seed=5, most=12)
+    assert sample_of("12", 5, deep=True) == DeepSample(seed=5, most=12)
 
 
 @pytest.mark.parametrize(

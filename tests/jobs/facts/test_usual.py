@@ -10,7 +10,7 @@ from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.facts import usual
 from pipelines.jobs.facts.usual import (
-    Heard,
+    LandedInterval,
     Volume,
     empty,
     fell_silent,
@@ -116,9 +116,11 @@ def test_more_lines_of_one_reason_than_ever_are_told() -> None:
     assert "no interval has 3 intervals before it yet, so none was asked" in young.law.sentence
 
 
-def nulls(*numbers: int) -> dict[int, Heard]:
+def nulls(*numbers: int) -> dict[int, LandedInterval]:
     """Give intervals of 1,000 rows, in which a column is null so often."""
-    return {at + 1: Heard(frozenset(), 1_000, {"price": number, "note": 0}) for at, number in enumerate(numbers)}
+    return {
+        at + 1: LandedInterval(frozenset(), 1_000, {"price": number, "note": 0}) for at, number in enumerate(numbers)
+    }
 
 
 def test_a_column_that_is_null_more_often_than_ever_is_told() -> None:
