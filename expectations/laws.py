@@ -409,19 +409,20 @@ def _history(asked: int, every: int, least: str) -> str:
     return f"no interval has {least} before it yet, so none was asked"
 
 
-def usual_ledger(asked: int, every: int, least: int) -> Law:
+def usual_ledger(asked: int, every: int, least: int, looked: int) -> Law:
     """Give the law of lines of the ledger that are no more than is usual.
 
     Args:
         asked: intervals that have a history.
         every: intervals in all.
         least: how many before one make a history.
+        looked: how many are looked at.
     """
     return Law(
         name=USUAL_LEDGER,
         table="ledger",
         sentence="No stream has, for the rows that landed, more than twice the lines of one reason in the ledger that "
-        f"it had in any interval before ({_history(asked, every, f'{least} intervals')}).",
+        f"it had in any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}).",
         remedy="More rows than ever are late, twice there or unreadable: `pulseline ledger` shows them; ask whoever "
         "sends them, and for late ones see `pulseline advise`.",
         severity=WARNING,
@@ -429,13 +430,13 @@ def usual_ledger(asked: int, every: int, least: int) -> Law:
     )
 
 
-def usual_nulls(source: str, asked: int, every: int, least: int) -> Law:
-    """Give the law of columns that are filled as often as is usual; arguments as those of `usual_volume`."""
+def usual_nulls(source: str, asked: int, every: int, least: int, looked: int) -> Law:
+    """Give the law of columns that are filled as often as is usual; arguments as those of `usual_ledger`."""
     return Law(
         name=USUAL_NULLS,
         table=source,
         sentence=f"No column of {source} is null more than twice as often, or filled less than half as often, as in "
-        f"any interval before ({_history(asked, every, f'{least} intervals')}).",
+        f"any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}).",
         remedy="Ask whoever sends the rows whether the column was renamed, or is no longer sent.",
         severity=WARNING,
         broken="FALSE",

@@ -51,6 +51,9 @@ LEAST = 3
 """Intervals before one from which on there is a usual."""
 WEEKS, LOOKED = 8, 7
 """Intervals before one that are looked at: of the same weekday, and for keys."""
+NEEDED, PAST = 7, 14
+"""Intervals before one that nulls and lines of the ledger are held against: at least, and at most. Against seven, one
+day in ten of a year of weather has a column that is null unusually often; against fourteen, one in thirty."""
 APART = 2
 """How many times fewer, or more, than ever is not usual."""
 FEWEST, SMALLEST = 10, 0.01
@@ -96,7 +99,7 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
     before = [state.commits[number] for number in reversed(judged.earlier)]
     every = [entry for entry in (*before, *judged.entries) if entry.kind is CommitKind.INTERVAL]
     asked = [Volume(entry.commit, *entry.span, 0) for entry in every if entry.commit in wanted]
-    looked = every[max(0, next(at for at, entry in enumerate(every) if entry.commit in wanted) - LOOKED) :]
+    looked = every[max(0, next(at for at, entry in enumerate(every) if entry.commit in wanted) - PAST) :]
     heard = {name: _heard(root, name, source.key, looked) for name, source in flow.sources.items()}
     found = [gaps(asked), more_lines(looked, wanted)]
     for name, source in flow.sources.items():
@@ -167,9 +170,9 @@ def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
         landed = sum(counted(entry, "landed").values())
         if not landed:
             continue
-        lines, known = counted(entry, LEDGER), before[-LOOKED:]
+        lines, known = counted(entry, LEDGER), before[-PAST:]
         before.append({line: number / landed for line, number in lines.items()})
-        if entry.commit not in wanted or len(known) < LEAST:
+        if entry.commit not in wanted or len(known) < NEEDED:
             continue
         asked += 1
         for line, number in sorted(lines.items()):
@@ -179,7 +182,7 @@ def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
                 told = {"stream": stream, "reason": reason, "action": action}
                 rows.append({"commit": entry.commit, **told, **_share(number, landed, most)})
     looked_at = sum(sum(counted(entry, LEDGER).values()) for entry in entries if entry.commit in wanted)
-    law = usual_ledger(asked, len(wanted), LEAST)
+    law = usual_ledger(asked, len(wanted), NEEDED, PAST)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
@@ -197,9 +200,9 @@ def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int
     for commit, found in heard.items():
         if not found.rows:
             continue
-        known = before[-LOOKED:]
+        known = before[-PAST:]
         before.append({column: nulls / found.rows for column, nulls in found.nulls.items()})
-        if commit not in wanted or len(known) < LEAST:
+        if commit not in wanted or len(known) < NEEDED:
             continue
         asked += 1
         for column, nulls in found.nulls.items():
@@ -209,7 +212,7 @@ def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int
             if nulls >= FEWEST and nulls / found.rows > most:
                 rows.append({"commit": commit, "column": column, **_share(nulls, found.rows, most)})
     looked_at = sum(found.rows for commit, found in heard.items() if commit in wanted)
-    law = usual_nulls(source, asked, len(wanted), LEAST)
+    law = usual_nulls(source, asked, len(wanted), NEEDED, PAST)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
@@ -257,7 +260,7 @@ def never_spoke(merge: str, column: str, declared: Sequence[object], spoke: Coll
     """
     spelled = {str(value) for value in spoke}
     rows = tuple({column: value} for value in declared if str(value) not in spelled)
-    law = ports_speak(merge, column, LOOKED)
+    law = ports_speak(merge, column, PAST)
     return Reckoned(law=law, looked_at=len(declared), unexpected=len(rows), rows=rows)
 
 

@@ -85,6 +85,9 @@ def test_a_key_that_fell_silent_is_named_and_one_that_comes_and_goes_is_not() ->
     assert list(fell_silent(("shop", "till"), heard, {1, 2, 3})) == []
 
 
+USUALLY = (20, 30, 25, 20, 25, 20, 25)
+
+
 def lines(*numbers: int) -> list[Entry]:
     """Give intervals of 1,000 rows, of which so many were late; their commits are numbered from 1."""
     return [
@@ -102,18 +105,18 @@ def lines(*numbers: int) -> list[Entry]:
 
 
 def test_more_lines_of_one_reason_than_ever_are_told() -> None:
-    found = more_lines(lines(20, 30, 25, 61, 60), {4, 5})
+    found = more_lines(lines(*USUALLY, 61, 60), {8, 9})
     (row,) = found.rows
-    assert (row["commit"], row["stream"], row["reason"], row["action"]) == (4, "punctual", "late_cti", "diverted")
+    assert (row["commit"], row["stream"], row["reason"], row["action"]) == (8, "punctual", "late_cti", "diverted")
     assert (row["rows"], row["share"], row["most"]) == (61, 0.061, 0.06)
     assert found.law.severity == "warning"
-    assert "2 of 2 intervals have 3 intervals before them" in found.law.sentence
+    assert "2 of 2 intervals have 7 intervals before them" in found.law.sentence
 
-    assert more_lines(lines(0, 0, 0, 10), {4}).unexpected == 0, "a share of a hundredth says nothing"
-    assert more_lines(lines(0, 0, 0, 11), {4}).unexpected == 1, "what never happened before does"
+    assert more_lines(lines(*[0] * 7, 10), {8}).unexpected == 0, "a share of a hundredth says nothing"
+    assert more_lines(lines(*[0] * 7, 11), {8}).unexpected == 1, "what never happened before does"
     young = more_lines(lines(0, 0, 900), {1, 2, 3})
     assert (young.unexpected, young.looked_at) == (0, 903)
-    assert "no interval has 3 intervals before it yet, so none was asked" in young.law.sentence
+    assert "no interval has 7 intervals before it yet, so none was asked" in young.law.sentence
 
 
 def nulls(*numbers: int) -> dict[int, LandedInterval]:
@@ -124,23 +127,23 @@ def nulls(*numbers: int) -> dict[int, LandedInterval]:
 
 
 def test_a_column_that_is_null_more_often_than_ever_is_told() -> None:
-    found = more_nulls("sales", nulls(20, 30, 25, 61, 60), {4, 5})
-    assert [(row["commit"], row["column"], row["rows"], row["most"]) for row in found.rows] == [(4, "price", 61, 0.06)]
+    found = more_nulls("sales", nulls(*USUALLY, 61, 60), {8, 9})
+    assert [(row["commit"], row["column"], row["rows"], row["most"]) for row in found.rows] == [(8, "price", 61, 0.06)]
     assert found.law.table == "sales"
     assert found.looked_at == 2_000
 
-    mostly = more_nulls("sales", nulls(800, 800, 800, 890, 901), {4, 5})
+    mostly = more_nulls("sales", nulls(*[800] * 7, 890, 901), {8, 9})
     assert [row["commit"] for row in mostly.rows] == [], "890 is the most before 901"
-    assert more_nulls("sales", nulls(800, 800, 800, 901), {4}).unexpected == 1, "half as many values as ever"
+    assert more_nulls("sales", nulls(*[800] * 7, 901), {8}).unexpected == 1, "half as many values as ever"
     young = more_nulls("sales", nulls(0, 0, 1_000), {1, 2, 3})
     assert young.unexpected == 0
     assert "so none was asked" in young.law.sentence
 
 
 def test_a_column_that_is_new_has_no_history() -> None:
-    heard = nulls(0, 0, 0, 0)
-    heard[4] = heard[4]._replace(nulls={"discount": 1_000})
-    assert more_nulls("sales", heard, {4}).unexpected == 0
+    heard = nulls(*[0] * 8)
+    heard[8] = heard[8]._replace(nulls={"discount": 1_000})
+    assert more_nulls("sales", heard, {8}).unexpected == 0
 
 
 def test_a_port_that_never_spoke_is_named() -> None:
