@@ -22,11 +22,13 @@ from expectations.report.facts import (
     Way,
 )
 from expectations.report.legs import LegFacts, QueueFacts, WaitFacts
-from expectations.report.page import Kept, render
+from expectations.report.memory import Memory, PastVerdict, VerdictChanges, VerdictOutcome, VerdictStanding, changes
+from expectations.report.page import Around, Kept, render
 from expectations.report.presence import KeyPresence, KeysPresence, PresenceTable, SourcePresence
 
 __all__ = [
     "Account",
+    "Around",
     "Broken",
     "BufferFacts",
     "Certificate",
@@ -39,6 +41,8 @@ __all__ = [
     "KeyPresence",
     "KeysPresence",
     "LegFacts",
+    "Memory",
+    "PastVerdict",
     "Picture",
     "PresenceTable",
     "QueueFacts",
@@ -48,7 +52,11 @@ __all__ = [
     "SourceFacts",
     "SourcePresence",
     "StreamFacts",
+    "VerdictChanges",
+    "VerdictOutcome",
+    "VerdictStanding",
     "WaitFacts",
     "Way",
+    "changes",
     "render",
 ]

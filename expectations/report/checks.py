@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from expectations.laws import OF_INTERVALS
-from expectations.report.words import instant_or_text
+from expectations.report.charts.trend import told, trend
+from expectations.report.memory import VerdictStanding, changes
+from expectations.report.words import counted, instant_or_text, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from expectations.report.charts.trend import Trend
     from expectations.report.facts import Broken, ExpectationFacts, ReportFacts
     from expectations.report.words import ReportClock
 
@@ -18,6 +22,14 @@ SHOWN_ROWS = 5
 """Offending rows told of one check."""
 SHOWN_CHECKS = 3
 """Checks told of one expectation."""
+MOST_LINES = 80
+"""Expectations that are told one by one: of more, those that always held are one line a stream."""
+SHOWN_BROKEN = 12
+"""Expectations whose rows are shown."""
+SHOWN_FAILURES = 200
+"""Failures of the whole history that stand in the table behind the drawings: the newest."""
+SHOWN_NAMES = 3
+"""Expectations that the sentence on top names of each kind."""
 LEFT_OUT = frozenset({"around", "before", "after", "governed_by", "position", "commit", "landed_place"})
 LEADING = ("kind", "arrival", "place", "event_time", "event_end")
 MOST_COLUMNS = 10
@@ -50,11 +62,24 @@ class CheckLine:
     broken: tuple[BrokenView, ...]
     left_out: int
     """Checks in which it failed and that are not told."""
+    trend: Trend | None
+    """Its history, drawn; None where there is none."""
+    standing: str
+    """Such as `still failing since Thu 3 Jan 2013`; empty where there is nothing to say."""
+    failed: str
+    """When it failed first and last, where that says more than `standing`; else empty."""
 
     @property
     def noun(self) -> str:
         """Name what breaks it."""
-        return "case" if self.facts.name in OF_INTERVALS else "row"
+        return noun_of(self.facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureLine:
+    """One failure of the history: stream, expectation, interval, commit, what was found, and what became of it."""
+
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +87,25 @@ class ChecksView:
     """All expectations, and how many commits none of them has looked at."""
 
     lines: tuple[CheckLine, ...]
+    quiet: tuple[tuple[str, int], ...]
+    """By stream, how many more there are that hold and have always held."""
+    more: int
+    """Expectations that do not hold, or did not, and are not told."""
     unchecked: int
+    failures: tuple[FailureLine, ...]
+    """The newest of the whole history, the latest first."""
+    earlier: int
+    """Failures that are not among them."""
+
+    @property
+    def remembers(self) -> bool:
+        """Say whether any has a history."""
+        return any(line.trend or line.standing for line in self.lines)
+
+    @property
+    def broken(self) -> tuple[CheckLine, ...]:
+        """Give those whose rows are shown."""
+        return tuple(line for line in self.lines if line.broken)[:SHOWN_BROKEN]
 
 
 def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
@@ -70,13 +113,116 @@ def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
     if not facts.expectations and not facts.unchecked:
         return None
     ranked = sorted(facts.expectations, key=lambda each: each.held)
-    return ChecksView(lines=tuple(_line(each, clock) for each in ranked), unchecked=facts.unchecked)
+    shown = _shown(ranked)
+    quiet: Counter[str] = Counter()
+    if len(ranked) > MOST_LINES:
+        quiet.update(each.table for each in ranked if _always_held(each))
+    failures = _failures(facts, clock)
+    return ChecksView(
+        lines=tuple(_line(each, clock) for each in shown[:MOST_LINES]),
+        quiet=tuple(quiet.items()),
+        more=max(0, len(shown) - MOST_LINES),
+        unchecked=facts.unchecked,
+        failures=failures[:SHOWN_FAILURES],
+        earlier=max(0, len(failures) - SHOWN_FAILURES),
+    )
+
+
+def _shown(ranked: Sequence[ExpectationFacts]) -> list[ExpectationFacts]:
+    """Leave out what always held where there is too much to tell; what blocks, and does not hold, comes first."""
+    if len(ranked) <= MOST_LINES:
+        return list(ranked)
+    return sorted((each for each in ranked if not _always_held(each)), key=lambda each: (each.held, each.severity))
+
+
+def _always_held(facts: ExpectationFacts) -> bool:
+    return facts.held and not facts.memory.failures
 
 
 def _line(facts: ExpectationFacts, clock: ReportClock) -> CheckLine:
     newest = facts.broken[-SHOWN_CHECKS:]
-    told = tuple(_broken(found, clock) for found in newest)
-    return CheckLine(facts=facts, broken=told, left_out=len(facts.broken) - len(newest))
+    return CheckLine(
+        facts=facts,
+        broken=tuple(_broken(found, clock) for found in newest),
+        left_out=len(facts.broken) - len(newest),
+        trend=trend(facts.memory.points, noun_of(facts), clock),
+        standing=standing_words(facts, clock),
+        failed=_failed(facts, clock),
+    )
+
+
+def noun_of(facts: ExpectationFacts) -> str:
+    """Name what breaks an expectation."""
+    return "case" if facts.name in OF_INTERVALS else "row"
+
+
+def standing_words(facts: ExpectationFacts, clock: ReportClock) -> str:
+    """Say how an expectation stands beside the interval before; nothing where it held then and holds."""
+    memory = facts.memory
+    if memory.standing is VerdictStanding.STILL and memory.since is not None:
+        return f"{VerdictStanding.STILL} since {_day(memory.since.start, clock)}"
+    return "" if memory.standing is VerdictStanding.HOLDS else str(memory.standing)
+
+
+def _failed(facts: ExpectationFacts, clock: ReportClock) -> str:
+    first, last = facts.memory.first_failed, facts.memory.last_failed
+    if first is None or last is None:
+        return ""
+    days = [_day(each.start, clock) for each in (first, last)]
+    return f"failed {days[0]}" if days[0] == days[1] else f"failed first {days[0]}, last {days[1]}"
+
+
+def _day(tick: int, clock: ReportClock) -> str:
+    """Name an interval by where it begins: its day, or its instant."""
+    return clock.instant(tick).removesuffix(", 00:00")
+
+
+def _failures(facts: ReportFacts, clock: ReportClock) -> tuple[FailureLine, ...]:
+    """Tell each failure that is known, the latest first."""
+    found = [(failure, each) for each in facts.expectations for failure in each.memory.failures]
+    ranked = sorted(found, key=lambda pair: (pair[0].end, pair[0].at), reverse=True)
+    return tuple(
+        FailureLine(
+            words=(
+                each.table,
+                each.name,
+                clock.span(failure.start, failure.end),
+                "–" if failure.commit is None else f"{failure.commit}",
+                told(failure, noun_of(each)),
+                "mended" if each.memory.is_mended(failure) else str(failure.outcome),
+            )
+        )
+        for failure, each in ranked
+    )
+
+
+def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
+    """Say in one sentence what changed since the verdicts before; None where there are none before."""
+    found = changes({(each.table, each.name): each.memory for each in facts.expectations})
+    if found is None:
+        return None
+    told = [
+        *([f"{_named(found.broken)} newly {_verb(found.broken, 'fails', 'fail')}"] if found.broken else []),
+        *([f"{_named(found.fixed)} {_verb(found.fixed, 'is', 'are')} fixed"] if found.fixed else []),
+    ]
+    again = found.before == found.now
+    since = f"Since {clock.span(*found.now)} was judged before" if again else f"Since {clock.span(*found.before)}"
+    news = f"{since}: {', '.join(told)}" if told else f"{since} nothing changed"
+    if not found.still:
+        return f"{news}."
+    first = min(start for *_, start in found.still)
+    held = _named([(table, name) for table, name, _ in found.still])
+    return f"{news}; {held} still {_verb(found.still, 'fails', 'fail')}, since {_day(first, clock)}."
+
+
+def _named(names: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{name} of {table}" for table, name in names[:SHOWN_NAMES]]
+    more = len(names) - len(shown)
+    return listed([*shown, *([f"{counted(more, 'more', 'more')}"] if more else [])])
+
+
+def _verb(names: Sequence[object], one: str, several: str) -> str:
+    return one if len(names) == 1 else several
 
 
 def _broken(found: Broken, clock: ReportClock) -> BrokenView:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from expectations.report.memory import Memory
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from expectations.report.buffers import RegionFacts
+    from expectations.report.calendar import CalendarDay
     from expectations.report.legs import LegFacts
     from expectations.report.presence import PresenceTable
 
@@ -157,6 +159,8 @@ class ExpectationFacts:
     checks: int
     """Commits and spans that were checked."""
     broken: tuple[Broken, ...] = ()
+    memory: Memory = field(default_factory=Memory)
+    """All verdicts up to the end of the page, those of commits that were replaced since among them."""
 
     @property
     def held(self) -> bool:
@@ -303,6 +307,8 @@ class ReportFacts:
     unchecked: int = 0
     """Published commits that no expectation has looked at."""
     picture: Picture | None = None
+    calendar: tuple[CalendarDay, ...] = ()
+    """Of an overview of a run, in the order of time; empty of all other pages."""
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

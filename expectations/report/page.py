@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from expectations.report import words
+from expectations.report.checks import changed_sentence
 from expectations.report.sections import SECTIONS
 from expectations.report.verdict import verdict
 from expectations.report.words import ReportClock
@@ -39,7 +40,22 @@ class Kept:
     """The page that shows the same as it is now, in the same folder."""
 
 
-def render(facts: ReportFacts, kept: Kept | None = None) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """Where a page stands among those of a site; links are relative, and empty where there is no such page."""
+
+    index: str
+    """The page of all flows."""
+    flow: str = ""
+    """The page of the flow's run."""
+    before: str = ""
+    """The page of the day before."""
+    after: str = ""
+    report: str = ""
+    """The page of the whole run, with all its rows."""
+
+
+def render(facts: ReportFacts, kept: Kept | None = None, around: Around | None = None) -> str:
     """Write the page of one flow run.
 
     Safe with any data: every value goes through Jinja's autoescape, and an undefined one is an error. The page loads
@@ -48,6 +64,7 @@ def render(facts: ReportFacts, kept: Kept | None = None) -> str:
     Args:
         facts: what the jobs read in the tables.
         kept: for a page that is kept as it was; None for the one that is made again and again.
+        around: of a page of a site; None for one that stands alone.
 
     Returns:
         A complete HTML document.
@@ -58,19 +75,22 @@ def render(facts: ReportFacts, kept: Kept | None = None) -> str:
     clock = ReportClock(facts.timezone)
     views = [(section, section.view(facts, clock)) for section in SECTIONS]
     shown = [(section, view) for section, view in views if view is not None]
-    page = _environment().get_template("page.html")
+    page = environment().get_template("page.html")
     return page.render(
         facts=facts,
         clock=clock,
         words=words,
         verdict=verdict(facts),
+        changed=changed_sentence(facts, clock),
         figures=_figures(facts),
         sections=shown,
         kept=kept,
+        around=around,
     )
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Give what reads the templates: every value is escaped, and an undefined one is an error."""
     loader = FileSystemLoader(TEMPLATES)
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 

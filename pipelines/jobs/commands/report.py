@@ -8,7 +8,9 @@ import re
 from typing import TYPE_CHECKING
 
 from expectations import report
+from expectations.report.checks import changed_sentence
 from expectations.report.verdict import verdict
+from expectations.report.words import ReportClock
 from pipelines.engine.files import durable
 from pipelines.flows.grid import interval_of
 from pipelines.jobs.environment.errors import WrongUse
@@ -17,6 +19,7 @@ from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.text.moments import Moments
+from pipelines.jobs.words.remembered import changes_object, expectation_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +49,7 @@ def report_flow(  # noqa: PLR0913 - the options of the command
         called: name of the flow, or the path of its file.
         interval: a day or instant within the interval; None for the whole run.
         run: name of the run.
-        as_json: one JSON object instead of words.
+        as_json: a JSON object for each expectation, and one last that sums up, instead of words.
         echo: where lines go.
         keep: name under which the page as it is now is kept, too; that one is shown then, and never changes.
 
@@ -67,10 +70,15 @@ def report_flow(  # noqa: PLR0913 - the options of the command
             "page": str(page),
             "verdict": news.tone.value,
             "sentence": news.sentence,
+            "changed": changes_object(facts),
         }
-        echo(json.dumps(told))
+        for each in (*expectation_objects(facts), told):
+            echo(json.dumps(each, ensure_ascii=False))
         return
     echo(news.sentence)
+    changed = changed_sentence(facts, ReportClock(facts.timezone))
+    if changed is not None:
+        echo(changed)
     echo(f"open {page.as_uri()}")
     if news.next_step:
         echo(f"next: {news.next_step}")

@@ -119,7 +119,8 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
     flow, root = about.flow, about.root
     start, end = about.span or (None, None)
     tables = {name: _rows(about.of(name), name) for name in flow.tables()}
-    checks = [each for each in read_quality(root, start=start, end=end) if is_current(about, each)]
+    judged = read_quality(root, end=end)
+    checks = [each for each in judged if (start is None or start < each.end) and is_current(about, each)]
     first, last = about.bounds
     now = wall_ticks()
     return report.ReportFacts(
@@ -129,21 +130,21 @@ def read_facts(about: Reported, certificate: report.Certificate | None) -> repor
         timezone=flow.timezone,
         start=first,
         end=last,
-        next_step=_next_step(about, checks),
+        next_step=next_step(about, checks),
         made_at=now,
         sources=tuple(_sources(flow, root, about.published)),
         streams=tuple(
             report.StreamFacts(name=name, does=_does(flow, name), rows=rows) for name, rows in tables.items()
         ),
         ledger=pa.concat_tables([read_ledger(each.root, start, end, state=each.state) for each in about.parts]),
-        commits=tuple(_commit(each, entry) for each in about.parts for entry in each.commits),
+        commits=tuple(commit_facts(each, entry) for each in about.parts for entry in each.commits),
         epochs=_epochs(about),
         presence=read_presence(about.known, now) if about.span is None else None,
         legs=read_legs(about.known, flow, now) if about.span is None else (),
         region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
-        accounts=tuple(_account(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
-        expectations=_expectations(about, checks),
+        accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
+        expectations=expectation_facts(about, checks, remembered(judged, end)),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
@@ -195,12 +196,43 @@ def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     ]
 
 
-def _expectations(about: Reported, checks: Sequence[Quality]) -> tuple[report.ExpectationFacts, ...]:
+def expectation_facts(
+    about: Reported, checks: Sequence[Quality], memories: Mapping[tuple[str, str], report.Memory]
+) -> tuple[report.ExpectationFacts, ...]:
     """Gather what was found of each expectation, over all its checks."""
     groups: dict[tuple[str, str], list[Quality]] = {}
     for check in checks:
         groups.setdefault((check.table, check.expectation), []).append(check)
-    return tuple(_expectation(once(about, found)) for found in groups.values())
+    return tuple(
+        _expectation(once(about, found), memories.get(name, report.Memory())) for name, found in groups.items()
+    )
+
+
+def remembered(judged: Sequence[Quality], end: int | None) -> dict[tuple[str, str], report.Memory]:
+    """Give all verdicts of each expectation, by stream and name, those of commits that were replaced among them.
+
+    Args:
+        judged: what was found, whether it still counts or not.
+        end: only of what ends here or before, in ticks; None for all.
+    """
+    found: dict[tuple[str, str], list[report.PastVerdict]] = {}
+    for each in judged:
+        if end is None or each.end <= end:
+            found.setdefault((each.table, each.expectation), []).append(_past(each))
+    return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}
+
+
+def _past(check: Quality) -> report.PastVerdict:
+    return report.PastVerdict(
+        start=check.start,
+        end=check.end,
+        commit=check.commit or None,
+        at=check.at,
+        held=check.held,
+        severity=check.severity,
+        looked_at=check.looked_at,
+        unexpected=check.unexpected,
+    )
 
 
 def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
@@ -232,7 +264,7 @@ def _is_on_the_page(about: Reported, check: Quality) -> bool:
     return first is not None and last is not None and first <= check.start and check.end <= last
 
 
-def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:
+def _expectation(found: Sequence[Quality], memory: report.Memory) -> report.ExpectationFacts:
     last = found[-1]
     broken = tuple(
         report.Broken(
@@ -250,10 +282,11 @@ def _expectation(found: Sequence[Quality]) -> report.ExpectationFacts:
         looked_at=sum(check.looked_at for check in found),
         checks=len({(check.start, check.end, check.commit) for check in found}),
         broken=broken,
+        memory=memory,
     )
 
 
-def _next_step(about: Reported, checks: Sequence[Quality]) -> str:
+def next_step(about: Reported, checks: Sequence[Quality]) -> str:
     """Give the command that a person would run next: what was rejected again, what is unchecked, else on."""
     known = about.known
     rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
@@ -296,7 +329,8 @@ def _does(flow: Flow, name: str) -> str:
     return "; ".join(words[first : first + 2]).removeprefix("= ")
 
 
-def _commit(about: Reported, entry: Entry) -> report.CommitFacts:
+def commit_facts(about: Reported, entry: Entry) -> report.CommitFacts:
+    """Tell a commit as it stands."""
     state = about.state
     later = state.successors.get(entry.commit)
     replaced = ", ".join(str(number) for number in entry.supersedes)
@@ -320,7 +354,7 @@ def _commit(about: Reported, entry: Entry) -> report.CommitFacts:
     )
 
 
-def _account(stream: Stream, about: Reported) -> report.Account:
+def account_facts(stream: Stream, about: Reported) -> report.Account:
     """Hold an operator to the account of rows, over the published commits; what it held before came in earlier."""
     before = _held_before(stream, about)
     unaccounted = f"{stream.name} late_cti dropped" if SPECS[stream.operator].joins_edges else ""

@@ -1,0 +1,273 @@
+"""What a page remembers of an expectation: how it went by interval, and what changed since the verdicts before.
+
+An interval that was judged several times counts as it was judged last; what was found of it before is not forgotten, so
+what a second run has mended is said to be fixed, and when something first failed stays known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from expectations.laws import BLOCKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MOST = 400
+"""Intervals that are remembered: the newest."""
+Span = tuple[int, int]
+
+
+class VerdictOutcome(StrEnum):
+    """What came of one verdict."""
+
+    HELD = "held"
+    """Nothing breaks it."""
+    WARNED = "warned"
+    """It does not hold, and only warns."""
+    BROKEN = "broken"
+    """It does not hold, and blocks."""
+
+
+class VerdictStanding(StrEnum):
+    """How an expectation stands beside the interval before."""
+
+    HOLDS = "holds"
+    """As before."""
+    FIXED = "fixed"
+    """It did not hold in the interval before, or when this one was judged before."""
+    NEW = "newly failing"
+    """It held in the interval before, or nobody had judged it yet."""
+    STILL = "still failing"
+    """Neither in the interval before nor now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastVerdict:
+    """What came of one expectation in one interval, span or commit."""
+
+    start: int
+    """Of the span, in ticks."""
+    end: int
+    commit: int | None
+    """The commit that was judged; None where a span was."""
+    at: int
+    """Wall time of the judgement, in ticks."""
+    held: bool
+    severity: str
+    """`blocking`, or `warning`."""
+    looked_at: int
+    unexpected: int
+
+    @property
+    def span(self) -> Span:
+        """Give [start, end), in ticks."""
+        return self.start, self.end
+
+    @property
+    def outcome(self) -> VerdictOutcome:
+        """Say what came of it."""
+        if self.held:
+            return VerdictOutcome.HELD
+        return VerdictOutcome.BROKEN if self.severity == BLOCKING else VerdictOutcome.WARNED
+
+    @property
+    def share(self) -> float | None:
+        """Give the share of the rows that break it, from 0 to 1; None where it is not about rows, or held."""
+        if self.held or not self.unexpected or not self.looked_at:
+            return None
+        return min(1.0, self.unexpected / self.looked_at)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All verdicts of one expectation on one stream.
+
+    >>> day = lambda n, held, at: PastVerdict(
+    ...     start=n, end=n + 1, commit=None, at=at, held=held, severity="blocking", looked_at=4, unexpected=1 - held
+    ... )
+    >>> memory = Memory((day(0, True, 1), day(1, False, 2), day(2, False, 3)))
+    >>> str(memory.standing), memory.since.start, memory.first_failed.start, memory.last_failed.start
+    ('still failing', 1, 1, 2)
+    >>> str(Memory((*memory.verdicts, day(2, True, 4))).standing)
+    'fixed'
+    """
+
+    verdicts: tuple[PastVerdict, ...] = ()
+
+    @cached_property
+    def points(self) -> tuple[PastVerdict, ...]:
+        """Give the newest verdict of each interval, in the order of time.
+
+        A longer span whose intervals have verdicts of their own is left out, unless it alone found something.
+        """
+        newest = {each.span: each for each in sorted(self.verdicts, key=lambda each: each.at)}
+        ends = sorted(newest.values(), key=lambda each: (each.end, -each.start))[-MOST:]
+        shortest = min((each.end - each.start for each in ends), default=0)
+        # What is shorter than two others has no parts: days are looked at once, not with all others.
+        wide = {each.span for each in ends if each.end - each.start >= 2 * shortest and _is_told_by_parts(each, ends)}
+        return tuple(each for each in ends if each.span not in wide)
+
+    def before(self, place: int) -> PastVerdict | None:
+        """Give the verdict of the interval before a point, or of the same one where it is the first."""
+        return self.points[place - 1] if place else self.judged_before(place)
+
+    def judged_before(self, place: int) -> PastVerdict | None:
+        """Give what was found of a point's interval when it was last judged before."""
+        now = self.points[place]
+        earlier = (each for each in self.verdicts if each.span == now.span and each.at < now.at)
+        return max(earlier, key=lambda each: each.at, default=None)
+
+    def standing_at(self, place: int) -> VerdictStanding:
+        """Say how a point stands beside the one before."""
+        now, before, again = self.points[place], self.before(place), self.judged_before(place)
+        failed = [each is not None and not each.held for each in (before, again)]
+        if now.held:
+            return VerdictStanding.FIXED if any(failed) else VerdictStanding.HOLDS
+        return VerdictStanding.STILL if failed[0] else VerdictStanding.NEW
+
+    @property
+    def standing(self) -> VerdictStanding:
+        """Say how the newest interval stands beside the one before."""
+        return self.standing_at(len(self.points) - 1) if self.points else VerdictStanding.HOLDS
+
+    @property
+    def since(self) -> PastVerdict | None:
+        """Give the first of the intervals in which it has failed without a break up to now; None where it holds."""
+        return self.since_at(len(self.points) - 1)
+
+    def since_at(self, place: int) -> PastVerdict | None:
+        """Give the first of the points in which it failed without a break up to one of them; None where it held."""
+        found = None
+        for each in reversed(self.points[: place + 1]):
+            if each.held:
+                break
+            found = each
+        return found
+
+    @cached_property
+    def failures(self) -> tuple[PastVerdict, ...]:
+        """Give each verdict that found something, whatever became of it, in the order of time."""
+        return tuple(sorted((each for each in self.verdicts if not each.held), key=lambda each: (each.end, each.at)))
+
+    @property
+    def first_failed(self) -> PastVerdict | None:
+        """Give the earliest failure that is known."""
+        return self.failures[0] if self.failures else None
+
+    @property
+    def last_failed(self) -> PastVerdict | None:
+        """Give the latest failure that is known."""
+        return self.failures[-1] if self.failures else None
+
+    def is_mended(self, failure: PastVerdict) -> bool:
+        """Say whether the interval of a failure was judged again and holds."""
+        return any(each.held and each.at > failure.at for each in self.verdicts if each.span == failure.span)
+
+
+def _is_told_by_parts(wide: PastVerdict, every: Iterable[PastVerdict]) -> bool:
+    """Say whether verdicts of parts of a span cover it, and one of them found something where that of the whole did."""
+    parts = [each for each in every if each.span != wide.span and wide.start <= each.start and each.end <= wide.end]
+    reached = wide.start
+    for each in sorted(parts, key=lambda each: each.start):
+        if each.start > reached:
+            return False
+        reached = max(reached, each.end)
+    return reached >= wide.end and (wide.held or not all(each.held for each in parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictChanges:
+    """What changed with the newest verdicts, beside those before; each is stream and name of an expectation."""
+
+    now: Span
+    """The interval that was judged last."""
+    before: Span
+    """The one that it is held against; the same where it was judged again."""
+    broken: tuple[tuple[str, str], ...] = ()
+    """Newly failing."""
+    fixed: tuple[tuple[str, str], ...] = ()
+    still: tuple[tuple[str, str, int], ...] = ()
+    """Failing as before, and the start of the interval since which."""
+
+
+def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None:
+    """Say what the newest verdicts found otherwise than those before.
+
+    The interval that was judged last is held against the one before it; one in the middle of the history, which was
+    judged again, against what was found of it before.
+
+    Args:
+        memories: by stream and name of an expectation.
+
+    Returns:
+        None where there is nothing to hold the newest verdicts against.
+    """
+    every = [each for memory in memories.values() for each in memory.points]
+    if not every:
+        return None
+    newest, last = max(every, key=lambda each: (each.at, each.end)), max(each.end for each in every)
+    again = _judged_again(memories, newest.span) if newest.end < last else []
+    return _changes(again or _gone_on(memories, last))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldAgainst:
+    """An expectation in an interval, held against what was found before."""
+
+    name: tuple[str, str]
+    now: PastVerdict
+    before: PastVerdict
+    standing: VerdictStanding
+    since: int
+    """Start of the first interval in which it has failed without a break."""
+
+
+def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldAgainst]:
+    """Hold the last interval against the one before it."""
+    found = []
+    for name, memory in memories.items():
+        place = len(memory.points) - 1
+        before = memory.before(place) if place >= 0 and memory.points[place].end == end else None
+        if before is not None:
+            found.append(_compared(name, memory, place, before, memory.standing_at(place)))
+    return found
+
+
+def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> list[HeldAgainst]:
+    """Hold an interval against what was found of it before."""
+    found = []
+    for name, memory in memories.items():
+        place = next((place for place, each in enumerate(memory.points) if each.span == span), None)
+        before = None if place is None else memory.judged_before(place)
+        if place is not None and before is not None:
+            found.append(_compared(name, memory, place, before, _beside(memory.points[place], before)))
+    return found
+
+
+def _beside(now: PastVerdict, before: PastVerdict) -> VerdictStanding:
+    if now.held:
+        return VerdictStanding.HOLDS if before.held else VerdictStanding.FIXED
+    return VerdictStanding.NEW if before.held else VerdictStanding.STILL
+
+
+def _compared(
+    name: tuple[str, str], memory: Memory, place: int, before: PastVerdict, standing: VerdictStanding
+) -> HeldAgainst:
+    now, since = memory.points[place], memory.since_at(place)
+    return HeldAgainst(name=name, now=now, before=before, standing=standing, since=(since or now).start)
+
+
+def _changes(found: Sequence[HeldAgainst]) -> VerdictChanges | None:
+    if not found:
+        return None
+    return VerdictChanges(
+        now=found[0].now.span,
+        before=max((each.before.span for each in found), key=lambda span: (span[1], span[0])),
+        broken=tuple(each.name for each in found if each.standing is VerdictStanding.NEW),
+        fixed=tuple(each.name for each in found if each.standing is VerdictStanding.FIXED),
+        still=tuple((*each.name, each.since) for each in found if each.standing is VerdictStanding.STILL),
+    )
