@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from expectations.report.buffers import buffers_view
+from expectations.report.calendar import calendar_view
 from expectations.report.charts.arrivals import arrivals
 from expectations.report.charts.days import days
 from expectations.report.charts.lateness import lateness
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
-MOST_EPOCHS = 12
-"""Published epochs in a row that are told one by one."""
-SHOWN_EPOCHS = 4
+MOST_ALIKE = {"epoch": 12, "interval": 400}
+"""Published commits of a kind in a row that are told one by one."""
+SHOWN_ALIKE = 4
 """Of more, how many at the beginning and at the end are."""
 
 
@@ -219,25 +220,25 @@ def live_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | Non
 
 @dataclass(frozen=True, kw_only=True)
 class CommitLine:
-    """One line of the commits: a commit, or published epochs that follow one another, told as one."""
+    """One line of the commits: a commit, or published ones of a kind that follow one another, told as one."""
 
     commit: CommitFacts
     """Of several, numbers and sums: the span from the first to the last, all rows, all seconds."""
     folded: int = 0
-    """How many epochs the line stands for; 0 where it is one commit."""
+    """How many commits the line stands for; 0 where it is one."""
     last: int = 0
 
 
 def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] | None:
-    """Give the commits by number, many epochs folded into one line; none where there is none."""
+    """Give the commits by number, many that are alike folded into one line; none where there is none."""
     lines: list[CommitLine] = []
-    for (alike, _of), group in groupby(sorted(facts.commits, key=_in_its_leg(facts)), key=_foldable):
+    for (most, _of), group in groupby(sorted(facts.commits, key=_in_its_leg(facts)), key=_foldable):
         commits = list(group)
-        if alike and len(commits) > MOST_EPOCHS:
-            middle = commits[SHOWN_EPOCHS:-SHOWN_EPOCHS]
-            lines += [CommitLine(commit=commit) for commit in commits[:SHOWN_EPOCHS]]
+        if most and len(commits) > most:
+            middle = commits[SHOWN_ALIKE:-SHOWN_ALIKE]
+            lines += [CommitLine(commit=commit) for commit in commits[:SHOWN_ALIKE]]
             lines.append(CommitLine(commit=_summed(middle), folded=len(middle), last=middle[-1].number))
-            commits = commits[-SHOWN_EPOCHS:]
+            commits = commits[-SHOWN_ALIKE:]
         lines += [CommitLine(commit=commit) for commit in commits]
     return tuple(lines) or None
 
@@ -248,8 +249,10 @@ def _in_its_leg(facts: ReportFacts) -> Callable[[CommitFacts], tuple[int, int]]:
     return lambda commit: (places.get(commit.leg, 0), commit.number)
 
 
-def _foldable(commit: CommitFacts) -> tuple[bool, str]:
-    return (commit.kind, commit.state, commit.note) == ("epoch", "published", ""), commit.leg
+def _foldable(commit: CommitFacts) -> tuple[int, str]:
+    """Say how many commits like one are told one by one, 0 for all; and which leg's it is."""
+    plain = (commit.state, commit.note) == ("published", "")
+    return MOST_ALIKE.get(commit.kind, 0) if plain else 0, commit.leg
 
 
 def _summed(commits: list[CommitFacts]) -> CommitFacts:
@@ -264,6 +267,7 @@ def _summed(commits: list[CommitFacts]) -> CommitFacts:
 
 
 SECTIONS = (
+    PageSection(name="calendar", title="Calendar", view=calendar_view),
     PageSection(name="certificate", title="Parity certificate", view=certificate_view),
     PageSection(name="expectations", title="Expectations", view=checks_view),
     PageSection(name="streams", title="Streams", view=streams_view),

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-FlowName = Annotated[str, typer.Argument(help="Name of a flow in config/flows, or the path of its file.")]
+NAME_OF_FLOW = "Name of a flow in config/flows, or the path of its file."
+FlowName = Annotated[str, typer.Argument(help=NAME_OF_FLOW)]
 Start = Annotated[str, typer.Option(help="First day or instant, on the flow's grid, in its timezone: 2013-01-01.")]
 End = Annotated[str, typer.Option(help="End of the last interval, exclusive: 2013-01-08.")]
 MaybeStart = Annotated[

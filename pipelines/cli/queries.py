@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines.cli.options import AsJson, FlowName, Param, Run
+from pipelines.cli.options import NAME_OF_FLOW, AsJson, FlowName, Param, Run
 from pipelines.cli.running import guarded, quick, tell
 
 if TYPE_CHECKING:
@@ -169,18 +169,34 @@ def advise(
     give(wanted, tell)
 
 
-@app.command(epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`")
+@app.command(
+    epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`, "
+    "`pulseline report --all --to public`"
+)
 @quick
 def report(
-    flow: FlowName,
+    flow: Annotated[str | None, typer.Argument(help=NAME_OF_FLOW)] = None,
     interval: Annotated[str | None, typer.Option(help="A day or instant within the interval: 2013-01-05.")] = None,
     run: Run = "main",
     keep: Annotated[str | None, typer.Option(help="Keep the page as it is now as well, under this name.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Make a site of all flows of the home.")] = False,  # noqa: FBT002
+    to: Annotated[
+        str | None, typer.Option(help="With --all: the folder of the site; reports/_site of the home.")
+    ] = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """Make the page of a run, or of one of its intervals, from the tables alone; print its path."""
+    """Make the page of a run, or of one of its intervals, or a site of all, from the tables alone; print its path."""
     from pipelines.jobs.commands.report import report_flow
+    from pipelines.jobs.commands.report_all import report_all
+    from pipelines.jobs.environment.errors import WrongUse
 
+    if every:
+        if flow is not None or interval is not None or keep is not None:
+            raise WrongUse("--all makes a site of all flows: leave FLOW, --interval and --keep out")
+        report_all(to, as_json, tell)
+        return
+    if flow is None or to is not None:
+        raise WrongUse("report makes the page of one flow, `pulseline report FLOW`, or with --all [--to FOLDER] of all")
     report_flow(flow, interval, run, as_json, tell, keep)
 
 
