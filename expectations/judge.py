@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.checkpoints import Checkpoints
+    from expectations.judgement import Keep
     from expectations.laws import Law
     from expectations.reckoned import Reckoned
     from expectations.report.facts import Account
@@ -34,6 +35,7 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     reckoned: Sequence[Reckoned] = (),
     *,
     docs_if_held: bool = True,
+    keep: Keep | None = None,
 ) -> tuple[Judgement, ...]:
     """Judge the rows of a span.
 
@@ -45,6 +47,7 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
         name: of what is judged, such as `commit 5`.
         reckoned: what others found of the same rows, told with the rest.
         docs_if_held: whether Data Docs are of use where everything holds.
+        keep: is given all rows that break an expectation on rows, of which the outcome has the first.
 
     Returns:
         One outcome an expectation, in the order of the flow's tables.
@@ -55,8 +58,8 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     counts = views.count()
     found = _accounts(flow, accounts(flow, views, counts), checkpoints)
     for table, view in views.tables.items():
-        found += _table(flow, table, view, counts, checkpoints)
-    found += _own(flow, views, checkpoints)
+        found += _table(flow, table, view, counts, checkpoints, keep)
+    found += _own(flow, views, checkpoints, keep)
     found += reckoned_judgements(flow, reckoned, checkpoints)
     if docs_if_held or not all(each.held for each in found):
         checkpoints.publish()
@@ -66,13 +69,13 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     return tuple(sorted(found, key=lambda each: place.get(each.table, len(place))))
 
 
-def _own(flow: Flow, views: Views, checkpoints: Checkpoints) -> list[Judgement]:
+def _own(flow: Flow, views: Views, checkpoints: Checkpoints, keep: Keep | None) -> list[Judgement]:
     if not flow.expect:
         return []
     from expectations.own_checks import own_judgements
 
     every = {**views.landed, **views.tables}
-    return [each for table in flow.expect for each in own_judgements(flow, table, every[table], checkpoints)]
+    return [each for table in flow.expect for each in own_judgements(flow, table, every[table], checkpoints, keep)]
 
 
 def _accounts(flow: Flow, drawn: tuple[Account, ...], checkpoints: Checkpoints) -> list[Judgement]:
@@ -102,19 +105,26 @@ def _outcome(law: Law, looked_at: int, unexpected: int, rows: tuple[dict[str, An
     )
 
 
-def _table(flow: Flow, table: str, view: View, counts: Counts, checkpoints: Checkpoints) -> list[Judgement]:
+def _table(  # noqa: PLR0913 - which rows, and where what is found goes
+    flow: Flow, table: str, view: View, counts: Counts, checkpoints: Checkpoints, keep: Keep | None
+) -> list[Judgement]:
     from expectations.suites import suite_of
 
     laws = laws_of(flow, table)
     if not laws:
         return []
     broken = checkpoints.run(suite_of(f"{flow.name}.{table}", laws), view.marks(laws))
-    return [_judged(flow, law, view, counts, broken[law.name, law.table]) for law in laws]
+    return [_judged(flow, law, view, counts, broken[law.name, law.table], keep) for law in laws]
 
 
-def _judged(flow: Flow, law: Law, view: View, counts: Counts, unexpected: int) -> Judgement:
-    from expectations.offenders import offenders
+def _judged(  # noqa: PLR0913 - as above
+    flow: Flow, law: Law, view: View, counts: Counts, unexpected: int, keep: Keep | None
+) -> Judgement:
+    from expectations.offenders import every_offender, offenders
 
     looked_at = sum(counts[law.table, "stream", kind] for kind in law.governed)
-    rows = offenders(law, view, flow.key_of(law.table)) if unexpected else ()
+    key = flow.key_of(law.table)
+    rows = offenders(law, view, key) if unexpected else ()
+    if unexpected and keep is not None:
+        keep(law.table, law.name, every_offender(law, view, key))
     return _outcome(law, looked_at, unexpected, rows)

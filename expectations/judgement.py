@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Keep = Callable[[str, str, "pa.Table"], None]
+"""Takes a stream, the name of an expectation, and all rows that break it, in stream order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 IDENTITY = ("commit", "arrival", "place", "kind", "event_time")
 """Columns that, with the key, tell a row from all others."""
 MOST = 20
+KEPT = 1_000_000
+"""Rows of `every_offender`: nobody reads more."""
+AT_ONCE = 20_000
+"""Instants that are looked up by one query."""
+HELD_AGAINST = "held_against"
+"""Time of the governor, in the file of all rows."""
 BEFORE, AFTER = 3, 1
 BAD, NEAR, POSITION = "__bad", "__near", "__position"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -46,6 +52,34 @@ def offenders(law: Law, view: View, key: Sequence[str]) -> tuple[dict[str, Any],
     rows = [{**whole[_identity(row, key)], **row} for row in plain_rows(found)]
     places = {_place(row, key): row for row in rows}
     return tuple(_with_context(row, places, key) for row in [row for row in rows if row[BAD]][:MOST])
+
+
+def every_offender(law: Law, view: View, key: Sequence[str]) -> pa.Table:
+    """Find all rows that break a law, in stream order, with all their columns and the time they are held against.
+
+    Args:
+        law: one that has a governor.
+        view: the rows, and what went before.
+        key: columns by which the stream is numbered; () is stream-wide.
+    """
+    columns = tuple(view.schema.names)
+    against = HELD_AGAINST if HELD_AGAINST not in columns else f"{HELD_AGAINST}_"
+    bound = f"{law.newest_of(law.value)} AS `{BOUND}`"
+    bad = f"SELECT * FROM (SELECT *, {bound} FROM {ROWS}) WHERE `{JUDGED}` AND {law.is_broken()}"  # noqa: S608 - names are quoted
+    names = ", ".join([*(quoted(name) for name in columns), f"`{BOUND}` AS {quoted(against)}"])
+    ranks = ", ".join(["`arrival`", *(quoted(name) for name in key), "`place`"])
+    return view.ask(f"SELECT {names} FROM ({bad}) ORDER BY {ranks} LIMIT {KEPT}", columns)  # noqa: S608 - as above
+
+
+def all_of(view: View, key: Sequence[str], found: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Give some rows with all their columns, in stream order; `found` as `shown` has it."""
+    wanted = {_as_told(each) for each in found}
+    arrivals = sorted({int(at) for at, *_ in found})
+    parts = [view.whole(arrivals[place : place + AT_ONCE]) for place in range(0, len(arrivals), AT_ONCE)]
+    rows = pa.concat_tables(parts, promote_options="permissive")
+    told = plain_rows(rows.select(list(dict.fromkeys(("arrival", "place", *key)))))
+    kept = rows.filter(pa.array([_told_apart(row, key) in wanted for row in told], pa.bool_()))
+    return kept.sort_by([(name, "ascending") for name in ("arrival", *key, "place")])
 
 
 def _query(law: Law, columns: Sequence[str], key: Sequence[str]) -> str:

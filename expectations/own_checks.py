@@ -10,7 +10,7 @@ import pyarrow as pa
 from expectations.checkpoints import size_of
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
-from expectations.offenders import shown
+from expectations.offenders import all_of, shown
 from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
 from pipelines.flows.checks import instant_of, misfit_of, strange_column
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from expectations.checkpoints import Asked, Checkpoints
+    from expectations.judgement import Keep
     from expectations.views import View
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
@@ -39,7 +40,9 @@ class CheckDoesNotFitError(PulselineError, ValueError):
     says = "`{check}` of `{table}` has {came}, expected {expected}: change it in the flow's file"
 
 
-def own_judgements(flow: Flow, table: str, view: View, checkpoints: Checkpoints) -> list[Judgement]:
+def own_judgements(
+    flow: Flow, table: str, view: View, checkpoints: Checkpoints, keep: Keep | None = None
+) -> list[Judgement]:
     """Judge what a flow expects of a table, but for values in stream order, which are laws.
 
     Args:
@@ -47,6 +50,7 @@ def own_judgements(flow: Flow, table: str, view: View, checkpoints: Checkpoints)
         table: a source, stream or side stream.
         view: its rows.
         checkpoints: Great Expectations at work.
+        keep: is given all rows that break a check.
 
     Raises:
         CheckDoesNotFitError: a check names a column that the table does not have, or one of another type.
@@ -65,7 +69,7 @@ def own_judgements(flow: Flow, table: str, view: View, checkpoints: Checkpoints)
     for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in checks)):
         some = [check for check in checks if (check.where, _is_whole(check)) == (where, whole)]
         name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
-        found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints)}
+        found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints, keep)}
     return [found[check.label] for check in checks]
 
 
@@ -89,7 +93,13 @@ def _is_whole(check: Check) -> bool:
 
 
 def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
-    name: str, flow: Flow, table: str, view: View, checks: Sequence[Check], checkpoints: Checkpoints
+    name: str,
+    flow: Flow,
+    table: str,
+    view: View,
+    checks: Sequence[Check],
+    checkpoints: Checkpoints,
+    keep: Keep | None,
 ) -> Iterator[Judgement]:
     """Judge checks that are about the same rows, in one pass."""
     from expectations.suites import own_suite
@@ -100,7 +110,10 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     frame, schema = view.chosen(None if columns is None else (*columns, *key), checks[0].where), view.schema
     asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, index)
     for check in checks:
-        yield _judged(check, table, asked[check.label], view, key)
+        found = asked[check.label]
+        if found.rows and keep is not None:
+            keep(table, check.label, all_of(view, key, found.rows))
+        yield _judged(check, table, found, view, key)
 
 
 def _judged(check: Check, table: str, asked: Asked, view: View, key: Sequence[str]) -> Judgement:

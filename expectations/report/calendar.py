@@ -51,6 +51,8 @@ MARKS = {
     CalendarState.MISSING: "–",
     CalendarState.STALE: "↻",
 }
+WARNED = "•"
+"""What marks a published day of which something only warns."""
 """What tells a state apart without its colour."""
 
 
@@ -119,12 +121,17 @@ def calendar_view(facts: ReportFacts, clock: ReportClock) -> CalendarView | None
     waiting = [day for day in reversed(days) if day.state in WAITING]
     noun = "day" if of_days else "interval"
     return CalendarView(
-        lead=f"{counted(len(days), noun)}, as the run's tables tell; each leads to its page.",
+        lead=f"{counted(len(days), noun)}, as the run's tables tell; each leads to its page.{_warned(days, noun)}",
         states=tuple((state, MARKS.get(state, ""), counts[state]) for state in WORST_FIRST if counts[state]),
         months=_months(days, clock, of_days=of_days),
         lines=tuple((day.state, clock.span(day.start, day.end), day.cause, day.page) for day in waiting[:MOST_TOLD]),
         left_out=max(0, len(waiting) - MOST_TOLD),
     )
+
+
+def _warned(days: Sequence[CalendarDay], noun: str) -> str:
+    warned = sum(day.warned > 0 and day.state not in MARKS for day in days)
+    return f" A dot marks {counted(warned, noun)} of which something warns." if warned else ""
 
 
 def _months(days: Sequence[CalendarDay], clock: ReportClock, *, of_days: bool) -> tuple[CalendarMonth, ...]:
@@ -146,7 +153,7 @@ def _cells(days: Sequence[CalendarDay], clock: ReportClock, *, of_days: bool) ->
             CalendarCell(
                 label=f"{moment.day}" if of_days else f"{moment.day} {moment:%b}",
                 state=day.state,
-                mark=MARKS.get(day.state, ""),
+                mark=MARKS.get(day.state, WARNED if day.warned else ""),
                 told=_told(day, clock),
                 page=day.page,
                 column=_weekday(moment) if of_days and not place else 0,

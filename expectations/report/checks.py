@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from expectations.report.charts.trend import Trend
     from expectations.report.facts import Broken, ExpectationFacts, ReportFacts
+    from expectations.report.memory import PastVerdict
     from expectations.report.words import ReportClock
 
 SHOWN_ROWS = 5
@@ -52,6 +53,8 @@ class BrokenView:
     where: str
     rows: int
     scenes: tuple[OffenderScene, ...]
+    link: str
+    """The file with all of them, relative to the page; empty where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +120,13 @@ def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
     quiet: Counter[str] = Counter()
     if len(ranked) > MOST_LINES:
         quiet.update(each.table for each in ranked if _always_held(each))
-    failures = _failures(facts, clock)
+    failures = _failures(facts)
     return ChecksView(
         lines=tuple(_line(each, clock) for each in shown[:MOST_LINES]),
         quiet=tuple(quiet.items()),
         more=max(0, len(shown) - MOST_LINES),
         unchecked=facts.unchecked,
-        failures=failures[:SHOWN_FAILURES],
+        failures=tuple(_failure(*each, clock) for each in failures[:SHOWN_FAILURES]),
         earlier=max(0, len(failures) - SHOWN_FAILURES),
     )
 
@@ -177,22 +180,22 @@ def _day(tick: int, clock: ReportClock) -> str:
     return clock.instant(tick).removesuffix(", 00:00")
 
 
-def _failures(facts: ReportFacts, clock: ReportClock) -> tuple[FailureLine, ...]:
-    """Tell each failure that is known, the latest first."""
+def _failures(facts: ReportFacts) -> list[tuple[PastVerdict, ExpectationFacts]]:
+    """Give each failure that is known, the latest first."""
     found = [(failure, each) for each in facts.expectations for failure in each.memory.failures]
-    ranked = sorted(found, key=lambda pair: (pair[0].end, pair[0].at), reverse=True)
-    return tuple(
-        FailureLine(
-            words=(
-                each.table,
-                each.name,
-                clock.span(failure.start, failure.end),
-                "–" if failure.commit is None else f"{failure.commit}",
-                told(failure, noun_of(each)),
-                "mended" if each.memory.is_mended(failure) else str(failure.outcome),
-            )
+    return sorted(found, key=lambda pair: (pair[0].end, pair[0].at), reverse=True)
+
+
+def _failure(failure: PastVerdict, of: ExpectationFacts, clock: ReportClock) -> FailureLine:
+    return FailureLine(
+        words=(
+            of.table,
+            of.name,
+            clock.span(failure.start, failure.end),
+            "–" if failure.commit is None else f"{failure.commit}",
+            told(failure, noun_of(of)),
+            "mended" if of.memory.is_mended(failure) else str(failure.outcome),
         )
-        for failure, each in ranked
     )
 
 
@@ -228,7 +231,9 @@ def _verb(names: Sequence[object], one: str, several: str) -> str:
 def _broken(found: Broken, clock: ReportClock) -> BrokenView:
     commit = f"commit {found.commit}, " if found.commit is not None else ""
     scenes = tuple(_scene(row, clock) for row in found.rows[:SHOWN_ROWS])
-    return BrokenView(where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes)
+    return BrokenView(
+        where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes, link=found.link
+    )
 
 
 def _scene(row: Mapping[str, object], clock: ReportClock) -> OffenderScene:

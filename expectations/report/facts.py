@@ -16,6 +16,7 @@ from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -140,6 +141,10 @@ class Broken:
     unexpected: int
     rows: tuple[Mapping[str, object], ...]
     """The first of the rows that break it, as the judge found them."""
+    file: Path | None = None
+    """Where all of them lie; None where nothing was written."""
+    link: str = ""
+    """Where a copy of that lies, relative to the page."""
 
 
 @dataclass(frozen=True, kw_only=True)

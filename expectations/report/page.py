@@ -51,8 +51,6 @@ class Around:
     before: str = ""
     """The page of the day before."""
     after: str = ""
-    report: str = ""
-    """The page of the whole run, with all its rows."""
 
 
 def render(facts: ReportFacts, kept: Kept | None = None, around: Around | None = None) -> str:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from expectations.report import words
 from expectations.report.page import TEMPLATES, environment
 from expectations.report.verdict import Tone
-from expectations.report.words import ReportClock, counted
+from expectations.report.words import SECOND, ReportClock, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,16 +55,16 @@ class SiteRun:
 
     flow: str
     run: str
-    about: str
-    timezone: str
-    folder: str
-    """Of its pages, relative to the site, with a slash behind it."""
-    page: str
-    """Name of its page in that folder."""
     tone: Tone
     sentence: str
     """The verdict."""
-    newest: int | None
+    about: str = ""
+    timezone: str = "UTC"
+    folder: str = ""
+    """Of its pages, relative to the site, with a slash behind it."""
+    page: str = ""
+    """Name of its page in that folder; empty where it has none."""
+    newest: int | None = None
     """Where the newest published day ends, in ticks; None where nothing is published."""
     newest_start: int | None = None
     changed: str | None = None
@@ -124,7 +124,7 @@ def render_index(facts: SiteFacts) -> str:
             known=Markup(_json(facts)),  # noqa: S704 - no `<`, `>` or `&` is in it
             script=Markup(SCRIPT),  # noqa: S704 - ours
             script_hash=SCRIPT_HASH,
-            made=None if facts.made_at is None else ReportClock("UTC").instant(facts.made_at),
+            made=None if facts.made_at is None else ReportClock("UTC").instant(facts.made_at - facts.made_at % SECOND),
             words=words,
         )
     )

@@ -10,6 +10,7 @@ import pytest
 
 from expectations.judge import judge
 from expectations.laws import JUDGED, laws_of
+from expectations.offenders import plain_rows
 from expectations.on_spark import SparkView
 from tests.expectations.planted import (
     EDGES,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from expectations.judgement import Judgement
@@ -210,9 +212,17 @@ def test_more_violations_than_are_shown_and_rows_that_are_lost(plain: SparkSessi
     late = [each for each in punctual if each["kind"] == "data" and each["arrival"] > 1_100]
     for each in late:
         each["event_time"] = 5
-    found = judge(flow, streams.views(plain), SPAN)
+    kept: dict[tuple[str, str], pa.Table] = {}
+
+    def keep(table: str, name: str, rows: pa.Table) -> None:
+        kept[table, name] = rows
+
+    found = judge(flow, streams.views(plain), SPAN, keep=keep)
     behind = outcome(found, "no_event_behind_cti", "punctual")
     assert behind.unexpected == len(late)
+    every = kept["punctual", "no_event_behind_cti"]
+    assert [identity(each) for each in plain_rows(every)] == [identity(each) for each in late], "all, in stream order"
+    assert every["held_against"].null_count == 0
     assert [identity(each) for each in behind.rows] == [identity(each) for each in late[:20]]
     assert all(each["around"]["before"] for each in behind.rows)
 

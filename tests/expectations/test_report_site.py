@@ -110,8 +110,8 @@ def test_longer_intervals_are_told_by_the_year(week: ReportFacts) -> None:
 def test_a_page_of_a_site_leads_to_its_neighbours_by_relative_links(week: ReportFacts) -> None:
     around = Around(index="../../index.html", flow="overview.html", before="2013-01-01.html")
     page = render(week, around=around)
-    assert re.findall(r'<p class="around">.*?</p>', page)[0].count("<a ") == 3
-    assert 'class="around"' not in render(week)
+    assert re.findall(r'<p class="beside">.*?</p>', page)[0].count("<a ") == 3
+    assert 'class="beside"' not in render(week)
 
 
 @pytest.mark.parametrize(

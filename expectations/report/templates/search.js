@@ -46,7 +46,7 @@
       const title = run.run === "main" ? run.flow : run.flow + " · " + run.run;
       const own = (title + " " + run.more).toLowerCase();
       const rest = terms.filter((term) => !own.includes(term));
-      if (!rest.length) { add(run.in + run.page, title); continue; }
+      if (!rest.length) { add(run.page ? run.in + run.page : "", title); continue; }
       for (const day of daysOf(run)) {
         if (rest.every((term) => day.words.includes(term))) add(day.page ? run.in + day.name + ".html" : "", title + ", " + day.name, day.state);
       }

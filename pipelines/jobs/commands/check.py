@@ -25,6 +25,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.recomputed import recomputed
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged_in
@@ -159,6 +160,8 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
     docs_if_held: bool = True,
 ) -> tuple[Judgement, ...]:
     root, (start, end) = parts[MAIN].root, parts[MAIN].judged.span
+    failing = FailingRows(root, start, end, commit)
+    failing.forget(parts[MAIN].state.successors)
     found = judge(
         flow,
         views_of(flow, parts, session),
@@ -167,6 +170,7 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
         judged_name(start, end, commit),
         reckoned,
         docs_if_held=docs_if_held,
+        keep=failing.keep,
     )
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])

@@ -155,7 +155,17 @@ def _as_file(name: str) -> str:
     return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
+def copy_rows(facts: report.ReportFacts, folder: Path) -> None:
+    """Put the files of all rows that break something beside the page that leads to them."""
+    for found in (found for each in facts.expectations for found in each.broken):
+        if found.file is not None:
+            copy = folder / found.link
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            durable.replace(copy, found.file.read_bytes())
+
+
 def _write(facts: report.ReportFacts, page: Path) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
+    copy_rows(facts, page.parent)
     durable.replace(page, report.render(facts).encode())
     return page

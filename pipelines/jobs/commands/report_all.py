@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from expectations import report
 from expectations.laws import BLOCKING
@@ -18,9 +21,10 @@ from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock, counted
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.files import durable
-from pipelines.jobs.commands.report import INDEX, page_name
-from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, publishing, read_settings
-from pipelines.jobs.facts.overview import Overview, has_page, read_overview
+from pipelines.errors import PulselineError
+from pipelines.jobs.commands.report import INDEX, copy_rows, page_name
+from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing, read_settings
+from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
 from pipelines.jobs.runs.known import open_run, runs_of
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 SITE = "_site"
 """Folder below the reports' where a site lies unless another is named."""
 OVERVIEW = "overview.html"
+MOST_SAID = 300
+"""Characters of why a run cannot be read."""
 MADE = "made.json"
 """What each page of a day was made from: one that would come out as it is stays."""
 
@@ -78,15 +84,15 @@ def report_all(to: str | None, as_json: bool, echo: Callable[[str], None]) -> No
     settings = read_settings()
     folder = settings.home / "reports" / SITE if to is None else Path(to).absolute()
     site = Site(folder=folder, digests=_digests(folder / MADE))
-    runs = tuple(_run(site, name, run) for name, run in _runs(settings))
+    runs = tuple(_read(site, name, run) for name, run in _runs(settings))
     facts = SiteFacts(runs=runs, made_at=wall_ticks())
     site.write(INDEX, render_index(facts))
     durable.replace(folder / MADE, json.dumps(site.digests, indent=0, sort_keys=True).encode())
     tone, sentence = site_verdict(facts)
     if as_json:
         summary = {"site": str(folder / INDEX), "verdict": tone.value, "sentence": sentence}
-        for each in (*map(_object, runs), summary | {"pages": site.pages, "made": site.made}):
-            echo(json.dumps(each, ensure_ascii=False))
+        for told in (*map(_object, runs), summary | {"pages": site.pages, "made": site.made}):
+            echo(json.dumps(told, ensure_ascii=False))
         return
     echo(sentence)
     for each in facts.in_need:
@@ -116,18 +122,28 @@ def _runs(settings: Settings) -> Iterator[tuple[str, str]]:
                 yield flow, run
 
 
+def _read(site: Site, name: str, run: str) -> SiteRun:
+    """Make the pages of a run; of one that cannot be read, say so: the others are told all the same."""
+    try:
+        return _run(site, name, run)
+    except (PulselineError, OSError, pa.ArrowException) as error:
+        said = f"It cannot be read: {' '.join(str(error).split())}"[:MOST_SAID]
+        need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
+        return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
+
+
 def _run(site: Site, name: str, run: str) -> SiteRun:
     """Make the pages of a run, and say how it stands."""
     about = Reported(known=open_run(name, run))
     seen = read_overview(about, kept_certificate(about))
     stem = {day.start: page_name(about.flow.timezone, day.start) for day in seen.facts.calendar}
     days = tuple(
-        replace(day, page=f"{stem[day.start]}.html") if has_page(about, day) else day for day in seen.facts.calendar
+        replace(day, page=f"{stem[day.start]}.html") if day.start in seen.by_day else day for day in seen.facts.calendar
     )
     facts = replace(seen.facts, calendar=days)
     folder = f"{name}/{run}/"
-    whole = INDEX if (site.folder / folder / INDEX).is_file() else ""
-    site.write(folder + OVERVIEW, report.render(facts, around=report.Around(index=f"../../{INDEX}", report=whole)))
+    copy_rows(facts, site.folder / folder)
+    site.write(folder + OVERVIEW, report.render(facts, around=report.Around(index=f"../../{INDEX}")))
     told = [day for day in days if day.page]
     for place, day in enumerate(told):
         around = report.Around(
@@ -142,25 +158,26 @@ def _run(site: Site, name: str, run: str) -> SiteRun:
 
 def _day(site: Site, seen: Overview, day: CalendarDay, folder: str, around: report.Around) -> None:
     """Make the page of a day, unless it would come out as it is."""
-    about = replace(seen.about, span=(day.start, day.end))
-    if site.is_as(folder + day.page, _digest(seen, about, around)):
+    if site.is_as(folder + day.page, _digest(seen, day, around)):
         return
-    site.write(folder + day.page, report.render(read_facts(about, kept_certificate(about)), around=around))
+    about = replace(seen.about, span=(day.start, day.end))
+    facts = read_facts(about, kept_certificate(about))
+    copy_rows(facts, site.folder / folder)
+    site.write(folder + day.page, report.render(facts, around=around))
 
 
-def _digest(seen: Overview, about: Reported, around: report.Around) -> str:
-    """Name what the page of a day is made from: its commits, all verdicts up to its end, and what writes it."""
-    end = about.bounds[1]
+def _digest(seen: Overview, day: CalendarDay, around: report.Around) -> str:
+    """Name what the page of a day is made from: its commits, all verdicts that begin before its end, what writes it."""
     commits = [
-        (each.leg, entry.commit, str(entry.state), entry.at, each.state.successors.get(entry.commit))
-        for each in about.parts
-        for entry in each.commits
+        (part.leg, entry.commit, str(entry.state), entry.at, part.state.successors.get(entry.commit))
+        for part, entry in seen.by_day[day.start]
     ]
-    verdicts = [(check.judged, check.at) for check in seen.judged if end is None or check.start < end]
-    told = [_writer(), commits, sorted(set(verdicts)), vars(around)]
+    verdicts = [verdict for verdict in seen.verdicts if verdict[0] < day.end]
+    told = [_writer(), commits, verdicts, vars(around)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
+@cache
 def _writer() -> str:
     """Name the templates that pages are written by."""
     found = sorted(TEMPLATES.iterdir())
@@ -205,7 +222,7 @@ def _needs(about: Reported, facts: report.ReportFacts, clock: ReportClock) -> It
     for each in facts.expectations:
         since = each.memory.since
         if each.severity != BLOCKING and since is not None:
-            words = f"{each.sentence} ({each.table}, {each.memory.standing}, {clock.span(*since.span)})"
+            words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
             yield Need(tone=Tone.OPEN, words=words)
 
 

@@ -5,8 +5,10 @@ A run of a year, or of four hundred streams, is told as quickly as one of a week
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,7 @@ from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.commits.quality import Quality
@@ -56,6 +58,26 @@ class Overview:
     facts: report.ReportFacts
     judged: tuple[Quality, ...]
     """Every verdict, whether it still counts or not."""
+
+    @cached_property
+    def by_day(self) -> Mapping[int, Sequence[tuple[Reported, Entry]]]:
+        """Give the commits of each day of the calendar, and whose they are, by the start of the day."""
+        days = self.facts.calendar
+        starts = [day.start for day in days]
+        found: dict[int, list[tuple[Reported, Entry]]] = defaultdict(list)
+        for part in self.about.parts:
+            for entry in (each for each in part.state.commits.values() if each.state is not State.ABANDONED):
+                place = max(0, bisect_right(starts, entry.span.start) - 1)
+                while place < len(days) and starts[place] < entry.span.end:
+                    if entry.span.start < days[place].end:
+                        found[starts[place]].append((part, entry))
+                    place += 1
+        return found
+
+    @cached_property
+    def verdicts(self) -> tuple[tuple[int, str, int], ...]:
+        """Give what was judged, once each: where it begins, its name, and when it was judged."""
+        return tuple(sorted({(each.start, each.judged, each.at) for each in self.judged}))
 
 
 def read_overview(about: Reported, certificate: report.Certificate | None) -> Overview:
@@ -105,7 +127,8 @@ def calendar_of(about: Reported, checks: Sequence[Quality]) -> list[CalendarDay]
         checks: what was judged of rows that count.
     """
     found = {(each.start, each.end): each for each in (*_intervals(about), *_epochs(about))}
-    ordered = [_judged(found[span], checks, about) for span in sorted(found)]
+    failed = [each for each in checks if not each.held]
+    ordered = [_judged(found[span], failed, about) for span in sorted(found)]
     if about.flow.every >= DAY:
         return ordered
     moments = Moments(about.flow.timezone)
@@ -157,14 +180,17 @@ def _inside(epochs: Sequence[Entry], place: int, start: int, end: int) -> list[E
     return found
 
 
-def _judged(day: CalendarDay, checks: Sequence[Quality], about: Reported) -> CalendarDay:
-    """Say what was judged of a day that readers see."""
+def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> CalendarDay:
+    """Say what does not hold of a day that readers see, of all that does not."""
     if day.state not in {CalendarState.PUBLISHED, CalendarState.STALE}:
         return day
+    near = [each for each in failed if each.start < day.end and day.start < each.end]
+    if not near:
+        return day
     numbers = {entry.commit for entry in about.published if entry.span.start < day.end and day.start < entry.span.end}
-    failed = [each for each in checks if not each.held and _is_of(each, day, numbers)]
-    red = next((each for each in failed if each.severity == BLOCKING), None)
-    warned = len({(each.table, each.expectation) for each in failed if each.severity != BLOCKING})
+    of_day = [each for each in near if _is_of(each, day, numbers)]
+    red = next((each for each in of_day if each.severity == BLOCKING), None)
+    warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
     return replace(day, state=CalendarState.RED, cause=f"{red.table}: {red.sentence}", warned=warned)
@@ -176,8 +202,7 @@ def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:
         return check.commit in commits
     if day.start <= check.start and check.end <= day.end:
         return True
-    overlaps = check.start < day.end and day.start < check.end
-    return overlaps and any(row.get("commit") in commits for row in check.rows)
+    return any(row.get("commit") in commits for row in check.rows)
 
 
 def _one_day(intervals: Sequence[CalendarDay]) -> CalendarDay:
@@ -191,12 +216,4 @@ def _one_day(intervals: Sequence[CalendarDay]) -> CalendarDay:
         rows=sum(rows) if rows else None,
         warned=sum(each.warned for each in intervals),
         intervals=len(intervals),
-    )
-
-
-def has_page(about: Reported, day: CalendarDay) -> bool:
-    """Say whether anything was begun on a day, which its page then tells."""
-    return any(
-        entry.span.start < day.end and day.start < entry.span.end and entry.state is not State.ABANDONED
-        for entry in about.commits
     )

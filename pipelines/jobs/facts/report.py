@@ -19,6 +19,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import DIVERTED, Flow
+from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.text.drawing import stream_words
@@ -204,7 +205,7 @@ def expectation_facts(
     for check in checks:
         groups.setdefault((check.table, check.expectation), []).append(check)
     return tuple(
-        _expectation(once(about, found), memories.get(name, report.Memory())) for name, found in groups.items()
+        _expectation(about, once(about, found), memories.get(name, report.Memory())) for name, found in groups.items()
     )
 
 
@@ -264,15 +265,18 @@ def _is_on_the_page(about: Reported, check: Quality) -> bool:
     return first is not None and last is not None and first <= check.start and check.end <= last
 
 
-def _expectation(found: Sequence[Quality], memory: report.Memory) -> report.ExpectationFacts:
-    last = found[-1]
-    broken = tuple(
-        report.Broken(
-            start=check.start, end=check.end, commit=check.commit or None, unexpected=check.unexpected, rows=check.rows
-        )
-        for check in found
-        if not check.held
+def _broken(about: Reported, check: Quality) -> report.Broken:
+    failing = FailingRows(about.root, check.start, check.end, check.commit)
+    file = failing.file(check.table, check.expectation)
+    told = report.Broken(
+        start=check.start, end=check.end, commit=check.commit or None, unexpected=check.unexpected, rows=check.rows
     )
+    return replace(told, file=file, link=f"rows/{failing.name}/{file.name}") if file.is_file() else told
+
+
+def _expectation(about: Reported, found: Sequence[Quality], memory: report.Memory) -> report.ExpectationFacts:
+    last = found[-1]
+    broken = tuple(_broken(about, check) for check in found if not check.held)
     return report.ExpectationFacts(
         name=last.expectation,
         table=last.table,

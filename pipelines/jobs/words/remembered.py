@@ -58,6 +58,7 @@ def _expectation(each: ExpectationFacts, moments: Moments) -> dict[str, Any]:
         "looked_at": each.looked_at,
         "unexpected": each.unexpected,
         "checks": each.checks,
+        "files": [found.link for found in each.broken if found.link],
         "standing": memory.standing.value,
         "since": None if since is None else moments.argument(since.start),
         "first_failed": None if first is None else moments.argument(first.start),

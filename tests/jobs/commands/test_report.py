@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.report import page_name, report_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
@@ -116,6 +118,29 @@ def test_rows_that_were_checked_twice_are_counted_once_by_the_newest_check(house
     for each in days:
         write_quality(house.root, [replace(each, at=late + 2)])
     assert counted() == (9, 3, 0), "each day was judged again since"
+
+
+def test_all_rows_that_break_a_check_lie_beside_the_page_that_shows_the_first(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    check = "expect: [{expect_column_values_to_be_between: {column: number, max_value: 5}, severity: warning}]"
+    file.write_text(file.read_text().replace("late: divert}", f"late: divert, {check}}}"))
+    house.backfill("2013-01-01", "2013-01-04")
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=lambda _: None)
+    report_flow("tiny", None, "main", as_json=True, echo=house.tell)
+    found = next(each for each in map(json.loads, house.text.splitlines()) if each.get("files"))
+    (link,) = found["files"]
+    pages = house.home / "reports" / "tiny" / "main"
+    page = (pages / "index.html").read_text()
+    assert f'<a href="{link}" download>All {found["unexpected"]} rows as CSV</a>' in page
+    with (pages / link).open(newline="") as text:
+        rows = list(csv.DictReader(text))
+    assert len(rows) == found["unexpected"] > 20, "more than the table `quality` keeps"
+    assert all(int(row["number"]) > 5 for row in rows)
+    assert [row["arrival"] for row in rows] == sorted(row["arrival"] for row in rows)
+    house.backfill("2013-01-02", "2013-01-03")
+    write_quality(house.root, [quality(house, 4, held=False)])
+    report_flow("tiny", "2013-01-02", "main", as_json=False, echo=house.tell)
+    assert "as CSV" not in (pages / "2013-01-02.html").read_text(), "what nobody wrote is not linked"
 
 
 def test_an_interval_in_which_nothing_ran_is_refused_with_what_is_there(ran: House) -> None:

@@ -135,7 +135,15 @@ def test_a_day_that_ran_again_is_fixed_and_its_failure_stays_known(house: House)
 
 
 @pytest.mark.parametrize("words", [["report"], ["report", "tiny", "--all"], ["report", "tiny", "--to", "x"]])
-def test_a_page_of_one_flow_and_a_site_of_all_are_two_things(house: House, words: list[str]) -> None:
-    assert house.home
+@pytest.mark.usefixtures("house")
+def test_a_page_of_one_flow_and_a_site_of_all_are_two_things(words: list[str]) -> None:
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, "--all" in done.output) == (2, True)
+
+
+def test_a_run_that_cannot_be_read_is_told_beside_the_others(house: House, tmp_path: Path) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    (house.home / "gone" / "main" / "commits").mkdir(parents=True)
+    gone, run, summary = made(house, tmp_path / "site")
+    assert (gone["flow"], gone["verdict"], gone["needs"][0]["command"]) == ("gone", "bad", "pulseline doctor gone")
+    assert (run["days"], summary["verdict"]) == ({"published": 1}, "bad")
