@@ -78,6 +78,7 @@ demo: java setup ## run the flights flow and end with a summary and the path of 
 	@$(BIN)/pulseline demo
 
 up: java setup ## start Airflow on this machine, with a database of its own; ends with its address and password
+	@$(BIN)/pulseline warm-up
 	@$(BIN)/python -m dags.local up
 
 down: setup ## end that Airflow, with its tasks and its database
@@ -85,6 +86,7 @@ down: setup ## end that Airflow, with its tasks and its database
 
 # Runs the tests of $(1) beside those of $(2), and puts their output behind; $(3) comes first.
 define side_by_side
+	@$(BIN)/pulseline warm-up
 	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0; \
 	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(1) > "$$said/beside" 2>&1 & beside=$$!; \
 	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \

@@ -59,6 +59,15 @@ def adopt_buffers(flow: FlowName, run: Run = "main") -> None:
     adopted(flow, run, typer.echo)
 
 
+@app.command(name="warm-up", epilog="Example: `pulseline warm-up`")
+@guarded
+def warm_up() -> None:
+    """Compile the scans and keep Spark's classes, once a machine and user: later commands start sooner."""
+    from pipelines.jobs.commands.warm_up import warm_up as warm
+
+    warm(tell)
+
+
 @app.command(name="pack", epilog="Example: `pulseline pack --to /mnt/shared/workers.tar.gz`")
 @guarded
 def pack_environment(

@@ -50,6 +50,21 @@ def code_folder(name: str) -> Path:
         return _private(name, error)
 
 
+def lasting_folder(name: str) -> Path | None:
+    """Give the folder for something else that costs time to make, as `code_folder` does; None where none can be kept.
+
+    Args:
+        name: says of what it is made.
+
+    Raises:
+        CodeFolderError: as `code_folder` says.
+    """
+    try:
+        return _kept(_folders(name))
+    except OSError:
+        return None
+
+
 def _folders(name: str) -> list[Path]:
     """List the folders that must be ours, outermost first; the one above them has no link in its path."""
     chosen = os.environ.get(CHOSEN)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.engine.commits.lease import say
 from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.files.stored import path_of
+from pipelines.engine.tasks.class_archive import shared_classes
 from pipelines.engine.tasks.task import run_task
 from pipelines.errors import PulselineError
 from pipelines.operators.registry import warm_up
@@ -166,7 +167,7 @@ def spark_session(
     builder = SparkSession.builder.appName("pulseline").master(master)
     for name, value in {**SETTINGS, **settings_of(master), **settings}.items():
         builder = builder.config(name, value)
-    with _standard_error_into(log):
+    with _standard_error_into(log), shared_classes():
         spark = builder.getOrCreate()
     _log_what_ends(spark.sparkContext)
     return spark
