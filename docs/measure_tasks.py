@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a script beside the documents whose figures it makes, no package
 """Measure what makes tasks cheap: how files are written, what Spark's workers keep, and how tasks are handed to them.
 
-    .venv/bin/python -m docs.measure_tasks [files] [workers] [shares] [handing]
+    .venv/bin/python -m docs.measure_tasks [files] [workers] [shares] [handing] [starts]
 
 Each line is one figure, a median of three, warm; compare the figures of one line with each other.
 """
@@ -9,6 +9,7 @@ Each line is one figure, a median of three, warm; compare the figures of one lin
 from __future__ import annotations
 
 import cProfile
+import os
 import pickle
 import pstats
 import subprocess
@@ -29,6 +30,7 @@ from pipelines.engine.tasks.spark import SETTINGS, SparkEngine, run_in_worker
 from pipelines.engine.tasks.task import run_task
 from pipelines.jobs.bench.generated import record
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
+from pipelines.operators.code_folder import CHOSEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -180,7 +182,28 @@ def _worked(tasks: Sequence[Task], batches: Iterable[pa.RecordBatch]) -> Iterato
         yield pa.RecordBatch.from_pydict({"done": done})
 
 
-MEASURES = {"files": measure_files, "workers": measure_workers, "shares": measure_shares, "handing": measure_handing}
+STARTS = "from pipelines.engine.tasks.spark import spark_session; spark_session('local[2]').range(9).count()"
+
+
+def measure_starts() -> None:
+    """Compare Python and Spark from nothing to a first job with and without the classes that `warm-up` keeps."""
+    with tempfile.TemporaryDirectory() as nothing_kept:
+
+        def started(**more: str) -> None:
+            command = [sys.executable, "-c", STARTS]
+            subprocess.run(command, env={**os.environ, **more}, capture_output=True, check=True)  # noqa: S603 - our own
+
+        kept, anew = seconds(started), seconds(lambda: started(**{CHOSEN: nothing_kept}))
+    told(f"starts: with Spark's classes kept {kept:.1f} s, without {anew:.1f} s, {kept / anew:.2f} times")
+
+
+MEASURES = {
+    "files": measure_files,
+    "workers": measure_workers,
+    "shares": measure_shares,
+    "handing": measure_handing,
+    "starts": measure_starts,
+}
 
 
 def main(words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Spark's classes as Java has them in memory, kept in a file: a Java that maps it starts Spark in half the time.
+"""Spark's classes as Java has them in memory, kept in a file: a Java that maps it starts Spark sooner.
 
 Java calls it class data sharing, the file a dynamic archive. It is made once for a Java and a Spark, by a process that
 starts Spark, runs a job and a query, and ends. Java itself sees whether an archive is of its own build and of the jars

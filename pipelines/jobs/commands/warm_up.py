@@ -36,6 +36,6 @@ def _classes() -> str:
     why = make_archive(folder)
     there = archive_in(folder)
     if there is None:
-        return f"not kept: {why}; Spark starts without, in about twice the time"
+        return f"not kept: {why}; Spark starts without"
     size, seconds = there.stat().st_size >> 20, time.perf_counter() - begun
-    return f"kept in {there}, {size} MB, {seconds:.1f} s; Spark starts in about half the time from now on"
+    return f"kept in {there}, {size} MB, {seconds:.1f} s; Spark starts sooner from now on"
