@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,14 +25,14 @@ from pipelines.operators.code_folder import lasting_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
-
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """What Spark's launcher hands to Java beside all that settings say."""
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Java warns of classes that cannot be kept, by hundreds, and of an archive that is another Java's."""
 SUMMED = "-XX:+VerifySharedSpaces"
 """Has Java sum up an archive before it maps it: one with other bytes than were written counts as none."""
+USING = "pipelines.engine.tasks.spark_in_use"
+"""The program whose classes are kept."""
 PATIENCE = 120.0
 """Seconds that Java may take to write an archive."""
 NEEDS = 400 << 20
@@ -122,7 +121,7 @@ def make_archive(folder: Path) -> str | None:
     draft = folder / f".{os.getpid()}.draft"
     try:
         with _told(f'"-XX:ArchiveClassesAtExit={draft}" {QUIET}'):
-            command = [sys.executable, "-m", __name__]
+            command = [sys.executable, "-m", USING]
             ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
         for java in ran.stdout.split():
             # It writes when Python has ended already.
@@ -139,27 +138,3 @@ def make_archive(folder: Path) -> str | None:
     finally:
         draft.unlink(missing_ok=True)
     return None
-
-
-def _use_spark() -> None:
-    """Load what jobs and streams load, and print the pid of Java, which ends behind this process."""
-    from pipelines.engine.tasks.spark import spark_session
-
-    with tempfile.TemporaryDirectory() as folder:
-        spark = spark_session("local[2]")
-        rows = spark.range(8)
-        rows.mapInArrow(lambda batches: batches, rows.schema).groupBy("id").count().collect()
-        ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        to = ticks.writeStream.option("checkpointLocation", folder).foreachBatch(_look)
-        to.trigger(availableNow=True).start().awaitTermination()
-        pids = [each.pid for each in psutil.Process().children(recursive=True) if "java" in each.name()]
-        spark.stop()
-    sys.stdout.write(" ".join(map(str, pids)))
-
-
-def _look(rows: DataFrame, _: int) -> None:
-    rows.collect()
-
-
-if __name__ == "__main__":
-    _use_spark()
