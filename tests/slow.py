@@ -96,6 +96,20 @@ SLOW = (
     "jobs/drill/test_drill_clock.py::test_a_planted_bug_is_found[a clock that leaps is believed]",
     # A disk that keeps everything, which asks less than one that keeps only what was synced.
     "jobs/drill/test_drill_power.py::test_a_disk_that_keeps_everything_by_itself_loses_nothing",
+    # Live on Spark and started again: a socket, a recorded feed and a lost checkpoint are asked each time.
+    "jobs/commands/test_live_sources.py::test_a_folder_is_caught_up_when_what_lay_in_it_is_published_however_often_it_starts",  # noqa: E501 - a name
+    "jobs/commands/test_reset.py::test_a_checkpoint_of_before_a_reset_is_made_anew",
+    "jobs/commands/test_stream.py::test_a_checkpoint_that_plans_other_spans_than_the_pending_commit_keeps_the_rest",
+    "jobs/commands/test_drains.py::test_a_punctuation_that_is_replayed_does_not_drain_again",
+    "jobs/commands/test_drains.py::test_a_stream_has_caught_up_where_the_region_waits_for_more",
+    "jobs/proofs/test_live_region.py::test_transcript[a drain makes a restarted buffer count again]",
+    # The same planted rows without Java, and other ones on Spark, are asked each time.
+    "jobs/commands/test_own_checks.py::test_exactly_the_rows_that_break_a_check_are_found[spark]",
+    "jobs/commands/test_check.py::test_violations_planted_in_a_written_commit_and_at_its_beginning[spark]",
+    "jobs/runs/test_at_once.py::test_all_of_them_may_replace_what_ran_alone_and_the_other_way_round",
+    # A cluster that takes no task: a minute of waiting; a home in a store: its laws are asked on drawn flows.
+    "laws/test_cluster.py::test_nobody_takes_a_task",
+    "end_to_end/test_home_in_a_store.py::test_days_on_core_are_those_of_a_folder",
     # What benches measure.
     "jobs/bench/test_bench_store.py::test_a_commit_asks_little_of_a_store",
     "jobs/bench/test_bench_scale.py::test_calls_of_a_commit_are_counted_and_those_that_wait_for_one_another",
