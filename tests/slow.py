@@ -97,7 +97,7 @@ SLOW = (
     # A disk that keeps everything, which asks less than one that keeps only what was synced.
     "jobs/drill/test_drill_power.py::test_a_disk_that_keeps_everything_by_itself_loses_nothing",
     # Live on Spark and started again: a socket, a recorded feed and a lost checkpoint are asked each time.
-    "jobs/commands/test_live_sources.py::test_a_folder_is_caught_up_when_what_lay_in_it_is_published_however_often_it_starts",  # noqa: E501 - a name
+    "jobs/commands/test_live_sources.py::test_a_folder_is_caught_up_when_what_lay_in_it_is_published_however_often_it_starts",
     "jobs/commands/test_reset.py::test_a_checkpoint_of_before_a_reset_is_made_anew",
     "jobs/commands/test_stream.py::test_a_checkpoint_that_plans_other_spans_than_the_pending_commit_keeps_the_rest",
     "jobs/commands/test_drains.py::test_a_punctuation_that_is_replayed_does_not_drain_again",
