@@ -71,11 +71,9 @@ def test_another_java_or_another_spark_has_another(
         assert archive_folder() not in {None, folder}
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME"])
-def test_where_there_is_none_to_start_none_is_kept(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    assert folder
+def test_where_there_is_none_to_start_none_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, str(tmp_path))
     assert archive_folder() is None
     with shared_classes():
