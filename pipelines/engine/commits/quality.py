@@ -197,7 +197,12 @@ def read_quality(
     where = None if commit is None else pc.field("commit") == commit
     found = dataset(files, SCHEMA).to_table(filter=where)
     rows = sorted(_read(found), key=lambda row: (row.start, row.end, row.commit))
-    return tuple(row for row in rows if (end is None or row.start < end) and (start is None or start < row.end))
+    return tuple(row for row in before(rows, end) if start is None or start < row.end)
+
+
+def before(rows: Sequence[Quality], end: int | None) -> tuple[Quality, ...]:
+    """Give what was judged of spans that start before an instant, in ticks; of all where there is none."""
+    return tuple(row for row in rows if end is None or row.start < end)
 
 
 def _read(found: pa.Table) -> list[Quality]:

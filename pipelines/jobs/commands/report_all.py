@@ -161,7 +161,7 @@ def _day(site: Site, seen: Overview, day: CalendarDay, folder: str, around: repo
     if site.is_as(folder + day.page, _digest(seen, day, around)):
         return
     about = replace(seen.about, span=(day.start, day.end))
-    facts = read_facts(about, kept_certificate(about))
+    facts = read_facts(about, kept_certificate(about), seen.judged)
     copy_rows(facts, site.folder / folder)
     site.write(folder + day.page, report.render(facts, around=around))
 

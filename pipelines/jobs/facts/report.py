@@ -14,7 +14,7 @@ from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_of
 from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.quality import before, read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
@@ -110,17 +110,20 @@ class Reported:
         return min((span.start for span in spans), default=None), max((span.end for span in spans), default=None)
 
 
-def read_facts(about: Reported, certificate: report.Certificate | None) -> report.ReportFacts:
+def read_facts(
+    about: Reported, certificate: report.Certificate | None, known: Sequence[Quality] | None = None
+) -> report.ReportFacts:
     """Read all that the page says.
 
     Args:
         about: the run, or the interval of it.
         certificate: of the same span, where one was made.
+        known: all that was judged of the run, in its order, where that was read already.
     """
     flow, root = about.flow, about.root
     start, end = about.span or (None, None)
     tables = {name: _rows(about.of(name), name) for name in flow.tables()}
-    judged = read_quality(root, end=end)
+    judged = read_quality(root, end=end) if known is None else before(known, end)
     checks = [each for each in judged if (start is None or start < each.end) and is_current(about, each)]
     first, last = about.bounds
     now = wall_ticks()
