@@ -103,6 +103,12 @@ def replaced(text: str, parameters: Mapping[str, str]) -> str:
     return parameters[name].strip()
 
 
+def unfilled(text: str) -> str | None:
+    """Name the first parameter that still stands in a text, and that nobody gave; None where there is none."""
+    found = _PARAMETER.search(text)
+    return found[1].strip() if found else None
+
+
 def _seconds(text: str) -> Decimal | None:
     if not _NUMBER.fullmatch(text) or len(text) > len(str(LONGEST)) + 2:
         return None

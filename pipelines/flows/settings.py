@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pipelines.flows.durations import unfilled
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import RESERVED
 from pipelines.flows.policies import enum_of
@@ -90,6 +91,10 @@ def expression_at(section: Section, key: str, text: str) -> str:
     try:
         parse_expression(text)
     except ExpressionError as problem:
+        left = unfilled(text)
+        if left is not None:
+            came, expected = f"`{key}: {text}` with `${{{left}}}`", f"a value for the parameter `{left}`"
+            raise section.wrong(key, came, expected, nearest(left, section.parameters)) from problem
         came = f"`{key}: {text}` with {problem.came}"
         raise section.wrong(key, came, problem.expected, problem.nearest) from problem
     return text

@@ -169,6 +169,10 @@ def test_modules__pasting(
             "f.yaml:14: unknown module `puntuality` in stream `patient`, expected `punctuality`; did you mean",
         ),
         (
+            TWICE.replace("dep_delay > 60", "'dep_delay > ${pce}'"),
+            "f.yaml:16: `where: dep_delay > ${pce}` with `${pce}` in stream `missed`, expected a value for the ",
+        ),
+        (
             TWICE.replace("hasty.late", "hasty.beating"),
             "f.yaml:16: unknown stream `hasty.beating` in stream `missed`, expected one of `d`, `missed`, ",
         ),

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipelines.jobs.environment.errors import WrongUse
 from tests.laws.drawn import END, ROWS, START, Row, feed
 from tests.laws.trials import SCATTERED, trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    import pytest
 
 FLOW = """\
 flow: instances
@@ -125,3 +125,20 @@ def test_ctis_of_a_key_that_one_instance_has_alone_pass(
     for one, several in (("one.kept", "several.kept"), ("one_counts", "several_counts")):
         first, second = (here.table("run", name).to_pylist() for name in (one, several))
         assert told(first, order=True) == told(second, order=True)
+
+
+@pytest.mark.parametrize(
+    ("style", "said"),
+    [
+        ("{numeric: zz}", "stream `several`: `zz` has the column `zz`: expected"),
+        ("{numeric: event}", "stream `several`: `numeric` of `dispatch` must be a whole number; it is string: write"),
+        ("{of: [gat]}", "stream `several`: `of` of `dispatch` names a column of its input, which has no `gat`: write"),
+    ],
+)
+def test_a_dispatch_that_does_not_go_with_the_rows_is_told_by_the_name_in_the_file(
+    tmp_path: Path, style: str, said: str
+) -> None:
+    here = trial(tmp_path, FLOW.format(instances=2, style=style, beats=""), {"rows": feed([])})
+    with pytest.raises(WrongUse) as refused:
+        here.ran("run", [(START, END)])
+    assert said in str(refused.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,12 +56,18 @@ class DispatchLink(ExpressionLink):
     def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """Give its payload columns; see `Link.made`."""
         policy: Any = stream.policy
+        # As the file names it: the stream of each instance and port is ours.
+        stream = replace(stream, name=stream.name.rsplit(".", 2)[0])
         if policy.numeric:
             came = result_type_of(stream, policy.numeric, inputs[0])
             if not pa.types.is_integer(came):
-                raise PayloadError(stream.name, f"`numeric` must be a whole number; it is {came}", "write a CAST")
+                raise PayloadError(
+                    stream.name, f"`numeric` of `dispatch` must be a whole number; it is {came}", "write a CAST"
+                )
         for name in policy.of:
             require_comparable(
-                stream, "of", column_of(stream, inputs[0], name, "`of` names a column of its input, which")
+                stream,
+                "of",
+                column_of(stream, inputs[0], name, "`of` of `dispatch` names a column of its input, which"),
             )
         return inputs[0]
