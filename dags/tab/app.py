@@ -15,11 +15,11 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
 from dags.running import SAID
-from dags.tab.pages import INDEX, Page, flow_of, page_at
+from dags.tab.pages import INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import TaskStep, progress_page
 from pipelines.jobs.environment.settings import read_settings
 
@@ -80,6 +80,16 @@ def page(dag_id: str, run: str, name: str) -> Response:
     if file is None:
         return _empty("No such page", "It was never made, or was removed; run the flow again to make it.", status=404)
     return HTMLResponse(file.read_text(encoding="utf-8"), headers=HEADERS)
+
+
+@app.get("/dags/{dag_id}/pages/{run}/rows/{judged}/{name}")
+def failing_rows(dag_id: str, run: str, judged: str, name: str) -> Response:
+    """Hand out all rows that break an expectation, as the page's link says."""
+    flow = flow_of(dag_id)
+    file = None if flow is None else RowsFile(flow=flow, run=run, judged=judged, name=name).file(reports())
+    if file is None:
+        return _empty("No such file", "It was never made, or was removed; check the rows again to make it.", status=404)
+    return FileResponse(file, media_type="text/csv", filename=name, headers=HEADERS)
 
 
 def _go_to(request: Request, dag_id: str, page: Page) -> Response:

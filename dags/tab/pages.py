@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 KINDS = ("backfill", "stream", "replay", "quality")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_+-]{0,99}\.html")
+ROWS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,149}\.csv")
 INDEX = "index.html"
 
 
@@ -35,9 +36,31 @@ class Page:
         words = (self.flow, self.run)
         if not all(WORD.fullmatch(word) for word in words) or not NAME.fullmatch(self.name):
             return None
-        here = reports.resolve()
-        meant = here.joinpath(*words, self.name)
-        return meant if meant.resolve() == meant and meant.is_file() else None
+        return _exactly(reports, *words, self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsFile:
+    """A file of all rows that break an expectation, which a page leads to, by the four words that name it."""
+
+    flow: str
+    run: str
+    judged: str
+    """The commit or span, as its folder is called."""
+    name: str
+
+    def file(self, reports: Path) -> Path | None:
+        """Find it, as safely as a page; None where there is none."""
+        words = (self.flow, self.run, self.judged)
+        if not all(WORD.fullmatch(word) for word in words) or not ROWS.fullmatch(self.name):
+            return None
+        return _exactly(reports, self.flow, self.run, "rows", self.judged, self.name)
+
+
+def _exactly(reports: Path, *words: str) -> Path | None:
+    here = reports.resolve()
+    meant = here.joinpath(*words)
+    return meant if meant.resolve() == meant and meant.is_file() else None
 
 
 def flow_of(dag_id: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dags.tab.pages import Page, flow_of, page_at
+from dags.tab.pages import Page, RowsFile, flow_of, page_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +60,28 @@ def test_pages_are_found_by_their_words(reports: Path, name: str) -> None:
 )
 def test_nothing_else_is_a_page(reports: Path, flow: str, run: str, name: str) -> None:
     assert Page(flow=flow, run=run, name=name).file(reports) is None
+
+
+def test_rows_that_break_something_are_found_by_their_words_and_nothing_else_is(reports: Path) -> None:
+    folder = reports / "flights" / "main" / "rows" / "commit-2"
+    folder.mkdir(parents=True)
+    (folder / "punctual.diverted.a_law-0f.csv").write_text("rows")
+    (folder / "link.csv").symlink_to(reports / "secret.html")
+    words = {"flow": "flights", "run": "main", "judged": "commit-2", "name": "punctual.diverted.a_law-0f.csv"}
+    file = RowsFile(**words).file(reports)
+    assert file is not None
+    assert file.read_text() == "rows"
+    for word, wrong in (
+        ("name", "link.csv"),
+        ("name", "../../index.html"),
+        ("name", "gone.csv"),
+        ("name", "..csv"),
+        ("judged", ".."),
+        ("judged", "commit-2/../commit-2"),
+        ("run", "linked"),
+        ("flow", ".."),
+    ):
+        assert RowsFile(**{**words, word: wrong}).file(reports) is None
 
 
 def test_a_page_that_is_reached_through_a_linked_home_is_found(reports: Path, tmp_path: Path) -> None:

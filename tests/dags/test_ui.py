@@ -146,4 +146,8 @@ def test_a_planted_violation_turns_a_run_red_and_its_tab_shows_the_rows(
     assert shown.locator("tr.governor", has_text="cti").count() == 1
     offender.scroll_into_view_if_needed()
     page.screenshot(path=pictures / "red.png")
+    link = shown.get_by_role("link", name="All 1 row as CSV").get_attribute("href")
+    file = page.request.get(f"http://127.0.0.1:{stack.port}/pulseline/dags/{DAG}/pages/main/{link}")
+    assert (file.status, file.headers["content-type"].partition(";")[0]) == (200, "text/csv")
+    assert len(file.text().splitlines()) == len(("names", "the row"))
     assert spoilt not in [entry.commit for entry in log_state(stack.ground.home / "flights" / "main").published]
