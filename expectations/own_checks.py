@@ -13,8 +13,7 @@ from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
 from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import instant_of, misfit_of, strange_column
-from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.checks import expected_column, instant_of, misfit_of, strange_column
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 
@@ -139,9 +138,8 @@ def _see(table: str, check: Check, schema: pa.Schema) -> None:
     """See that the columns of a check are there, and of a type that it can take."""
     strange = strange_column(check, schema.names)
     if strange is not None:
-        near = nearest(strange, schema.names)
-        hint = f"; did you mean `{near}`?" if near else ""
-        raise CheckDoesNotFitError(table, check.name, f"the column `{strange}`", one_of(schema.names) + hint)
+        expected = expected_column(strange, schema.names)
+        raise CheckDoesNotFitError(table, check.name, f"the column `{strange}`", expected)
     kinds = {column: _kind(schema.field(column).type) for column in check.columns}
     misfit = misfit_of(check, offers()[check.name], kinds)
     if misfit:

@@ -302,6 +302,12 @@ def strange_column(check: Check, there: Collection[str]) -> str | None:
     return next((column for column in asked if column not in there), None)
 
 
+def expected_column(strange: str, there: Collection[str]) -> str:
+    """Say which columns there are in place of one that is not, and which of them may have been meant."""
+    near = nearest(strange, there)
+    return one_of(there) + (f"; did you mean `{near}`?" if near else "")
+
+
 def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str, str] | None:
     """Say what of a check does not fit the kinds of its columns, and what would.
 

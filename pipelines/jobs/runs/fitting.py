@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.checks import strange_column
-from pipelines.flows.errors import nearest, one_of
+from pipelines.flows.checks import expected_column, strange_column
+from pipelines.flows.errors import nearest
 from pipelines.flows.known_columns import OF_EVERY_LANDING, OF_EVERY_STREAM
 from pipelines.jobs.environment.errors import WrongUse
 
@@ -58,11 +58,9 @@ def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
         for check in checks:
             strange = strange_column(check, there)
             if strange is not None:
-                near = nearest(strange, there)
-                hint = f"; did you mean `{near}`?" if near else ""
                 raise WrongUse(
                     f"{flow.file or flow.name}: `{check.name}` of `{table}` has the column `{strange}`, expected "
-                    f"{one_of(there)}{hint}"
+                    f"{expected_column(strange, there)}"
                 )
 
 

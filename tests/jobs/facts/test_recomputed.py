@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
 from tests.laws.streamed import streamed
-from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, parcels, trial
+from tests.laws.trials import BEGIN, MINUTE, SPANS, Trial, parcels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,20 +31,6 @@ if TYPE_CHECKING:
     from tests.jobs.conftest import House
 
 EVERY = DeepSample(seed=7, most=None)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    found = trial(tmp_path_factory.mktemp("recomputed"), PARCELS, {"parcels": parcels()})
-    found.ran("main", SPANS)
-    return found
-
-
-@pytest.fixture
-def here(made: Trial, tmp_path: Path) -> Trial:
-    """Give a copy that a test may spoil."""
-    shutil.copytree(made.base, tmp_path / "copy")
-    return replace(made, base=tmp_path / "copy")
 
 
 def again(here: Trial, sample: DeepSample = EVERY, run: str = "main") -> Reckoned:

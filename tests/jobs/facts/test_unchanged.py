@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pytest
 
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged
 from pipelines.jobs.facts.views import JudgedCommits
-from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.reckoned import Reckoned
+    from tests.laws.trials import Trial
 
 STREAMS = ("beating", "ordered", "punctual", "punctual.diverted", "ledger", "parcels", "the carry")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Trial:
-    found = trial(tmp_path_factory.mktemp("unchanged"), PARCELS, {"parcels": parcels()})
-    found.ran("main", SPANS)
-    return found
-
-
-@pytest.fixture
-def here(made: Trial, tmp_path: Path) -> Trial:
-    """Give a copy that a test may spoil."""
-    shutil.copytree(made.base, tmp_path / "copy")
-    return replace(made, base=tmp_path / "copy")
 
 
 def looked(here: Trial) -> dict[str, Reckoned]:
