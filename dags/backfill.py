@@ -20,7 +20,8 @@ Each day is landed, run, checked, published, and gets a page.
 | `request` | waits for runs that were due before, whoever made them, then says what is wrong with the form |
 | `run` | lands and runs the days; of several, each but the last is checked and published on the way |
 | `check` | judges the last day with Great Expectations, before anybody can see it |
-| `publish` | lets readers see it, or rejects it when a blocking expectation failed |
+| `approve` | waits for a person where a blocking expectation failed; skipped where nothing is held |
+| `publish` | lets readers see it, or rejects it, as the person answered |
 | `report` | makes the pages, whatever happened; skipped where nothing was begun |
 
 The tab **Pulseline** of a run shows how far it is while it runs, or the sentence that refused it, and then its page as
@@ -35,10 +36,26 @@ published, with its span, counts and hashes.
   begun: trigger again.
 * `run`: *must have one driver at a time* means that a stream or a backfill works on these tables: wait, or stop it.
   Anything else: clear the task, it goes on where it was.
-* `check`, `publish`: an expectation failed: the last line has its sentence, how many rows break it, what landed, and
-  the command that runs the day again. The tab shows the rows and those around them. What was published before
-  stays. Mend the cause, then clear `run` and what follows, or trigger with *Run again what is published*.
+* `check`: an expectation failed: its last line has its sentence, how many rows break it, and what landed. `approve`
+  then waits, see below. Where it is skipped nothing was judged: clear `check`.
+* `publish`: the day was rejected: the last line says by whom, why, and what did not hold. The tab shows the rows and
+  those around them. What was published before stays. Mend the cause, then clear `run` and what follows, or trigger
+  with *Run again what is published*.
+* `approve`: somebody marked it, and nothing was decided. Clear it to be asked again.
 * Killed in the middle, cleared, or marked: nothing half done is ever seen. Run it again.
+
+## When it waits for you
+
+`approve` stands under *Required Actions*, of all DAGs and of the run, with the expectations that do not hold and their
+figures. Choose *Publish* or *Reject* and say why; an answer without a reason is asked again. *Publish* ends the run
+green, though `check` stays red, and the asset's event has `reason` and `by`; *Reject* ends it red. Whoever may trigger
+may answer. Airflow with `simple_auth_manager_all_admins` knows nobody by name, and the record then says *Anonymous*.
+
+It takes no slot, no process and no lease while it waits. The days behind it wait, too, for each takes up the carry of
+the day before, and look again once a minute. A run from a shell over the same flow does not wait: it rejects what its
+check did not pass. You may answer from a shell, too, `pulseline publish FLOW --commit N --accept "REASON" --by NAME`;
+`approve` then waits all the same, and what it is told changes nothing any more. Of a run over several days only the
+last one waits: one before it that does not hold is rejected, and the run ends there.
 
 ## Good to know
 
@@ -51,8 +68,9 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, TriggerRule
 
+from dags.approval import ApproveOperator
 from dags.process import JobOperator, RequestOperator
-from dags.wiring import backfill_form, days_of, publishes, usual
+from dags.wiring import approval_form, backfill_form, days_of, publishes, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -73,15 +91,19 @@ def backfill_dag(flow: Offered) -> DAG:
         request = RequestOperator(task_id="request", kind="backfill", flow=flow.called)
         run = JobOperator(task_id="run", asked=request.output)
         check = JobOperator(task_id="check", commands=[["check", flow.called, "--commit", COMMIT, "--json"]])
+        approve = ApproveOperator(
+            task_id="approve", judged="check", params=approval_form(), trigger_rule=TriggerRule.ONE_FAILED
+        )
         publish = JobOperator(
             task_id="publish",
             commands=[["publish", flow.called, "--commit", COMMIT, "--json"]],
-            trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+            trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
             ran=run.output,
+            answer=approve.output,
             outlets=[publishes(flow, "backfill")],
         )
         report = JobOperator(task_id="report", asked=request.output).as_teardown()
 
-        request >> run >> check >> publish >> report
+        request >> run >> check >> approve >> publish >> report
         run >> publish
     return dag

@@ -22,7 +22,7 @@ from airflow.sdk.exceptions import (
 )
 
 from dags.announced import announce
-from dags.running import GRACE, SAID, Running
+from dags.running import FOUND, GRACE, SAID, Running
 from dags.turns import comes_first
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 TURN = 3.0
 """Seconds between two looks at the runs before."""
-AGAIN = dt.timedelta(seconds=5)
+AGAIN, LATER = dt.timedelta(seconds=5), dt.timedelta(minutes=1)
+"""Until one that gave up its place looks again; later where the run before waits for a person, who may take days."""
 BETWEEN, MOST = 3.0, 1_000
 """Seconds between two that are kept, and characters of one."""
 
@@ -49,11 +50,12 @@ class JobOperator(BaseOperator):
         asked: what the task `request` found out; its `commands` for this task come behind the others, and a sentence
             for this task in its `skip` skips it.
         ran: what the task `run` found out; its `commits` were published on the way, for the events of the assets.
+        answer: words that end each of `commands`, which a person's answer gave; None where nobody was asked.
         module: what the words are given to.
         grace: seconds that a command has to stop.
     """
 
-    template_fields: Sequence[str] = ("commands", "asked", "ran")
+    template_fields: Sequence[str] = ("commands", "asked", "ran", "answer")
     ui_color = "#e8f0fe"
     final: tuple[int, ...] = (1, 2)
     """Exit codes that another try would give again."""
@@ -64,12 +66,13 @@ class JobOperator(BaseOperator):
         commands: Sequence[Sequence[str]] = (),
         asked: Any = None,  # noqa: ANN401 - a result to come, and a mapping when the task runs
         ran: Any = None,  # noqa: ANN401 - likewise
+        answer: Any = None,  # noqa: ANN401 - likewise
         module: str = "pipelines.cli",
         grace: float = GRACE,
         **kwargs: Any,  # noqa: ANN401 - Airflow's own
     ) -> None:
         super().__init__(**kwargs)
-        self.commands, self.asked, self.ran = commands, asked, ran
+        self.commands, self.asked, self.ran, self.answer = commands, asked, ran, answer
         self.module, self.grace = module, grace
         self._running: Running | None = None
         self._kept = 0.0
@@ -80,7 +83,8 @@ class JobOperator(BaseOperator):
         asked = self.asked or {}
         if self.task_id in asked.get("skip", {}):
             raise AirflowSkipException(asked["skip"][self.task_id])
-        every = [*self.commands, *asked.get("commands", {}).get(self.task_id, [])]
+        own = [[*words, *(self.answer or ())] for words in self.commands]
+        every = [*own, *asked.get("commands", {}).get(self.task_id, [])]
         if not every:
             raise AirflowSkipException("nothing was begun, so there is nothing to do")
         result: dict[str, Any] = {}
@@ -124,8 +128,11 @@ class JobOperator(BaseOperator):
     def _judge(self, code: int, running: Running, context: Context) -> None:
         last = running.last[-1] if running.last else "it said nothing"
         if code:
-            last = str(running.result().get("sentence") or last)
+            found = running.result()
+            last = str(found.get("sentence") or last)
             self._keep(context, last, now=True)
+            if "ti" in context:
+                context["ti"].xcom_push(FOUND, found)
         if self._stopped or running.asked:
             raise AirflowException(f"stopped before it was done; the last that it said: {last}")
         if code in self.final:
@@ -138,8 +145,8 @@ class RequestOperator(JobOperator):
     """Has a request checked, in its turn: no run of a DAG begins while an earlier one is under way.
 
     Airflow's backfill starts ten runs at once unless it is told otherwise, whatever `max_active_runs` of the DAG says.
-    With `max_active_tis_per_dag=1` the next run waits here, and the others wait in Airflow. One that came too early, or
-    has one before it that was cleared, gives up its place.
+    With `max_active_tis_per_dag=1` the next run waits here, and the others wait in Airflow. One that came too early,
+    has one before it that was cleared, or one that waits for a person, gives up its place.
     """
 
     template_fields: Sequence[str] = ()
@@ -155,8 +162,9 @@ class RequestOperator(JobOperator):
             line = f"waiting for {first.run_id}, which comes before and is not done"
             self.log.info(line)
             self._keep(context, line)
-            if not first.begun:
-                raise AirflowRescheduleException(dt.datetime.now(dt.UTC) + AGAIN)  # type: ignore[no-untyped-call]
+            if not first.begun or first.asks:
+                pause = LATER if first.asks else AGAIN
+                raise AirflowRescheduleException(dt.datetime.now(dt.UTC) + pause)  # type: ignore[no-untyped-call]
             time.sleep(TURN)
         self.commands = [[self.kind, self.flow, *_told(context)]]
         return super().execute(context)

@@ -25,8 +25,8 @@ ABOVE = 2
 """Processes above a task that must live: the one that supervises it, and the executor's that began that."""
 LOOK = 1.0
 LAST_LINES = 40
-SAID = "said"
-"""Key under which Airflow keeps the last line of a task, for the tab."""
+SAID, FOUND = "said", "found"
+"""Keys under which Airflow keeps the last line of a task, for the tab, and what one that failed found out."""
 CHUNK = 65_536
 
 

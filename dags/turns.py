@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from airflow.sdk import Context
     from airflow.sdk.api.datamodels._generated import DagRun
 
 LAST = "report"
 """The task that runs whatever the others came to: a run without its end is not done."""
+ASKS, ASKING = "approve", "awaiting_input"
+"""The task that may wait for a person, and its state then."""
 OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 OPEN = frozenset({"running", "queued"})
 BACKFILL = "backfill"
@@ -36,6 +38,8 @@ class First:
     run_id: str
     begun: bool
     """Whether it has had its turn, and does not wait for it."""
+    asks: bool = False
+    """Whether it waits for a person."""
 
 
 def comes_first(context: Context, task_id: str) -> First | None:
@@ -48,20 +52,22 @@ def comes_first(context: Context, task_id: str) -> First | None:
     own, instance = context["dag_run"], context["ti"]
     if instance.get_dr_count(own.dag_id, states=sorted(OPEN)) <= 1:
         return None
-    states = instance.get_task_states(own.dag_id, task_ids=[task_id, LAST])
+    states = instance.get_task_states(own.dag_id, task_ids=[task_id, LAST, ASKS])
     unfinished = {run_id: tasks for run_id, tasks in states.items() if tasks.get(LAST) not in OVER}
     begun = {run_id for run_id, tasks in unfinished.items() if tasks.get(task_id) == "success"}
     others = [_run(own.dag_id, run_id) for run_id in unfinished if run_id != own.run_id]
-    return first_of(own, others, begun)
+    asking = {run_id for run_id, tasks in unfinished.items() if tasks.get(ASKS) == ASKING}
+    return first_of(own, others, begun, asking)
 
 
-def first_of(own: Due, others: Iterable[DagRun], begun: set[str]) -> First | None:
+def first_of(own: Due, others: Iterable[DagRun], begun: set[str], asking: Container[str] = ()) -> First | None:
     """Give the run that must be done before one.
 
     Args:
         own: the run that asks.
         others: runs of the same DAG that are not done.
         begun: ids of those that have had their turn.
+        asking: ids of those that wait for a person.
     """
     open_runs = [run for run in others if run.state in OPEN]
     before = [run for run in open_runs if run.run_id in begun] or [
@@ -71,7 +77,7 @@ def first_of(own: Due, others: Iterable[DagRun], begun: set[str]) -> First | Non
         if _due(run) < _due(own) and (run.state == "running" or run.run_type == BACKFILL)
     ]
     first = min(before, key=_due, default=None)
-    return None if first is None else First(first.run_id, first.run_id in begun)
+    return None if first is None else First(first.run_id, first.run_id in begun, first.run_id in asking)
 
 
 def _due(run: Due) -> tuple[Any, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias, Param
 
 from dags.announced import alias_of, asset_of, complete_of
+from dags.approval import MOST, REASON
 from dags.days import RecordedDays
 from dags.patience import SOON, Patience, alert
 from dags.pools import STREAMS
@@ -93,6 +94,13 @@ def backfill_form() -> dict[str, Param]:
             description="Otherwise days that are published and not stale are left alone.",
         ),
     }
+
+
+def approval_form() -> dict[str, Param]:
+    """Give the form of an approval; a field that had to be filled in would fail the task before it asks."""
+    told = "Stands in the record, on the page and in the asset's event for good. Without one you are asked again."
+    kind: dict[str, Any] = {"type": ["null", "string"], "format": "multiline", "maxLength": MOST}
+    return {REASON: Param(None, title="Reason", description=told, **kind)}
 
 
 def stream_form() -> dict[str, Param]:

@@ -21,11 +21,12 @@ from sqlalchemy import select
 from dags.running import SAID
 from dags.tab.pages import INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import TaskStep, progress_page
+from dags.turns import ASKS
 from pipelines.jobs.environment.settings import read_settings
 
 REPORT = "report"
 """The task whose result names the page."""
-ORDER = ("request", "run", "stream", "replay", "check", "publish", REPORT)
+ORDER = ("request", "run", "stream", "replay", "check", ASKS, "publish", REPORT)
 """Tasks, as they follow one another."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "

@@ -6,6 +6,8 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dags.turns import ASKING
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,6 +20,7 @@ WORDS = {
     "upstream_failed": "not begun, for what comes before failed",
     "up_for_retry": "is tried again soon",
     "up_for_reschedule": "waits for its turn",
+    ASKING: "waits for somebody's answer, under Required Actions",
 }
 STYLE = """:root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6570; --rule: #e3e1dc; --bad: #b3261e;
 --paper: #fbfaf8 } @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --soft: #a3adb7; --rule: #2e353c;
@@ -61,10 +64,13 @@ def headline(steps: Sequence[TaskStep]) -> str:
     'request failed: unknown key `strat` in the form'
     >>> headline([TaskStep(task="run", state="running", said=None)])
     'run is under way'
+    >>> headline([TaskStep(task="check", state="failed", said="no"), TaskStep(task="approve", state=ASKING, said=None)])
+    "approve waits for somebody's answer, under Required Actions; check failed: no"
     """
     failed = next((step for step in steps if step.state == "failed"), None)
     if failed is not None:
-        return f"{failed.task} failed: {failed.said or 'its log says why'}"
+        asking = "".join(f"{step.task} {_word(step)}; " for step in steps if step.state == ASKING)
+        return f"{asking}{failed.task} failed: {failed.said or 'its log says why'}"
     running = next((step for step in steps if step.state not in OVER), None)
     if running is None:
         return "Nothing was left to do, so there is no page of this run."

@@ -173,6 +173,19 @@ class Stack:
         found: dict[str, Any] = json.loads(value) if isinstance(value, str) else value
         return found
 
+    def asked(self, dag: str, run: str, task: str) -> dict[str, Any]:
+        """Wait until a task waits for a person, and give what it asks."""
+        until(
+            lambda: self.tasks(dag, run)[task]["state"] == "awaiting_input", told=lambda: self.told(dag, run)
+        )
+        found: dict[str, Any] = self.doorway.ask("GET", f"{_path(dag, run)}/taskInstances/{task}/-1/hitlDetails")
+        return found
+
+    def answer(self, dag: str, run: str, task: str, option: str, reason: str) -> None:
+        """Answer what a task asks."""
+        answer = {"chosen_options": [option], "params_input": {"reason": reason}}
+        self.doorway.ask("PATCH", f"{_path(dag, run)}/taskInstances/{task}/-1/hitlDetails", answer)
+
     def ended(self, dag: str, run: str, seconds: float = PATIENCE) -> str:
         """Wait until a run is over, and give its state."""
         return str(until(lambda: self._over(dag, run), seconds, lambda: self.told(dag, run)))

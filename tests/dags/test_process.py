@@ -46,6 +46,7 @@ def late(*_):
 found = {
     "fine": outcome(commands=[["0", "a b", "{c}"]]),
     "asked": outcome(commands=[["0", "own"]], asked={"commands": {"it": [["0", "asked"]], "other": [["3"]]}}),
+    "answer": outcome(commands=[["0", "own"]], answer=["--accept={{ conf }}", "--by=ann"]),
     "nothing": outcome(commands=[], asked=None),
     "skip": outcome(commands=[["0"]], asked={"skip": {"it": "published already"}}),
     "check": outcome(commands=[["1"]]),
@@ -99,6 +100,10 @@ def test_the_last_object_is_the_result_and_words_stay_whole(outcomes: dict[str, 
 def test_commands_that_were_asked_for_come_behind_the_own(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["asked"][:2] == ["result", {"code": 0, "words": ["asked"], "sentence": "asked"}]
     assert outcomes["nothing"][:2] == ["AirflowSkipException", "nothing was begun, so there is nothing to do"]
+
+
+def test_an_answer_ends_the_own_commands_and_is_no_template(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["answer"][1]["words"] == ["own", "--accept={{ conf }}", "--by=ann"]
 
 
 def test_what_need_not_be_done_is_skipped_with_its_sentence(outcomes: dict[str, Outcome]) -> None:

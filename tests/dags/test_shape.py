@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).parents[2]
 DAGS = CHECKOUT / "dags"
 FILES = ("backfill.py", "stream.py", "replay.py", "quality.py", "promises.py", "maintain.py")
 MAY_IMPORT = {
-    *("__future__", "typing", "airflow.sdk", "dags.process", "dags.wiring", "dags.complete"),
+    *("__future__", "typing", "airflow.sdk", "dags.process", "dags.wiring", "dags.complete", "dags.approval"),
     "pipelines.jobs.environment.offered",
 }
 DECISIONS = (

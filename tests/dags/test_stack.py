@@ -6,6 +6,7 @@ The tests of this file tell one story, in their order.
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 from contextlib import suppress
@@ -19,13 +20,16 @@ import pytest
 from dags.local.doorway import Doorway
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.readers import log_state
-from tests.dags.conftest import until
+from tests.dags.conftest import TRIPS, until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.dags.conftest import Ground, Stack
 
 DAYS = [f"2013-01-0{day}" for day in range(1, 6)]
-TASKS = ("request", "run", "check", "publish", "report")
+STRICT = "late: drop, expect: [{expect_column_values_to_be_in_set: {column: station, value_set: [north]}}]}"
+"""What no day of the trips keeps."""
 SPEED = 1_000
 """Five days in seven minutes, so that the stream is under way whenever something is killed."""
 SOON = 90.0
@@ -290,8 +294,8 @@ def test_a_run_without_a_date_waits_its_turn_and_skips_a_day_that_is_published(s
     run = without_date
     assert stack.ended("backfill_trips", run) == "success"
     states = {name: task["state"] for name, task in stack.tasks("backfill_trips", run).items()}
-    assert states == {"request": "success", "run": "skipped", "check": "skipped"} | {
-        "publish": "skipped",
+    assert states == dict.fromkeys(("run", "check", "approve", "publish"), "skipped") | {
+        "request": "success",
         "report": "success",
     }
     assert "2013-01-05 is published already and not stale" in stack.log("backfill_trips", run, "run")
@@ -307,6 +311,48 @@ def test_a_form_that_makes_no_sense_is_refused_before_anything_starts(stack: Sta
     status, _, text = get(stack, f"/pulseline/dags/backfill_trips/runs/{quote(run, safe='')}")
     assert (status, "request failed: unknown key `enigne` in the form" in text) == (200, True)
     assert tasks["report"]["state"] == "skipped"
+
+
+@pytest.fixture
+def strict(stack: Stack) -> Iterator[None]:
+    """Have the trips' flow expect what no day keeps."""
+    file = stack.ground.folder / "config" / "flows" / "trips.yaml"
+    file.write_text(TRIPS.replace("late: drop}", STRICT))
+    yield
+    file.write_text(TRIPS)
+
+
+@pytest.mark.usefixtures("strict")
+def test_a_day_that_does_not_hold_waits_for_a_person_with_a_reason(stack: Stack) -> None:
+    dag, root = "backfill_trips", stack.ground.home / "trips" / "main"
+    run = stack.trigger(dag, {"start": DAYS[-1], "force": True})
+    question = stack.asked(dag, run, "approve")
+    pending = log_state(root).pending
+    assert pending is not None
+    assert question["subject"] == f"trips: publish commit {pending.commit} (2013-01-05)?"
+    assert "12 rows break `" in question["body"]
+    status = json.loads(stack.ground.call("pipelines.cli", "status", "trips", "--json").stdout)
+    pool = stack.doorway.ask("GET", "/api/v2/pools/default_pool")
+    assert (status["lease"]["standing"], pool["occupied_slots"]) == ("free", 0), "who waits holds nothing"
+    path = f"/pulseline/dags/{dag}/runs/{quote(run, safe='')}"
+    assert "approve waits for somebody&#x27;s answer" in get(stack, path)[2]
+
+    stack.answer(dag, run, "approve", "Publish", " ")
+    assert stack.asked(dag, run, "approve")["response_received"] is False
+    assert "asked again: an answer takes a reason" in get(stack, path)[2]
+    assert log_state(root).commits[pending.commit].state is State.WRITTEN
+
+    stack.answer(dag, run, "approve", "Publish", "south is\nclosed ")
+    assert stack.ended(dag, run) == "success", stack.told(dag, run)
+    assert stack.tasks(dag, run)["check"]["state"] == "failed"
+    asked = "/api/v2/assets/events?source_dag_id=backfill_trips&order_by=-timestamp&limit=1"
+    [event] = stack.doorway.ask("GET", asked)["asset_events"]
+    told = [event["extra"][key] for key in ("commit", "reason", "by")]
+    assert told == [pending.commit, "south is closed", "admin"]
+    seen = {entry.commit: entry.verdict for entry in log_state(root).published}
+    assert str(seen[pending.commit]).startswith("accepted by admin: south is closed; punctual: 12 rows break `")
+    assert "accepted by admin: south is closed" in get(stack, get(stack, path)[1]["location"])[2]
+    assert stack.ground.hashes("main") == stack.ground.hashes("live")
 
 
 def test_a_user_is_let_in_by_a_command_and_may_look_only(stack: Stack) -> None:

@@ -10,9 +10,10 @@ import pendulum
 import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 
-from dags import announced, bundle, patience
+from dags import announced, approval, bundle, patience
 from dags.announced import events_of
 from dags.days import RecordedDays
+from dags.tab import progress
 from dags.turns import First, first_of
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -50,6 +51,11 @@ def test_a_run_waits_for_what_has_begun_and_what_was_due_before(
     others: list[Run], begun: set[str], first: First | None
 ) -> None:
     assert first_of(Run("own"), others, begun) == first  # type: ignore[arg-type]
+
+
+def test_one_that_waits_for_a_person_is_told_from_one_at_work() -> None:
+    first = first_of(Run("own"), [Run("day", -9)], {"day"}, {"day"})  # type: ignore[list-item]
+    assert first == First("day", begun=True, asks=True)
 
 
 def test_each_published_commit_has_an_event_of_its_own() -> None:
@@ -98,6 +104,6 @@ def test_only_the_last_whole_day_is_scheduled_for_it_fills_what_is_missing() -> 
     assert days.infer_manual_data_interval(run_after=today.add(hours=5)).end == today
 
 
-@pytest.mark.parametrize("module", [announced, bundle, patience])
+@pytest.mark.parametrize("module", [announced, approval, bundle, patience, progress])
 def test_examples(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

@@ -129,7 +129,16 @@ def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, 
     assert (stack.ground.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
 
 
-def test_a_planted_violation_turns_a_run_red_and_its_tab_shows_the_rows(
+def reject(page: Page, reason: str) -> None:
+    """Answer what a run asks, and wait until Airflow has taken it."""
+    page.reload()
+    page.fill("#element_reason", reason)
+    with page.expect_response(lambda answer: answer.request.method == "PATCH") as taken:
+        page.get_by_test_id("hitl-option-Reject").click()
+    assert taken.value.ok
+
+
+def test_a_planted_violation_waits_for_a_person_whose_no_turns_the_run_red_and_its_tab_shows_the_rows(
     page: Page, stack: Stack, pictures: Path
 ) -> None:
     day = ("--start", "2013-01-02", "--end", "2013-01-03")
@@ -137,6 +146,13 @@ def test_a_planted_violation_turns_a_run_red_and_its_tab_shows_the_rows(
     assert held.returncode == 0, held.stderr
     spoilt = spoil(stack.ground)
     run = trigger(page, stack, "2013-01-02", "2013-01-03", pictures / "form-red.png")
+    stack.asked(DAG, run, "approve")
+    page.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}/runs/{quote(run)}/tasks/approve/required_actions")
+    page.get_by_text("1 row breaks").first.wait_for()
+    page.screenshot(path=pictures / "approve.png")
+    reject(page, "")
+    assert stack.asked(DAG, run, "approve")["response_received"] is False
+    reject(page, "one flight is nine hours early")
     assert stack.ended(DAG, run) == "failed", stack.told(DAG, run)
     shown = seen(page, stack, run, "Failed", pictures / "red.png")
     assert f"Commit {spoilt} is not published" in shown.locator("h1").inner_text()
@@ -150,4 +166,6 @@ def test_a_planted_violation_turns_a_run_red_and_its_tab_shows_the_rows(
     file = page.request.get(f"http://127.0.0.1:{stack.port}/pulseline/dags/{DAG}/pages/main/{link}")
     assert (file.status, file.headers["content-type"].partition(";")[0]) == (200, "text/csv")
     assert len(file.text().splitlines()) == len(("names", "the row"))
-    assert spoilt not in [entry.commit for entry in log_state(stack.ground.home / "flights" / "main").published]
+    rejected = log_state(stack.ground.home / "flights" / "main").commits[spoilt]
+    assert rejected.state is State.REJECTED
+    assert str(rejected.verdict).startswith("rejected by admin: one flight is nine hours early; punctual: 1 row breaks")

@@ -90,10 +90,17 @@ def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of i
             f"rows, change the flow or its input, and {known.run_command(*entry.span)}"
         )
     published = entry if was_published else _settle(known, entry, answer)
-    told = facts_of(published)
+    told = facts_of(published) | _answered(published, answer)
     how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"
     words = f"commit {number} ({known.moments.span(*published.span)}) is {how}"
     echo(json.dumps({"flow": known.name, "run": run, **told}) if as_json else words)
+
+
+def _answered(published: Entry, answer: Answer | None) -> dict[str, object]:
+    """Give who published it and why, where the record has this answer; also when it is given a second time."""
+    if answer is None or not str(published.verdict).startswith(answer.words):
+        return {}
+    return {"by": answer.by, "reason": answer.reason}
 
 
 def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:

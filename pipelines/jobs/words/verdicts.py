@@ -11,7 +11,7 @@ from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import State
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import blocking
+from pipelines.jobs.runs.gate import blocking, broken_words
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class SpokenVerdict:
         return not self.blocking_failed
 
     @property
+    def waits(self) -> bool:
+        """Say whether one commit was judged that readers do not see yet and that nobody rejected."""
+        return bool(self.commit) and self.judged.entries[0].state is State.WRITTEN
+
+    @property
     def rows(self) -> int:
         """Count the rows that came into the operators."""
         return sum(each.looked_at for each in self.found if each.expectation == "account_holds")
@@ -91,16 +96,41 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "rows": verdict.rows,
         "behind": {leg: None if upto is None else instant_text(upto) for leg, upto in verdict.behind.items()},
         "sentence": sentence(verdict),
+        "question": question(verdict),
         "docs": str(verdict.docs / "index.html"),
         "next": next_step(verdict),
     }
     yield json.dumps(summary, ensure_ascii=False)
 
 
+def question(verdict: SpokenVerdict) -> dict[str, str] | None:
+    """Spell what a person is asked of a commit that waits and does not hold, as Markdown; None where nobody is."""
+    if verdict.held or not verdict.waits:
+        return None
+    broken = [
+        f"* {broken_words(each)}, of {counted(each.looked_at, 'row')} that were looked at. {each.remedy}"
+        for each in verdict.blocking_failed
+    ]
+    rows = verdict.known.command("check", "--commit", str(verdict.commit))
+    told = [
+        f"{_came(verdict)}. Readers see what was published before.",
+        "What does not hold:",
+        "\n".join(broken),
+        f"The rows that break it: `{rows}`.",
+        "*Publish* lets readers see it all the same, *Reject* keeps it from them for good. Either takes a reason, which "
+        "stands with your name in the record, on the page and in the asset's event; without one you are asked again.",
+    ]
+    return {"subject": f"{verdict.known.name}: publish {verdict.what}?", "body": "\n\n".join(told)}
+
+
+def _came(verdict: SpokenVerdict) -> str:
+    landed = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in _landed(verdict).items())
+    return f"{landed or 'nothing'} landed in {verdict.what}"
+
+
 def sentence(verdict: SpokenVerdict) -> str:
     """Say what came of it in one sentence: what does not hold and for how many rows, what landed, what to do."""
-    landed = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in _landed(verdict).items())
-    came = f"{landed or 'nothing'} landed in {verdict.what}"
+    came = _came(verdict)
     if verdict.held:
         return f"all that blocks holds; {came}"
     worst = min(verdict.blocking_failed, key=lambda each: each.expectation == ACCOUNT_HOLDS)
@@ -165,18 +195,17 @@ def _told(row: Mapping[str, Any]) -> str:
 
 def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
-    known, entries = verdict.known, verdict.judged.entries
+    known = verdict.known
     if not verdict.held and len(verdict.legs) > 1:
         # No interval can be run over a run that lives in legs; a replay says what the rows must be.
         return known.command("replay")
     publish = ("publish", "--commit", str(verdict.commit))
-    waits = verdict.commit and entries[0].state is State.WRITTEN
-    if not verdict.held and waits:
+    if not verdict.held and verdict.waits:
         rejected = known.command(*publish, "--reject", "REASON", "--by", "NAME")
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
     if not verdict.held:
         return known.run_command(*verdict.judged.span)
-    if waits:
+    if verdict.waits:
         return known.command(*publish)
     return known.command("report")

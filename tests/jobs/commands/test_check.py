@@ -284,6 +284,7 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert (summary["flow"], summary["run"], summary["commit"], summary["held"]) == ("tiny", "main", 2, False)
     assert summary["blocking_failed"] == [f"{row['table']}: {row['sentence']}" for row in each if not row["held"]]
     told = summary["sentence"]
+    assert summary["question"] is None, "readers see it already"
     assert told.startswith("does not hold: ")
     assert "1 row breaks it of " in told
     assert "landed in commit 2 (2013-01-02)" in told or "landed in commit 2 (2013-01-02 until 2013-01-03)" in told

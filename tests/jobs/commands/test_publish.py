@@ -41,10 +41,13 @@ def held(house: House) -> House:
     base = settings.feeds_base(flow)
     wanted = Backfill(flow=flow, root=house.root, base=base, engine=CoreEngine(), gate=hold)
     run_backfill(wanted, intervals(flow, "2013-01-01", "2013-01-02"))
-    assert check_flow("tiny", None, None, 1, run="main", as_json=False, echo=house.tell) == 1
-    told = house.text
-    assert "next: pulseline publish tiny --commit 1 --reject REASON --by NAME, or, for readers" in told
-    assert "pulseline publish tiny --commit 1 --accept REASON --by NAME" in told
+    assert check_flow("tiny", None, None, 1, run="main", as_json=True, echo=house.tell) == 1
+    told = json.loads(house.text.splitlines()[-1])
+    assert told["next"].startswith("pulseline publish tiny --commit 1 --reject REASON --by NAME, or, for readers")
+    assert told["next"].endswith("pulseline publish tiny --commit 1 --accept REASON --by NAME")
+    assert told["question"]["subject"] == "tiny: publish commit 1 (2013-01-01)?"
+    assert "* ordered: " in told["question"]["body"]
+    assert "`pulseline check tiny --commit 1`" in told["question"]["body"]
     return house
 
 
@@ -63,8 +66,13 @@ def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held
     publish_commit("tiny", 1, run="main", as_json=True, echo=held.tell, answer=answer)
     told = json.loads(held.text)
     assert (told["state"], state(held)) == ("published", State.PUBLISHED)
+    assert (told["by"], told["reason"]) == ("ann", "the feed was down")
     assert told["verdict"].startswith("accepted by ann: the feed was down; ordered: ")
     assert "rows break" in told["verdict"]
+    publish_commit("tiny", 1, run="main", as_json=True, echo=held.tell, answer=answer)
+    assert json.loads(held.text)["by"] == "ann", "a second try says what the first has written down"
+    publish_commit("tiny", 1, run="main", as_json=True, echo=held.tell, answer=answer_of("fine by me", None, "bob"))
+    assert "by" not in json.loads(held.text), "and nobody else's answer"
     publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
     assert "is published already: accepted by ann: the feed was down" in held.text
     with pytest.raises(WrongUse, match="readers see commit 1 already"):
