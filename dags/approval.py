@@ -62,10 +62,10 @@ class ApproveOperator(HITLOperator):
 def words_of(event: Mapping[str, Any]) -> list[str]:
     r"""Spell an answer as options of `pulseline publish`; nothing where its reason or its author is missing.
 
-    >>> ann = {"id": "ann", "name": "ann"}
-    >>> words_of({"chosen_options": ["Publish"], "params_input": X
+    >>> ann = {"responded_by_user": {"id": "ann", "name": "ann"}}
+    >>> words_of(ann | {"chosen_options": ["Publish"], "params_input": {"reason": "feed\nwas down "}})
     ['--accept=feed was down', '--by=ann']
-    >>> words_of({"chosen_options": ["Reject"], "params_input": {"reason": " "}, "responded_by_user": ann})
+    >>> words_of(ann | {"chosen_options": ["Reject"], "params_input": {"reason": " "}})
     []
     """
     [chosen] = event["chosen_options"]
