@@ -60,7 +60,7 @@ class JobOperator(BaseOperator):
     final: tuple[int, ...] = (1, 2)
     """Exit codes that another try would give again."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it runs, and what of the tasks before it
         self,
         *,
         commands: Sequence[Sequence[str]] = (),

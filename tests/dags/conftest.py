@@ -175,9 +175,7 @@ class Stack:
 
     def asked(self, dag: str, run: str, task: str) -> dict[str, Any]:
         """Wait until a task waits for a person, and give what it asks."""
-        until(
-            lambda: self.tasks(dag, run)[task]["state"] == "awaiting_input", told=lambda: self.told(dag, run)
-        )
+        until(lambda: self.tasks(dag, run)[task]["state"] == "awaiting_input", told=lambda: self.told(dag, run))
         found: dict[str, Any] = self.doorway.ask("GET", f"{_path(dag, run)}/taskInstances/{task}/-1/hitlDetails")
         return found
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 SHOWN = 2
 """Rows that break an expectation and are printed; `--json` and the table `quality` have up to 20."""
+ANSWERS = (
+    "*Publish* lets readers see it all the same, *Reject* keeps it from them for good. Either takes a reason, which "
+    "stands with your name in the record, on the page and in the asset's event; without one you are asked again."
+)
 LAST_COLUMNS = ("place", "commit", "event_end", "due_at", "landed_at", "landed_place")
 
 
@@ -117,8 +121,7 @@ def question(verdict: SpokenVerdict) -> dict[str, str] | None:
         "What does not hold:",
         "\n".join(broken),
         f"The rows that break it: `{rows}`.",
-        "*Publish* lets readers see it all the same, *Reject* keeps it from them for good. Either takes a reason, which "
-        "stands with your name in the record, on the page and in the asset's event; without one you are asked again.",
+        ANSWERS,
     ]
     return {"subject": f"{verdict.known.name}: publish {verdict.what}?", "body": "\n\n".join(told)}
 
