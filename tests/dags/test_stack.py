@@ -333,7 +333,7 @@ def test_a_day_that_does_not_hold_waits_for_a_person_with_a_reason(stack: Stack)
     assert "12 rows break `" in question["body"]
     status = json.loads(stack.ground.call("pipelines.cli", "status", "trips", "--json").stdout)
     pool = stack.doorway.ask("GET", "/api/v2/pools/default_pool")
-    assert (status["lease"]["standing"], pool["occupied_slots"]) == ("free", 0), "who waits holds nothing"
+    assert (status["lease"]["standing"], pool["occupied_slots"]) == ("released", 0), "who waits holds nothing"
     path = f"/pulseline/dags/{dag}/runs/{quote(run, safe='')}"
     assert "approve waits for somebody&#x27;s answer" in get(stack, path)[2]
 
