@@ -1,4 +1,4 @@
-"""The tab **Pulseline** on the pages of a DAG and of its runs: the report of that flow, that interval.
+"""**Pulseline** on the navigation bar: all flows; and its tab on a DAG and on its runs: the report of that interval.
 
 Every process of Airflow loads this file, each task too, so it imports nothing that is heavy.
 """
@@ -43,6 +43,12 @@ class PulselinePlugin(AirflowPlugin):
     timetables = [RecordedDays]  # noqa: RUF012 - declared so by Airflow
     fastapi_apps = [{"app": Served(), "url_prefix": PREFIX, "name": "Pulseline"}]  # noqa: RUF012 - declared so by Airflow
     external_views = [  # noqa: RUF012 - declared so by Airflow
+        {
+            "name": "Pulseline",
+            "href": f"{PREFIX[1:]}/overview",
+            "destination": "nav",
+            "url_route": "pulseline-overview",
+        },
         {
             "name": "Pulseline",
             "href": f"{PREFIX[1:]}/dags/{{DAG_ID}}",

@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
-from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.api_fastapi.core_api.security import ReadableDagsFilterDep, requires_access_dag
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
@@ -40,7 +40,8 @@ EMPTY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="colo
 <title>Pulseline</title><style>body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 40em; margin: 4em auto;
 padding: 0 1em }}</style><h1>{title}</h1><p>{text}</p></html>"""
 
-app = FastAPI(title="Pulseline", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(MAY_SEE)])
+app = FastAPI(title="Pulseline", docs_url=None, redoc_url=None, openapi_url=None)
+pages = APIRouter(dependencies=[Depends(MAY_SEE)])
 
 
 def reports() -> Path:
@@ -48,7 +49,7 @@ def reports() -> Path:
     return read_settings().home / "reports"
 
 
-@app.get("/dags/{dag_id}", response_class=HTMLResponse)
+@pages.get("/dags/{dag_id}", response_class=HTMLResponse)
 def of_dag(request: Request, dag_id: str, session: SessionDep) -> Response:
     """Show the page of the flow's run that was last reported by a DAG."""
     flow = flow_of(dag_id)
@@ -61,7 +62,7 @@ def of_dag(request: Request, dag_id: str, session: SessionDep) -> Response:
     return _go_to(request, dag_id, whole if whole.file(reports()) else page)
 
 
-@app.get("/dags/{dag_id}/runs/{run_id}", response_class=HTMLResponse)
+@pages.get("/dags/{dag_id}/runs/{run_id}", response_class=HTMLResponse)
 def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> Response:
     """Show the page that a run has made."""
     flow = flow_of(dag_id)
@@ -73,7 +74,7 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
     return _go_to(request, dag_id, page)
 
 
-@app.get("/dags/{dag_id}/pages/{run}/{name}", response_class=HTMLResponse)
+@pages.get("/dags/{dag_id}/pages/{run}/{name}", response_class=HTMLResponse)
 def page(dag_id: str, run: str, name: str) -> Response:
     """Show a page of the DAG's flow; pages link to each other by name."""
     flow = flow_of(dag_id)
@@ -83,7 +84,7 @@ def page(dag_id: str, run: str, name: str) -> Response:
     return HTMLResponse(file.read_text(encoding="utf-8"), headers=HEADERS)
 
 
-@app.get("/dags/{dag_id}/pages/{run}/rows/{judged}/{name}")
+@pages.get("/dags/{dag_id}/pages/{run}/rows/{judged}/{name}")
 def failing_rows(dag_id: str, run: str, judged: str, name: str) -> Response:
     """Hand out all rows that break an expectation, as the page's link says."""
     flow = flow_of(dag_id)
@@ -91,6 +92,19 @@ def failing_rows(dag_id: str, run: str, judged: str, name: str) -> Response:
     if file is None:
         return _empty("No such file", "It was never made, or was removed; check the rows again to make it.", status=404)
     return FileResponse(file, media_type="text/csv", filename=name, headers=HEADERS)
+
+
+app.include_router(pages)
+
+
+@app.get("/overview", response_class=HTMLResponse)
+def overview(permitted: ReadableDagsFilterDep) -> Response:
+    """Show how all flows stand, of those whose DAGs a person may see."""
+    # With it comes what reads tables, which no other page needs.
+    from dags.tab.overview import POLICY, overview_page
+
+    page = overview_page(permitted.value or set(), reports())
+    return HTMLResponse(page, headers=HEADERS | {"Content-Security-Policy": POLICY})
 
 
 def _go_to(request: Request, dag_id: str, page: Page) -> Response:

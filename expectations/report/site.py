@@ -17,7 +17,7 @@ from markupsafe import Markup
 from expectations.report import words
 from expectations.report.page import TEMPLATES, environment
 from expectations.report.verdict import Tone
-from expectations.report.words import SECOND, ReportClock, counted
+from expectations.report.words import SECOND, ReportClock, counted, duration, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,6 +38,13 @@ LETTERS = {
 }
 """A letter a state, as the search has days; a capital one where the day has a page."""
 DATE = len("2013-01-01")
+NOTHING = "–"
+LOOKS = {Tone.GOOD: "holds", Tone.BAD: "look", Tone.OPEN: "open"}
+"""A word a verdict."""
+LIVE = ("Now", "CTI lag", "Late (half · 99 %)", "Silent")
+"""What `live_words` says, in its order."""
+MILLISECONDS = 1_000
+"""Of a second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +54,20 @@ class Need:
     tone: Tone
     words: str
     command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteLive:
+    """What is under way in a run, and how far behind it is."""
+
+    works: str = ""
+    """What the holder of its lease does, `streams` or `runs`; empty where nobody works on it."""
+    lag: int | None = None
+    """Ticks from its oldest promise to where it has come; None where it promises nothing."""
+    silent: tuple[str, ...] = ()
+    """Sources of a stream that give nothing new, or do not answer."""
+    late_ms: tuple[float, float] | None = None
+    """How late the timers of the last commits were published: half of them, 99 % of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +88,11 @@ class SiteRun:
     newest: int | None = None
     """Where the newest published day ends, in ticks; None where nothing is published."""
     newest_start: int | None = None
+    """Where it begins; None where a stream published, whose commits are no days."""
     changed: str | None = None
     """What changed since the verdicts before."""
     needs: tuple[Need, ...] = ()
+    live: SiteLive = SiteLive()
     streams: tuple[str, ...] = ()
     days: tuple[tuple[CalendarDay, str], ...] = ()
     """With the stem of the name that its page has: a date, or an instant."""
@@ -98,9 +121,11 @@ class SiteLine:
 
     run: SiteRun
     newest: str
+    live: tuple[str, ...]
+    """A word a column that any run has a word for."""
 
 
-def render_index(facts: SiteFacts) -> str:
+def render_index(facts: SiteFacts, refresh: int | None = None) -> str:
     """Write the first page of a site.
 
     Safe with any name: every value goes through Jinja's autoescape, what the search reads is JSON in which no tag can
@@ -108,11 +133,14 @@ def render_index(facts: SiteFacts) -> str:
 
     Args:
         facts: what the jobs read in the tables of all flows.
+        refresh: seconds after which a browser asks for it again; None for a page that stays as it is.
 
     Returns:
         A complete HTML document that loads nothing.
     """
     tone, sentence = site_verdict(facts)
+    words_of = [dict(zip(LIVE, live_words(run.live), strict=True)) for run in facts.runs]
+    shown = [name for name in LIVE if any(live[name] != NOTHING for live in words_of)]
     return (
         environment()
         .get_template("index.html")
@@ -120,12 +148,18 @@ def render_index(facts: SiteFacts) -> str:
             facts=facts,
             tone=tone,
             sentence=sentence,
-            lines=tuple(SiteLine(run=run, newest=newest_day(run)) for run in facts.runs),
+            lines=tuple(
+                SiteLine(run=run, newest=newest_day(run), live=tuple(live[name] for name in shown))
+                for run, live in zip(facts.runs, words_of, strict=True)
+            ),
             known=Markup(_json(facts)),  # noqa: S704 - no `<`, `>` or `&` is in it
             script=Markup(SCRIPT),  # noqa: S704 - ours
             script_hash=SCRIPT_HASH,
             made=None if facts.made_at is None else ReportClock("UTC").instant(facts.made_at - facts.made_at % SECOND),
             words=words,
+            looks=LOOKS,
+            columns=shown,
+            refresh=refresh,
         )
     )
 
@@ -143,12 +177,25 @@ def site_verdict(facts: SiteFacts) -> tuple[Tone, str]:
     return tone, f"{len(waiting):,} of {every} {'needs' if len(waiting) == 1 else 'need'} a person."
 
 
+def live_words(live: SiteLive) -> tuple[str, str, str, str]:
+    """Say what is under way in a run, how far its promises lag, how late its timers are, and what is silent.
+
+    >>> live_words(SiteLive(works="streams", lag=90_000_000, silent=("trips",), late_ms=(20.0, 1_234.0)))
+    ('streams', '1 min 30 s', '0.02 s · 1.23 s', 'trips')
+    """
+    lag = NOTHING if live.lag is None else duration(live.lag - live.lag % SECOND)
+    late = NOTHING if live.late_ms is None else " · ".join(seconds(each / MILLISECONDS) for each in live.late_ms)
+    return live.works or NOTHING, lag, late, ", ".join(live.silent) or NOTHING
+
+
 def newest_day(run: SiteRun) -> str:
     """Say which published day of a run is the newest."""
     if run.newest is None:
-        return "–"
-    start = run.newest - 1 if run.newest_start is None else run.newest_start
-    return ReportClock(run.timezone).span(start, run.newest)
+        return NOTHING
+    clock = ReportClock(run.timezone)
+    return (
+        f"up to {clock.instant(run.newest)}" if run.newest_start is None else clock.span(run.newest_start, run.newest)
+    )
 
 
 def _json(facts: SiteFacts) -> str:

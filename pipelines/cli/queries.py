@@ -42,12 +42,19 @@ def _printed(format: Format, *, raw: bool) -> tuple[str, Callable[[str], None]]:
     return ("raw", typer.echo) if raw else (format.value, tell)
 
 
-@app.command(epilog="Example: `pulseline status flights`")
+@app.command(epilog="Examples: `pulseline status`, `pulseline status flights`")
 @quick
-def status(flow: FlowName, run: Run = "main", as_json: AsJson = False) -> None:  # noqa: FBT002
-    """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream."""
-    from pipelines.jobs.commands.status import show_status
+def status(
+    flow: Annotated[str | None, typer.Argument(help=f"{NAME_OF_FLOW} All flows unless given.")] = None,
+    run: Run = "main",
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream; or all flows."""
+    from pipelines.jobs.commands.status import show_all, show_status
 
+    if flow is None:
+        show_all(as_json, tell)
+        return
     show_status(flow, run, as_json, tell)
 
 

@@ -169,3 +169,20 @@ def test_a_planted_violation_waits_for_a_person_whose_no_turns_the_run_red_and_i
     rejected = log_state(stack.ground.home / "flights" / "main").commits[spoilt]
     assert rejected.state is State.REJECTED
     assert str(rejected.verdict).startswith("rejected by admin: one flight is nine hours early; punctual: 1 row breaks")
+
+
+def test_all_flows_stand_on_the_navigation_bar_with_what_needs_a_person(
+    page: Page, stack: Stack, pictures: Path
+) -> None:
+    page.goto(f"http://127.0.0.1:{stack.port}/plugin/pulseline-overview")
+    shown = page.frame_locator("iframe")
+    need = shown.locator("li", has_text="Wed 2 Jan 2013 is rejected")
+    need.wait_for()
+    assert "pulseline run flights" in need.inner_text()
+    assert shown.locator("th", has_text="trips").count() >= 1, "flows that never ran stand there, too"
+    page.screenshot(path=pictures / "overview.png")
+    shown.get_by_label("Find a flow").fill("flights 2013-01-01")
+    shown.get_by_role("status").wait_for()
+    shown.locator("table").get_by_role("link", name="flights").first.click()
+    shown.locator("h1").wait_for()
+    assert "departures" in shown.locator("h1").inner_text()

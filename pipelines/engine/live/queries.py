@@ -6,7 +6,6 @@ leaves to the next start, which finds it in the tables.
 
 from __future__ import annotations
 
-import re
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.lease import say
 from pipelines.engine.live.checkpoints import checkpoint
 from pipelines.engine.live.spark_sources import CLOCK, SEQUENCES, register
+from pipelines.engine.live.why_ended import why_ended
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -31,17 +31,6 @@ FLOW = "flow"
 """Name of the query that runs the flow."""
 STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
 
-
-TRACEBACK = "Traceback (most recent call last)"
-RAISED = re.compile(r"^(?:\w+\.)*[A-Z]\w*: .+$", re.MULTILINE)
-"""The last line of a Python traceback."""
-CAUSED = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
-"""A line of a Java trace."""
-TAILS = ("=== Streaming Query ===", "JVM stacktrace:", "\n\tat ")
-"""Where Spark goes on to tell its plan and its trace."""
-STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
-
-
 SLOW_WORKER = "waiting for the Python worker to connect back"
 """Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
 MOST_STARTS = 5
@@ -55,36 +44,6 @@ class QueryFailedError(PulselineError, RuntimeError):
     query: str
     why: str
     says = "the {query} query must run until it is stopped; Spark ended it: {why} (start it again to go on)"
-
-
-def why_ended(error: BaseException) -> str:
-    """Give what began it all: the last line of the innermost Python traceback, else of the innermost cause.
-
-    Args:
-        error: Spark's own, whose text buries the cause under a query's identifier, offsets and plan.
-    """
-    texts = [str(link) for link in _causes(error)]
-    for text in reversed(texts):
-        raised = RAISED.findall(_head(text).partition(TRACEBACK)[2])
-        if raised:
-            return STATE.sub("", raised[-1])
-    caused = CAUSED.findall(texts[-1])
-    lines = [line.strip() for line in _head(texts[-1]).splitlines() if line.strip()]
-    return STATE.sub("", caused[-1] if caused else (lines or [type(error).__name__])[-1])
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        # Spark keeps the Java cause beside Python's.
-        link = link.__cause__ or getattr(link, "_cause", None)
-
-
-def _head(text: str) -> str:
-    for tail in TAILS:
-        text = text.partition(tail)[0]
-    return text
 
 
 class StreamStopped(Exception):  # noqa: N818 - not a mistake: it ends a query that was asked to stop

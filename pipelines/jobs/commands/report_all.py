@@ -5,42 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from expectations import report
-from expectations.laws import BLOCKING
-from expectations.report.calendar import WAITING, CalendarState
-from expectations.report.checks import changed_sentence
 from expectations.report.page import TEMPLATES
-from expectations.report.site import Need, SiteFacts, SiteRun, newest_day, render_index, site_verdict
-from expectations.report.verdict import Tone, verdict
-from expectations.report.words import ReportClock, counted
+from expectations.report.site import SiteFacts, render_index, site_verdict
+from expectations.report.words import counted
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.files import durable
-from pipelines.errors import PulselineError
 from pipelines.jobs.commands.report import INDEX, copy_rows, page_name
-from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing, read_settings
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in, stands
 from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
-from pipelines.jobs.runs.known import open_run, runs_of
-from pipelines.jobs.runs.remade import mark_file
+from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable
 
     from expectations.report.calendar import CalendarDay
-    from pipelines.jobs.environment.settings import Settings
+    from expectations.report.site import SiteRun
 
 SITE = "_site"
 """Folder below the reports' where a site lies unless another is named."""
 OVERVIEW = "overview.html"
-MOST_SAID = 300
-"""Characters of why a run cannot be read."""
 MADE = "made.json"
 """What each page of a day was made from: one that would come out as it is stays."""
 
@@ -84,21 +75,21 @@ def report_all(to: str | None, as_json: bool, echo: Callable[[str], None]) -> No
     settings = read_settings()
     folder = settings.home / "reports" / SITE if to is None else Path(to).absolute()
     site = Site(folder=folder, digests=_digests(folder / MADE))
-    runs = tuple(_read(site, name, run) for name, run in _runs(settings))
-    facts = SiteFacts(runs=runs, made_at=wall_ticks())
+    now = wall_ticks()
+    read = partial(_run, site, now)
+    runs = tuple(readable(name, run, read) for name, run in runs_in(settings))
+    facts = SiteFacts(runs=runs, made_at=now)
     site.write(INDEX, render_index(facts))
     durable.replace(folder / MADE, json.dumps(site.digests, indent=0, sort_keys=True).encode())
     tone, sentence = site_verdict(facts)
     if as_json:
         summary = {"site": str(folder / INDEX), "verdict": tone.value, "sentence": sentence}
-        for told in (*map(_object, runs), summary | {"pages": site.pages, "made": site.made}):
+        for told in (*map(run_object, runs), summary | {"pages": site.pages, "made": site.made}):
             echo(json.dumps(told, ensure_ascii=False))
         return
     echo(sentence)
-    for each in facts.in_need:
-        called = each.flow if each.run == MAIN_RUN else f"{each.flow} · {each.run}"
-        for need in each.needs:
-            echo(f"{called}: {need.words}")
+    for line in need_lines(facts):
+        echo(line)
     echo(f"{counted(site.pages, 'page')}, {site.made:,} of them made now")
     echo(f"open {(folder / INDEX).as_uri()}")
 
@@ -112,27 +103,7 @@ def _digests(file: Path) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _runs(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Name the runs of the home that somebody made to be read, by flow; `main` first."""
-    flows = {path.parent.parent.name for path in settings.home.glob("*/*/commits")} - set(TAKEN)
-    for flow in sorted(flows):
-        for run in sorted(runs_of(settings, flow), key=lambda run: (run != MAIN_RUN, run)):
-            # What a certificate computed for itself is told by the certificate.
-            if not mark_file(settings.root(flow, run), "parity").exists():
-                yield flow, run
-
-
-def _read(site: Site, name: str, run: str) -> SiteRun:
-    """Make the pages of a run; of one that cannot be read, say so: the others are told all the same."""
-    try:
-        return _run(site, name, run)
-    except (PulselineError, OSError, pa.ArrowException) as error:
-        said = f"It cannot be read: {' '.join(str(error).split())}"[:MOST_SAID]
-        need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
-        return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
-
-
-def _run(site: Site, name: str, run: str) -> SiteRun:
+def _run(site: Site, now: int, name: str, run: str) -> SiteRun:
     """Make the pages of a run, and say how it stands."""
     about = Reported(known=open_run(name, run))
     seen = read_overview(about, kept_certificate(about))
@@ -153,7 +124,8 @@ def _run(site: Site, name: str, run: str) -> SiteRun:
             after=told[place + 1].page if place + 1 < len(told) else "",
         )
         _day(site, seen, day, folder, around)
-    return _told(seen, facts, folder, tuple((day, stem[day.start]) for day in days))
+    with_names = tuple((day, stem[day.start]) for day in days)
+    return replace(stands(seen, facts, now), folder=folder, page=OVERVIEW, days=with_names)
 
 
 def _day(site: Site, seen: Overview, day: CalendarDay, folder: str, around: report.Around) -> None:
@@ -182,77 +154,3 @@ def _writer() -> str:
     """Name the templates that pages are written by."""
     found = sorted(TEMPLATES.iterdir())
     return hashlib.sha256(b"".join(file.read_bytes() for file in found)).hexdigest()[:16]
-
-
-def _told(seen: Overview, facts: report.ReportFacts, folder: str, days: tuple[tuple[CalendarDay, str], ...]) -> SiteRun:
-    news, clock = verdict(facts), ReportClock(facts.timezone)
-    published = [entry.span for entry in seen.about.published if entry.span.end > entry.span.start]
-    newest = max(published, key=lambda span: span.end, default=None)
-    return SiteRun(
-        flow=facts.flow,
-        run=facts.run,
-        about=facts.about,
-        timezone=facts.timezone,
-        folder=folder,
-        page=OVERVIEW,
-        tone=news.tone,
-        sentence=news.sentence,
-        newest=None if newest is None else newest.end,
-        newest_start=None if newest is None else newest.start,
-        changed=changed_sentence(facts, clock),
-        needs=tuple(_needs(seen.about, facts, clock)),
-        streams=tuple(seen.about.flow.tables()),
-        days=days,
-    )
-
-
-def _needs(about: Reported, facts: report.ReportFacts, clock: ReportClock) -> Iterator[Need]:
-    """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
-    by_state: dict[CalendarState, list[CalendarDay]] = {}
-    for day in facts.calendar:
-        by_state.setdefault(day.state, []).append(day)
-    for state in (state for state in CalendarState if state in WAITING and state in by_state):
-        days = by_state[state]
-        tone = Tone.BAD if state in {CalendarState.RED, CalendarState.REJECTED} else Tone.OPEN
-        spans = clock.span(days[0].start, days[0].end)
-        more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
-        verb = "is" if len(days) == 1 else "are"
-        cause = f": {days[0].cause}" if days[0].cause else ""
-        yield Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
-    for each in facts.expectations:
-        since = each.memory.since
-        if each.severity != BLOCKING and since is not None:
-            words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
-            yield Need(tone=Tone.OPEN, words=words)
-
-
-def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:
-    """Spell the command that a person would run next for days of one state."""
-    known = about.known
-    if state is CalendarState.HELD and known.state.pending is not None:
-        return publishing(known.called, known.state.pending.commit, run=known.run)
-    if state is CalendarState.RED:
-        return known.command("check")
-    if state in {CalendarState.STALE, CalendarState.MISSING}:
-        return known.command("run", "--plan")
-    return known.run_command(days[0].start, days[-1].end)
-
-
-def _object(run: SiteRun) -> Mapping[str, Any]:
-    """Give a run of the first page as JSON: the same figures, and the same words."""
-    return {
-        "flow": run.flow,
-        "run": run.run,
-        "page": run.folder + run.page,
-        "verdict": run.tone.value,
-        "sentence": run.sentence,
-        "changed": run.changed,
-        "newest": newest_day(run),
-        "needs": [{"tone": need.tone.value, "words": need.words, "command": need.command} for need in run.needs],
-        "days": {state.value: count for state, count in _counts(run) if count},
-    }
-
-
-def _counts(run: SiteRun) -> Iterator[tuple[CalendarState, int]]:
-    states = [day.state for day, _ in run.days]
-    return ((state, states.count(state)) for state in CalendarState)

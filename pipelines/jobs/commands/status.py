@@ -39,6 +39,40 @@ if TYPE_CHECKING:
 LATE = "timers late: half · 99 % · all"
 
 
+def show_all(as_json: bool, tell: Callable[[str], object]) -> None:  # noqa: FBT001 - the command's flag
+    """Print where all flows stand: what is published, what is under way, how far behind it is, what needs a person.
+
+    Args:
+        as_json: an object for each run, and one last that sums up, instead of words.
+        tell: takes each line.
+    """
+    from expectations.report.site import LIVE, LOOKS, live_words, newest_day, site_verdict
+    from pipelines.jobs.environment.offered import flow_names
+    from pipelines.jobs.environment.settings import read_settings
+    from pipelines.jobs.facts.home import need_lines, read_home, run_object
+    from pipelines.jobs.proofs.certificates import kept_certificate
+
+    facts = read_home(read_settings(), wall_ticks(), flow_names(), kept_certificate)
+    tone, sentence = site_verdict(facts)
+    if as_json:
+        for told in (*map(run_object, facts.runs), {"verdict": tone.value, "sentence": sentence}):
+            tell(json.dumps(told, ensure_ascii=False))
+        return
+    columns: dict[str, list[str]] = {
+        "flow": [each.flow for each in facts.runs],
+        "run": [each.run for each in facts.runs],
+        "newest published": [newest_day(each) for each in facts.runs],
+        "verdict": [LOOKS[each.tone] for each in facts.runs],
+    }
+    live = [live_words(each.live) for each in facts.runs]
+    columns |= {name: [words[place] for words in live] for place, name in enumerate(LIVE)}
+    tell(sentence)
+    if facts.runs:
+        tell(table_text(columns, []))
+    for line in need_lines(facts):
+        tell(line)
+
+
 def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object]) -> None:  # noqa: FBT001 - the command's flag
     """Print where a run stands.
 

@@ -274,7 +274,7 @@ def _carried(error: BaseException) -> Judged:
                 return Exit.RUN_FAILED, WITHOUT_PACKAGES.format(said=message)
             return _broken(error) or (Exit.RUN_FAILED, f"in a task: {kind}: {message}{_hint()}")
         if type(link).__name__ == "StreamingQueryException":
-            from pipelines.engine.live.queries import why_ended
+            from pipelines.engine.live.why_ended import why_ended
 
             why = why_ended(link)
             return _broken(RuntimeError(why)) or (Exit.RUN_FAILED, f"Spark ended a query: {why}{_hint()}")

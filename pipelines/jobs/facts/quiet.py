@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.engine.commits.lease import HolderStanding
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipelines.jobs.runs.known import KnownRun
+
+    Facts = dict[str, Any]
 
 UNHEARD = frozenset({Presence.SILENT.value, Presence.DISCONNECTED.value})
 
@@ -35,14 +37,14 @@ def quiet(known: KnownRun, now: int, bound: int) -> dict[str, int] | None:
     lease, live = lease_of(known, now), live_of(known, now)
     if live is None or lease["standing"] != HolderStanding.HELD.value or live["final_at"] is not None:
         return None
-    heard = int(now if live["clock"] == "wall" else live["readings"]["last_at"])
+    heard = heard_until(live, now)
     presence = presence_of(known, lease, live, now)
     found = {
         f"source {name}": each["since_at"]
         for name, each in presence.items()
         if each["state"] in UNHEARD and each["since_at"] is not None
     }
-    found |= {f"stream {name}": at for name, at in _promised(known) if at < TABLE_INFINITY}
+    found |= {f"stream {name}": at for name, at in promised(known) if at < TABLE_INFINITY}
     late = {what: since for what, since in found.items() if heard - since > bound}
     newest = known.state.newest_published
     if newest is not None and known.definition.get("region") is None and now - newest.at > bound:
@@ -50,7 +52,18 @@ def quiet(known: KnownRun, now: int, bound: int) -> dict[str, int] | None:
     return late
 
 
-def _promised(known: KnownRun) -> Iterator[tuple[str, int]]:
+def heard_until(live: Facts, now: int) -> int:
+    """Say up to where a run that streams has listened, in ticks of its clock.
+
+    Args:
+        live: what `live_of` gives.
+        now: wall time, in ticks.
+    """
+    return int(now if live["clock"] == "wall" else live["readings"]["last_at"])
+
+
+def promised(known: KnownRun) -> Iterator[tuple[str, int]]:
+    """Give the newest CTI of each stream that promises something whatever its key is, in ticks."""
     for name in promising(known):
         newest = newest_of(known.of(name), name, ("cti",))
         if newest is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from pipelines.engine.live.queries import MOST_STARTS, Gate, LiveQuery, QueryFailedError, StreamStopped, why_ended
+from pipelines.engine.live.queries import MOST_STARTS, Gate, LiveQuery, QueryFailedError, StreamStopped
+from pipelines.engine.live.why_ended import why_ended
 from pipelines.jobs.environment.exits import exit_code_of
 
 if TYPE_CHECKING:

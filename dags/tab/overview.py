@@ -1,0 +1,48 @@
+"""The page of all flows, **Pulseline** on Airflow's navigation bar: how each stands, and what needs a person."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dags.tab.pages import KINDS, Page, flow_of
+from expectations.report.site import SCRIPT_HASH, render_index
+from pipelines.engine.commits.lease import wall_ticks
+from pipelines.jobs.environment.offered import flow_names
+from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.home import read_home
+from pipelines.jobs.proofs.certificates import kept_certificate
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from expectations.report.site import SiteRun
+
+SECONDS = 15
+"""Between two looks of a browser."""
+POLICY = (
+    f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_HASH}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+
+
+def overview_page(readable: Collection[str], reports: Path) -> str:
+    """Write the page of all flows of which somebody may see a DAG.
+
+    Args:
+        readable: ids of the DAGs that may be seen.
+        reports: the folder of all pages.
+    """
+    only = {flow for dag_id in readable if (flow := flow_of(dag_id)) is not None}
+    facts = read_home(read_settings(), wall_ticks(), flow_names(), kept_certificate, only)
+    return render_index(replace(facts, runs=tuple(_linked(run, readable, reports) for run in facts.runs)), SECONDS)
+
+
+def _linked(run: SiteRun, readable: Collection[str], reports: Path) -> SiteRun:
+    """Lead to the page of a run, where it has one, below a DAG that may be seen."""
+    dag_id = next(dag_id for kind in KINDS if (dag_id := f"{kind}_{run.flow}") in readable)
+    page = Page(flow=run.flow, run=run.run)
+    if page.file(reports) is None:
+        return replace(run, folder="dags/", page=dag_id)
+    return replace(run, folder=f"dags/{dag_id}/pages/{run.run}/", page=page.name)

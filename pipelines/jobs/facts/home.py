@@ -1,0 +1,208 @@
+"""All runs of a home, as they stand: what `pulseline overview`, Airflow's Overview and the site of pages say of them.
+
+A run is told from its log, what was judged, and the end of its landing; no row of a stream is read, but the newest CTI.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from expectations.laws import BLOCKING
+from expectations.report.calendar import WAITING, CalendarState
+from expectations.report.checks import changed_sentence
+from expectations.report.site import Need, SiteFacts, SiteLive, SiteRun, newest_day
+from expectations.report.verdict import Tone, verdict
+from expectations.report.words import ReportClock, counted
+from pipelines.engine.columnar.columns import TABLE_INFINITY
+from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.lease import HolderStanding
+from pipelines.errors import PulselineError
+from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
+from pipelines.jobs.facts.live import live_of
+from pipelines.jobs.facts.overview import read_overview
+from pipelines.jobs.facts.presence import presence_of
+from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
+from pipelines.jobs.facts.report import Reported
+from pipelines.jobs.facts.status import lease_of
+from pipelines.jobs.runs.known import flow_name, open_run, runs_of
+from pipelines.jobs.runs.remade import mark_file
+from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+
+    from expectations.report.calendar import CalendarDay
+    from expectations.report.facts import Certificate, ReportFacts
+    from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.facts.overview import Overview
+    from pipelines.jobs.runs.known import KnownRun
+
+    Facts = dict[str, Any]
+    Certified = Callable[[Reported], Certificate | None]
+
+MOST_SAID = 300
+"""Characters of why a run cannot be read."""
+
+
+def read_home(
+    settings: Settings, now: int, called: Iterable[str], certified: Certified, only: Container[str] | None = None
+) -> SiteFacts:
+    """Read how all flows stand, those that never ran too.
+
+    Args:
+        settings: say where the home is.
+        now: wall time, in ticks.
+        called: what commands call the flows of the configuration.
+        certified: gives the certificate of a run, where one was made.
+        only: names of the flows that may be told; None for all.
+    """
+    read = partial(_run, now=now, certified=certified)
+    found = [readable(name, run, read) for name, run in runs_in(settings) if only is None or name in only]
+    begun = {each.flow for each in found}
+    names = {name for each in called if (name := _name(settings, each)) not in begun and (only is None or name in only)}
+    never = [SiteRun(flow=name, run=MAIN_RUN, tone=Tone.OPEN, sentence="It has not run yet.") for name in names]
+    order = sorted((*found, *never), key=lambda each: each.flow)
+    return SiteFacts(runs=tuple(order), made_at=now)
+
+
+def runs_in(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Name the runs of a home that somebody made to be read, by flow; `main` first."""
+    flows = {path.parent.parent.name for path in settings.home.glob("*/*/commits")} - set(TAKEN)
+    for flow in sorted(flows):
+        for run in sorted(runs_of(settings, flow), key=lambda run: (run != MAIN_RUN, run)):
+            # What a certificate computed for itself is told by the certificate.
+            if not mark_file(settings.root(flow, run), "parity").exists():
+                yield flow, run
+
+
+def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRun:
+    """Read how a run stands; of one that cannot be read, say so: the others are told all the same."""
+    try:
+        return read(name, run)
+    except (PulselineError, OSError, pa.ArrowException) as error:
+        said = f"It cannot be read: {' '.join(str(error).split())}"[:MOST_SAID]
+        need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
+        return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
+
+
+def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
+    """Say how a run stands.
+
+    Args:
+        seen: the run as its log tells it.
+        facts: the same, as its page has it.
+        now: wall time, in ticks.
+    """
+    news, clock = verdict(facts), ReportClock(facts.timezone)
+    published = [entry for entry in seen.about.published if entry.span.end > entry.span.start]
+    newest = max(published, key=lambda entry: entry.span.end, default=None)
+    return SiteRun(
+        flow=facts.flow,
+        run=facts.run,
+        about=facts.about,
+        timezone=facts.timezone,
+        tone=news.tone,
+        sentence=news.sentence,
+        newest=None if newest is None else newest.span.end,
+        newest_start=newest.span.start if newest is not None and newest.kind is CommitKind.INTERVAL else None,
+        changed=changed_sentence(facts, clock),
+        needs=tuple(_needs(seen.about, facts, clock)),
+        live=_live(seen.about.known, now),
+        streams=tuple(seen.about.flow.tables()),
+    )
+
+
+def _run(name: str, run: str, now: int, certified: Certified) -> SiteRun:
+    about = Reported(known=open_run(name, run))
+    seen = read_overview(about, certified(about))
+    return stands(seen, seen.facts, now)
+
+
+def _name(settings: Settings, called: str) -> str:
+    """Give the name of a flow of the configuration; what its file is called where that cannot be read."""
+    with suppress(PulselineError):
+        return flow_name(settings, called)
+    return called
+
+
+def _live(known: KnownRun, now: int) -> SiteLive:
+    """Say whether somebody works on a run, how far its promises lag, what is silent, and how late timers are."""
+    lease, live = lease_of(known, now), live_of(known, now)
+    works = lease["standing"] == HolderStanding.HELD.value
+    ctis = [at for _, at in promised(known) if at < TABLE_INFINITY]
+    newest = known.state.newest_published
+    upto = heard_until(live, now) if works and live else None if newest is None else newest.span.end
+    presence = presence_of(known, lease, live, now) if works and live else {}
+    heartbeats = None if live is None else live["heartbeats"]
+    return SiteLive(
+        works="streams" if works and live else "runs" if works else "",
+        lag=max(0, upto - min(ctis)) if ctis and upto is not None else None,
+        silent=tuple(name for name, each in presence.items() if each["state"] in UNHEARD),
+        late_ms=None if heartbeats is None else (heartbeats["p50_ms"], heartbeats["p99_ms"]),
+    )
+
+
+def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
+    """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
+    by_state: dict[CalendarState, list[CalendarDay]] = {}
+    for day in facts.calendar:
+        by_state.setdefault(day.state, []).append(day)
+    for state in (state for state in CalendarState if state in WAITING and state in by_state):
+        days = by_state[state]
+        tone = Tone.BAD if state in {CalendarState.RED, CalendarState.REJECTED} else Tone.OPEN
+        spans = clock.span(days[0].start, days[0].end)
+        more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
+        verb = "is" if len(days) == 1 else "are"
+        cause = f": {days[0].cause}" if days[0].cause else ""
+        yield Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
+    for each in facts.expectations:
+        since = each.memory.since
+        if each.severity != BLOCKING and since is not None:
+            words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
+            yield Need(tone=Tone.OPEN, words=words)
+
+
+def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:
+    """Spell the command that a person would run next for days of one state."""
+    known = about.known
+    if state is CalendarState.HELD and known.state.pending is not None:
+        return publishing(known.called, known.state.pending.commit, run=known.run)
+    if state is CalendarState.RED:
+        return known.command("check")
+    if state in {CalendarState.STALE, CalendarState.MISSING}:
+        return known.command("run", "--plan")
+    return known.run_command(days[0].start, days[-1].end)
+
+
+def need_lines(facts: SiteFacts) -> Iterator[str]:
+    """Say what needs a person, a line each."""
+    for each in facts.in_need:
+        called = each.flow if each.run == MAIN_RUN else f"{each.flow} · {each.run}"
+        for need in each.needs:
+            yield f"{called}: {need.words}"
+
+
+def run_object(run: SiteRun) -> Facts:
+    """Give a run as JSON: the same figures, and the same words, as the page of all flows has."""
+    states = [day.state for day, _ in run.days]
+    counts = {state.value: count for state in CalendarState if (count := states.count(state))}
+    live = run.live
+    return {
+        "flow": run.flow,
+        "run": run.run,
+        "page": run.folder + run.page,
+        "verdict": run.tone.value,
+        "sentence": run.sentence,
+        "changed": run.changed,
+        "newest": newest_day(run),
+        "works": live.works,
+        "lag_seconds": None if live.lag is None else live.lag / TICKS_PER_SECOND,
+        "silent": list(live.silent),
+        "late_ms": None if live.late_ms is None else dict(zip(("p50", "p99"), live.late_ms, strict=True)),
+        "needs": [{"tone": need.tone.value, "words": need.words, "command": need.command} for need in run.needs],
+        "days": counts,
+    }
