@@ -26,7 +26,9 @@ from pipelines.jobs.environment.settings import read_settings
 
 REPORT = "report"
 """The task whose result names the page."""
-ORDER = ("request", "run", "stream", "replay", "check", ASKS, "publish", REPORT)
+STREAM = "stream"
+"""The task that is under way for as long as a stream runs."""
+ORDER = ("request", "run", STREAM, "replay", "check", ASKS, "publish", REPORT)
 """Tasks, as they follow one another."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -70,7 +72,7 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
         return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no report of its runs.")
     page = _reported(session, flow, dag_id, run_id)
     if page is None:
-        return HTMLResponse(_under_way(session, dag_id, run_id), headers=HEADERS)
+        return HTMLResponse(_under_way(session, flow, dag_id, run_id), headers=HEADERS)
     return _go_to(request, dag_id, page)
 
 
@@ -117,19 +119,30 @@ def _empty(title: str, text: str, status: int = 200) -> Response:
     return HTMLResponse(told, status_code=status, headers=HEADERS)
 
 
-def _under_way(session: SessionDep, dag_id: str, run_id: str) -> str:
-    """Show how far a run without a page is."""
+def _under_way(session: SessionDep, flow: str, dag_id: str, run_id: str) -> str:
+    """Show how far a run without a page is; of a stream that runs, how it stands right now."""
     of_run = (TaskInstance.dag_id == dag_id, TaskInstance.run_id == run_id)
     tasks = session.scalars(select(TaskInstance).where(*of_run)).all()
-    told = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.run_id == run_id)
-    found = {(row.task_id, row.key): XComModel.deserialize_value(row) for row in session.scalars(told)}
+    said = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.run_id == run_id)
+    found = {(row.task_id, row.key): XComModel.deserialize_value(row) for row in session.scalars(said)}
     order = {name: place for place, name in enumerate(ORDER)}
     steps = [
         TaskStep(task=task.task_id, state=task.state, said=found.get((task.task_id, SAID)))
         for task in sorted(tasks, key=lambda task: order.get(task.task_id, len(order)))
     ]
-    asked = found.get((ORDER[0], "return_value"))
-    return progress_page(steps, asked if isinstance(asked, dict) else {})
+    told = found.get((ORDER[0], "return_value"))
+    asked: dict[str, object] = told if isinstance(told, dict) else {}
+    streams = any((step.task, step.state) == (STREAM, "running") for step in steps)
+    live = _live_page(flow, asked.get("run")) if streams else None
+    return progress_page(steps, asked) if live is None else live
+
+
+def _live_page(flow: str, run: object) -> str | None:
+    """Write the page of a run that streams; None before its first commit."""
+    # With it comes what reads tables, which pages that are made already do not need.
+    from dags.tab.live import live_page
+
+    return live_page(flow, run) if isinstance(run, str) else None
 
 
 def _reported(session: SessionDep, flow: str, dag_id: str, run_id: str | None = None) -> Page | None:

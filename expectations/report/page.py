@@ -53,7 +53,9 @@ class Around:
     after: str = ""
 
 
-def render(facts: ReportFacts, kept: Kept | None = None, around: Around | None = None) -> str:
+def render(
+    facts: ReportFacts, kept: Kept | None = None, around: Around | None = None, refresh: int | None = None
+) -> str:
     """Write the page of one flow run.
 
     Safe with any data: every value goes through Jinja's autoescape, and an undefined one is an error. The page loads
@@ -63,6 +65,7 @@ def render(facts: ReportFacts, kept: Kept | None = None, around: Around | None =
         facts: what the jobs read in the tables.
         kept: for a page that is kept as it was; None for the one that is made again and again.
         around: of a page of a site; None for one that stands alone.
+        refresh: of a run under way, seconds after which a browser asks for the page again; None for all others.
 
     Returns:
         A complete HTML document.
@@ -84,6 +87,7 @@ def render(facts: ReportFacts, kept: Kept | None = None, around: Around | None =
         sections=shown,
         kept=kept,
         around=around,
+        refresh=refresh,
     )
 
 

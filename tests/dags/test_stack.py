@@ -199,6 +199,12 @@ def test_a_second_driver_is_refused(stack: Stack, streaming: str) -> None:
     assert not gone(pids)
 
 
+def test_the_tab_of_a_stream_that_runs_shows_how_it_stands_right_now(stack: Stack, streaming: str) -> None:
+    shown = get(stack, f"/pulseline/dags/stream_trips/runs/{quote(streaming, safe='')}")[2]
+    for told in ("Under way: made anew every 5 s.", "Sources and keys", "commits published"):
+        assert told in shown, told
+
+
 def test_a_stream_ends_when_its_task_is_marked_as_failed(stack: Stack, streaming: str) -> None:
     pids = stream_pids(stack)
     marked = f"/api/v2/dags/stream_trips/dagRuns/{quote(streaming, safe='')}/taskInstances/stream"

@@ -24,12 +24,14 @@ from pipelines.jobs.facts.report import (
     Reported,
     account_facts,
     commit_facts,
+    epochs_of,
     expectation_facts,
     is_current,
     next_step,
     remembered,
     unchecked,
 )
+from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
@@ -48,6 +50,8 @@ STATES = {
     PlanState.MISSING: CalendarState.MISSING,
     PlanState.PLANNED: CalendarState.PLANNED,
 }
+RECENT = 1_000
+"""Epochs that a page of a run under way draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,26 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         calendar=tuple(calendar_of(about, checks)),
     )
     return Overview(about=about, facts=facts, judged=judged)
+
+
+def read_live(about: Reported) -> report.ReportFacts:
+    """Read how a run that streams stands right now, so quickly that a page may ask again and again; no rows are read.
+
+    Args:
+        about: the whole run.
+    """
+    facts = read_overview(about, None).facts
+    now = facts.made_at or wall_ticks()
+    return replace(
+        facts,
+        next_step=about.known.command("status"),
+        unchecked=0,
+        calendar=(),
+        epochs=epochs_of(about)[-RECENT:],
+        presence=read_presence(about.known, now),
+        legs=read_legs(about.known, about.flow, now),
+        region=read_region(about.known),
+    )
 
 
 def _sources(about: Reported) -> Iterator[report.SourceFacts]:

@@ -142,7 +142,7 @@ def read_facts(
         ),
         ledger=pa.concat_tables([read_ledger(each.root, start, end, state=each.state) for each in about.parts]),
         commits=tuple(commit_facts(each, entry) for each in about.parts for entry in each.commits),
-        epochs=_epochs(about),
+        epochs=epochs_of(about),
         presence=read_presence(about.known, now) if about.span is None else None,
         legs=read_legs(about.known, flow, now) if about.span is None else (),
         region=read_region(about.known) if about.span is None else None,
@@ -160,7 +160,8 @@ def _rows(about: Reported, name: str) -> pa.Table:
     return read_stream(about.root, name, start, end, key=about.flow.key_of(name), state=about.state)
 
 
-def _epochs(about: Reported) -> tuple[report.EpochFacts, ...]:
+def epochs_of(about: Reported) -> tuple[report.EpochFacts, ...]:
+    """Tell the published epochs of all legs, as they came."""
     found = [(each.leg, entry) for each in about.parts for entry in each.published if entry.kind is CommitKind.EPOCH]
     return tuple(epoch_facts(entry, leg) for leg, entry in sorted(found, key=lambda each: each[1].at))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner
 
+from expectations.report import render
 from expectations.report.site import render_index
 from pipelines.cli import app
 from pipelines.engine.commits.driver import open_driver
@@ -17,14 +18,19 @@ from pipelines.jobs.commands.status import show_all
 from pipelines.jobs.environment.offered import flow_names
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.home import read_home
+from pipelines.jobs.facts.overview import read_live
+from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.runs.gate import hold
+from pipelines.jobs.runs.known import open_run
 from tests.jobs.commands.test_report import quality
 from tests.jobs.commands.test_status_live import Stage, hours
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
 
-NEVER = "flow: {name}\nsources: {{a: {{feed: {{folder: in, format: csv}}, key: [k]}}}}\nstreams: {{b: {{heartbeat: a}}}}\n"
+NEVER = (
+    "flow: {name}\nsources: {{a: {{feed: {{folder: in, format: csv}}, key: [k]}}}}\nstreams: {{b: {{heartbeat: a}}}}\n"
+)
 
 
 def told(house: House) -> list[dict[str, Any]]:
@@ -61,6 +67,16 @@ def test_a_stream_is_published_up_to_an_instant_and_says_how_late_its_timers_wer
     assert run["newest"].startswith("up to ")
     assert run["lag_seconds"] == 7 * 3_600, "the newest promise lies seven hours before the last reading"
     assert 0 < run["late_ms"]["p50"] < run["late_ms"]["p99"]
+
+
+def test_a_stream_under_way_is_told_without_its_rows_on_a_page_that_is_made_anew(house: House) -> None:
+    Stage(house).play(hours(13, 40))
+    facts = read_live(Reported(known=open_run("tiny", "main")))
+    assert not facts.streams
+    page = render(facts, refresh=5)
+    for told in ("Under way: made anew every 5 s.", "How late heartbeats were published", "Sources and keys"):
+        assert told in page, told
+    assert "Under way" not in render(facts)
 
 
 def test_flows_that_never_ran_stand_there_and_one_that_cannot_be_read_hides_no_other(house: House) -> None:
