@@ -1,4 +1,4 @@
-"""**Pulseline** on the navigation bar: all flows; and its tab on a DAG and on its runs: the report of that interval.
+"""**Overview** on the navigation bar: all flows; and the tab **Pulseline** on a DAG and on its runs: the report of that interval.
 
 Every process of Airflow loads this file, each task too, so it imports nothing that is heavy.
 """
@@ -44,7 +44,7 @@ class PulselinePlugin(AirflowPlugin):
     fastapi_apps = [{"app": Served(), "url_prefix": PREFIX, "name": "Pulseline"}]  # noqa: RUF012 - declared so by Airflow
     external_views = [  # noqa: RUF012 - declared so by Airflow
         {
-            "name": "Pulseline",
+            "name": "Overview",
             "href": f"{PREFIX[1:]}/overview",
             "destination": "nav",
             "url_route": "pulseline-overview",

@@ -1,4 +1,4 @@
-"""The page of all flows, **Pulseline** on Airflow's navigation bar: how each stands, and what needs a person."""
+"""The page of all flows, **Overview** on Airflow's navigation bar: how each stands, and what needs a person."""
 
 from __future__ import annotations
 

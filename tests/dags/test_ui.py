@@ -174,7 +174,8 @@ def test_a_planted_violation_waits_for_a_person_whose_no_turns_the_run_red_and_i
 def test_all_flows_stand_on_the_navigation_bar_with_what_needs_a_person(
     page: Page, stack: Stack, pictures: Path
 ) -> None:
-    page.goto(f"http://127.0.0.1:{stack.port}/plugin/pulseline-overview")
+    page.goto(f"http://127.0.0.1:{stack.port}/")
+    page.get_by_test_id("nav-sidebar").get_by_role("link", name="Overview").click()
     shown = page.frame_locator("iframe")
     need = shown.locator("li", has_text="Wed 2 Jan 2013 is rejected")
     need.wait_for()
