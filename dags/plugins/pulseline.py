@@ -1,4 +1,4 @@
-"""**Overview** on the navigation bar: all flows; and the tab **Pulseline** on a DAG and on its runs: the report of that interval.
+"""**Overview** on the navigation bar: all flows; the tab **Pulseline** on a DAG and its runs: the interval's report.
 
 Every process of Airflow loads this file, each task too, so it imports nothing that is heavy.
 """
