@@ -177,7 +177,7 @@ def advise(
 
 
 @app.command(
-    epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05`, "
+    epilog="Examples: `pulseline report flights`, `pulseline report flights --interval 2013-01-05 --pdf`, "
     "`pulseline report --all --to public`"
 )
 @quick
@@ -190,6 +190,7 @@ def report(
     to: Annotated[
         str | None, typer.Option(help="With --all: the folder of the site; reports/_site of the home.")
     ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print the page as PDF, too; a browser does.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Make the page of a run, or of one of its intervals, or a site of all, from the tables alone; print its path."""
@@ -198,13 +199,13 @@ def report(
     from pipelines.jobs.environment.errors import WrongUse
 
     if every:
-        if flow is not None or interval is not None or keep is not None:
-            raise WrongUse("--all makes a site of all flows: leave FLOW, --interval and --keep out")
+        if flow is not None or interval is not None or keep is not None or pdf:
+            raise WrongUse("--all makes a site of all flows: leave FLOW, --interval, --keep and --pdf out")
         report_all(to, as_json, tell)
         return
     if flow is None or to is not None:
         raise WrongUse("report makes the page of one flow, `pulseline report FLOW`, or with --all [--to FOLDER] of all")
-    report_flow(flow, interval, run, as_json, tell, keep)
+    report_flow(flow, interval, run, as_json, tell, keep, pdf)
 
 
 @app.command(

@@ -13,6 +13,7 @@ from expectations.report.verdict import verdict
 from expectations.report.words import ReportClock
 from pipelines.engine.files import durable
 from pipelines.flows.grid import interval_of
+from pipelines.jobs.commands.report_pdf import print_page
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -42,6 +43,7 @@ def report_flow(  # noqa: PLR0913 - the options of the command
     as_json: bool,  # noqa: FBT001 - the command's flag
     echo: Callable[[str], None],
     keep: str | None = None,
+    pdf: bool = False,  # noqa: FBT001, FBT002 - the command's flag
 ) -> None:
     """Make the page of a run or of one interval, and say where it is.
 
@@ -52,9 +54,10 @@ def report_flow(  # noqa: PLR0913 - the options of the command
         as_json: a JSON object for each expectation, and one last that sums up, instead of words.
         echo: where lines go.
         keep: name under which the page as it is now is kept, too; that one is shown then, and never changes.
+        pdf: print it as PDF, too.
 
     Raises:
-        WrongUse: no such flow, run or interval.
+        WrongUse: no such flow, run or interval; or nothing that prints.
     """
     known = open_run(called, run)
     span = None if interval is None else _span(known, interval)
@@ -62,12 +65,14 @@ def report_flow(  # noqa: PLR0913 - the options of the command
     facts = read_facts(about, kept_certificate(about))
     page = _write(facts, page_path(about, read_settings().pages(known.name, run)))
     page = page if keep is None else _keep(facts, about, page, keep)
+    printed = print_page(page) if pdf else None
     news = verdict(facts)
     if as_json:
         told = {
             "flow": known.name,
             "run": run,
             "page": str(page),
+            "pdf": None if printed is None else str(printed),
             "verdict": news.tone.value,
             "sentence": news.sentence,
             "changed": changes_object(facts),
@@ -80,6 +85,8 @@ def report_flow(  # noqa: PLR0913 - the options of the command
     if changed is not None:
         echo(changed)
     echo(f"open {page.as_uri()}")
+    if printed is not None:
+        echo(f"printed {printed}")
     if news.next_step:
         echo(f"next: {news.next_step}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.report import page_name, report_flow
+from pipelines.jobs.commands.report_pdf import BROWSERS
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -69,6 +71,25 @@ def test_a_page_of_the_run_and_one_of_an_interval_lie_where_pages_lie(house: Hou
     counts = [read_facts(about(house, day), None).sources[0].rows for day in (0, 1)]
     assert sum(counts) == read_facts(about(house), None).sources[0].rows
     assert f"{counts[1]} rows of trips came in" in day["sentence"]
+
+
+@pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="no chromium or google-chrome on PATH")
+def test_a_page_is_printed_beside_itself(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    report_flow("tiny", "2013-01-01", "main", as_json=False, echo=house.tell, pdf=True)
+    file = house.home / "reports" / "tiny" / "main" / "2013-01-01.pdf"
+    assert f"printed {file}" in house.text
+    assert file.read_bytes().startswith(b"%PDF-")
+
+
+def test_without_a_browser_nothing_is_printed_and_the_page_is_there(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    monkeypatch.setenv("PATH", str(house.home))
+    with pytest.raises(WrongUse, match=r"--pdf must have chromium, .* on PATH, and none is there"):
+        report_flow("tiny", None, "main", as_json=False, echo=house.tell, pdf=True)
+    assert (house.home / "reports" / "tiny" / "main" / "index.html").is_file()
 
 
 def test_the_account_of_an_interval_counts_what_was_held_before_as_come_earlier(house: House) -> None:

@@ -137,6 +137,7 @@ OTHERWISE = {
     "legs._note": "for whom a leg waits, for `status` alone: the next start takes it away",
     "report.copy_rows": "a copy of what the last check wrote: made again with its page, or by the next check",
     "report._keep": "a page that is kept is rendered from the tables by the run it is of",
+    "report_pdf.print_page": "printed again from its page, by the same command",
     "report._write": "a page is rendered again from the tables by the next run or check",
     "report_all.report_all": "what pages were made from: where it cannot be read all are made again, by the next call",
     "report_all.write": "a page of the site is rendered again from the tables, where it is gone or the list of them is",
