@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from pipelines.cli.options import FlowName, Param
 from pipelines.cli.running import quick, tell
 
-app = typer.Typer(no_args_is_help=True, help="List, show and validate the flows of config/flows.")
+app = typer.Typer(
+    no_args_is_help=True, help="List, show and validate the flows of config/flows; write their contracts."
+)
 
 
 @app.command("list")
@@ -35,3 +39,16 @@ def flows_validate(flow: FlowName, param: Param = None) -> None:
     from pipelines.jobs.commands.flows import validate_flow
 
     validate_flow(flow, tell, param or ())
+
+
+@app.command("contract", epilog="Example: `pulseline flows contract flights --to billing.yaml`")
+@quick
+def flows_contract(
+    flow: FlowName,
+    to: Annotated[str | None, typer.Option(help="The file to write; printed unless given.")] = None,
+    param: Param = None,
+) -> None:
+    """Write what a flow offers as an Open Data Contract (ODCS): sources, streams, columns, types, its own checks."""
+    from pipelines.jobs.commands.flows import contract_flow
+
+    contract_flow(flow, to, tell, param or ())

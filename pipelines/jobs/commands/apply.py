@@ -25,8 +25,10 @@ from pipelines.flows.changes import StreamFate
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.facts.contracts import broken, consumers_of
 from pipelines.jobs.facts.live import last_closed
 from pipelines.jobs.runs.feeds import open_feeds
+from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import open_run
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.changes import Change
     from pipelines.flows.model import Flow
+    from pipelines.jobs.environment.settings import Settings
     from pipelines.jobs.runs.in_use import Edited
     from pipelines.jobs.runs.known import KnownRun
 
@@ -100,7 +103,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
     """Take a flow into use as it is now, and say what that means for each stream.
 
     Raises:
-        WrongUse: nothing is published, or a commit waits to be finished under the flow of before.
+        WrongUse: nothing is published, a commit waits to be finished under the flow of before, or a consumer's contract
+            would be broken.
         UnknownCarryError: the carry is of a format that is not known here.
         SchemaChangedError: a stream has other columns than its table.
         LeaseHeldError: a driver is at work on this run.
@@ -111,17 +115,33 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     plan = plan_of(known, known.state, flow)
     done = None
+    breaks: tuple[str, ...] = ()
     if plan.needed:
-        check_tables(known.root, flow, _payloads(known.root, flow, plan.ground, settings.feeds_base(flow)))
+        schemas = _payloads(known.root, flow, plan.ground, settings.feeds_base(flow))
+        breaks = _breaks(settings, flow, schemas)
+        if breaks and not wanted.dry_run:
+            raise WrongUse(f"{breaks[0]}: agree on it with them and change that file, or leave the flow as it is")
+        if not wanted.as_json:
+            # Before what may refuse the flow altogether: whoever keeps a contract is to be asked either way.
+            for line in breaks:
+                echo(line)
+        check_tables(known.root, flow, schemas)
     if plan.needed and not wanted.dry_run:
         with open_driver(known.root, flow=known.name) as driver:
             plan = plan_of(known, driver.state(), flow)
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
     if wanted.as_json:
-        echo(json.dumps(facts_of(known, plan, done), ensure_ascii=False))
+        echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)}, ensure_ascii=False))
         return
     for line in lines_of(known, plan, done):
         echo(line)
+
+
+def _breaks(settings: Settings, flow: Flow, schemas: Mapping[str, pa.Schema]) -> tuple[str, ...]:
+    """Say which contracts of consumers the flow would break, as it is now."""
+    contracts = tuple(consumers_of(settings, flow.name))
+    known = fitting_payloads(flow, schemas) if contracts else {}
+    return tuple(line for each in contracts for line in broken(each, flow, known))
 
 
 def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:

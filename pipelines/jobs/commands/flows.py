@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import FlowError
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words, parameters_of
 from pipelines.jobs.environment.settings import flow_files, load_flow, read_settings
 from pipelines.jobs.runs.fitting import fitting_payloads
@@ -116,15 +117,12 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         FlowError: its file makes no sense.
         LandingError: a feed is missing, or is not what the flow says of it.
     """
-    from pipelines.engine.sources.catalog import open_sources
-    from pipelines.engine.sources.opening import Opening
+    from pipelines.jobs.facts.contracts import broken, consumers_of
     from pipelines.jobs.runs.known import FIRST_DAYS
 
     settings = read_settings()
     flow = load_flow(settings, name, parameters_of(params))
-    base = settings.feeds_base(flow)
-    _see_folders(flow, base)
-    opened = open_sources(flow, Opening(base=base, root=base))
+    opened = _opened(flow, settings)
     schemas = {source: feed.schema for source, feed in opened.items()}
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
@@ -136,11 +134,56 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         tell(note)
     asked = {name: feed for name, feed in opened.items() if flow.sources[name].feed.where not in FIRST_DAYS}
     arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
-    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals)]
+    kept = [line for each in consumers_of(settings, flow.name) for line in broken(each, flow, payload)]
+    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals), *kept]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
     tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, arrivals.values())}")
+
+
+def contract_flow(name: str, to: str | None, tell: Tell, params: Sequence[str] = ()) -> None:
+    """Write what a flow offers as an Open Data Contract (ODCS): its sources, streams, columns, types and own checks.
+
+    Args:
+        name: of the flow, or the path of its file.
+        to: the file; None prints it.
+        tell: prints a text.
+        params: `name=value`, for the parameters of the flow.
+
+    Raises:
+        WrongUse: no such flow, streams that do not go together with the feeds' columns, or the file is there.
+        FlowError: its file makes no sense.
+        LandingError: a feed is missing, or is not what the flow says of it.
+    """
+    from pathlib import Path
+
+    from pipelines.jobs.facts.contracts import FOLDER, as_yaml, contract_of
+
+    settings = read_settings()
+    flow = load_flow(settings, name, parameters_of(params))
+    schemas = {source: feed.schema for source, feed in _opened(flow, settings).items()}
+    text = as_yaml(contract_of(flow, fitting_payloads(flow, schemas)))
+    if to is None:
+        tell(text.rstrip())
+        return
+    try:
+        with Path(to).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise WrongUse(f"--to must name a file that is not there yet, for it may be a consumer's: {to} is") from None
+    kept = f"{settings.config / FOLDER}/CONSUMER.yaml"
+    tell(f"{to}; a consumer keeps what it reads of it as {kept}, under a `name` of its own")
+
+
+def _opened(flow: Flow, settings: Settings) -> Mapping[str, SourceFeed]:
+    """Open the feeds of a flow, to look at them."""
+    from pipelines.engine.sources.catalog import open_sources
+    from pipelines.engine.sources.opening import Opening
+
+    base = settings.feeds_base(flow)
+    _see_folders(flow, base)
+    return open_sources(flow, Opening(base=base, root=base))
 
 
 def _streams(flow: Flow, payload: Mapping[str, Collection[object]]) -> dict[str, str]:
