@@ -294,9 +294,17 @@ class CarryFiles:
     """Those whose rows count."""
 
     def rows(self, *, of_base: bool) -> pa.Table:
-        """Read the rows of the commits that a base has, or that deltas have, in no particular order."""
+        """Read the rows of the commits that a base has, or that deltas have, in no particular order.
+
+        Raises:
+            FileDamagedError: a file is not as it was written.
+        """
         if not self.files:
             return NO_CARRY.empty_table()
+        with naming_the_damaged(self.files):
+            return self._rows(of_base=of_base)
+
+    def _rows(self, *, of_base: bool) -> pa.Table:
         commits = pa.array(self.commits, pa.int64())
         if are_small(self.files):
             rows = read_whole(self.files)

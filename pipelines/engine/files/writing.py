@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING
@@ -36,6 +37,15 @@ MANY = 65_536
 """Rows from which on a row group, and a thread, is worth its while."""
 
 
+class QuietWriter(pq.ParquetWriter):
+    """A writer that says nothing more when it goes: what a full disk refused was raised where it was written."""
+
+    def __del__(self) -> None:
+        """Close what nobody closed."""
+        with suppress(OSError):
+            super().__del__()
+
+
 def open_writer(
     path: Path | IO[bytes] | HashedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
 ) -> pq.ParquetWriter:
@@ -55,7 +65,7 @@ def open_writer(
     stepping = [field.name for field in schema if field.name in alone and _is_stepping(field.type)]
     others = [path for path in paths if path not in stepping]
     alike = [field.name for field in schema if field.name in CONSTANT or pa.types.is_string(field.type)]
-    return pq.ParquetWriter(
+    return QuietWriter(
         path,
         schema,
         compression=dict.fromkeys(stepping, "none") | dict.fromkeys(others, COMPRESSION),

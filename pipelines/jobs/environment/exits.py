@@ -113,7 +113,7 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _memory, _files, _package, _java, _python, _network):
+        for judge in (_disk, _memory, _files, _package, _java, _gateway, _python, _network):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -204,6 +204,17 @@ def _java(error: BaseException) -> str | None:
         return (
             _java_problem()
             or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+        )
+    return None
+
+
+def _gateway(error: BaseException) -> str | None:
+    """Judge a call to Spark's own process that nobody answers any more, at whatever point of a start that is."""
+    passed = {Path(frame.filename).parent.name for frame in traceback.extract_tb(error.__traceback__)}
+    if type(error).__name__ == "Py4JNetworkError" or (isinstance(error, ConnectionError) and "py4j" in passed):
+        return (
+            "Spark's process must run as long as the command does; it has ended, killed or out of memory: what is "
+            "published stands, and the same command goes on from here"
         )
     return None
 

@@ -19,6 +19,7 @@ from expectations.laws import as_published
 from expectations.reckoned import Reckoned
 from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import NOTHING, ContentHash, content_hash
+from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
@@ -88,8 +89,10 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) ->
     files = {file.name: file for commit in said for file in lists.holder(table_name(root, path), commit)}
     came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
     odd: dict[int, list[Row]] = defaultdict(list)
+    table = snapshot(path)
+    columns = None if table is None else frozenset(table.schema.names)
     for file in files.values():
-        rows = _rows_of(path, file)
+        rows = _rows_of(path, file, columns)
         for commit, content in _by_commit(rows, said):
             came[commit] += content
             if file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
@@ -100,12 +103,13 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) ->
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
 
 
-def _rows_of(path: Path, file: NewFile) -> pa.Table:
-    """Read a file as it lies there."""
+def _rows_of(path: Path, file: NewFile, columns: frozenset[str] | None) -> pa.Table:
+    """Read a file as it lies there; turns, which stand beside the columns of its table, are in no hash."""
     there = path / file.name
     if not there.exists():
         raise TableLostError(str(path), file.first)
-    return dataset([str(there)], pq.read_schema(for_arrow(there))).to_table()
+    schema = pq.read_schema(for_arrow(there))
+    return dataset([str(there)], schema).to_table([name for name in schema.names if columns is None or name in columns])
 
 
 def _by_commit(rows: pa.Table, wanted: dict[int, str]) -> Iterator[tuple[int, ContentHash]]:

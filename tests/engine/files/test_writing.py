@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import io
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,11 +15,13 @@ import pytest
 from pipelines.engine.columnar.columns import with_kinds_encoded
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.columnar.keys import bucket_of, canonical_keys
-from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket
+from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, bucket_rows, only_bucket, open_writer
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from typing_extensions import Buffer
 
 ROWS = pa.table(
     {
@@ -174,3 +180,22 @@ def test_a_cut_gives_the_content_of_the_rows_since_the_one_before(tmp_path: Path
     assert made.rows == 3_000 * times
     assert len(made.groups) == -(-times // 3), "rows of a cut lie in one group, with those of few others"
     assert pq.read_table(tmp_path / made.table / made.name).equals(pa.concat_tables(parts))
+
+
+class FullDisk(io.BytesIO):
+    """A file on a disk that takes the beginning of a file, and nothing any more."""
+
+    def write(self, data: Buffer) -> int:
+        """Refuse all but the first bytes."""
+        if self.tell():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(data)
+
+
+def test_a_writer_that_nobody_closed_says_nothing_of_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    writer = open_writer(FullDisk(), ROWS.schema, store_schema=False)
+    del writer
+    gc.collect()
+    assert said == [], "who wrote was told; what it left says nothing more"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JNetworkError
 
 from pipelines.engine.commits.errors import LeaseHeldError, MissingPredecessorError
 from pipelines.engine.commits.paths import ConcurrentAddError
@@ -274,3 +277,19 @@ def test_judging_an_error_imports_nothing_heavy() -> None:
 )
 def test_what_to_type_next_names_the_flow_and_the_run(flow: str | None, run: str | None, told: str) -> None:
     assert named("give it up: pulseline abandon FLOW --commit 3", flow, run) == told
+
+
+def test_a_jvm_that_is_gone_in_the_middle_of_a_start_is_told_in_a_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nobody = taken.getsockname()[1]
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=nobody))
+    with pytest.raises((Py4JNetworkError, ConnectionError)) as raised:
+        gateway.jvm.java.lang.System.currentTimeMillis()
+    code, line = exit_code_of(raised.value)
+    assert code == 3
+    assert line.startswith("Spark's process must run as long as the command does; it has ended")
+    cause = raised.value.__cause__ or raised.value.__context__
+    assert isinstance(cause, ConnectionError)
+    assert exit_code_of(cause) == (code, line)
+    assert "Spark" not in exit_code_of(ConnectionRefusedError("elsewhere"))[1]

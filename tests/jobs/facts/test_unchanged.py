@@ -10,16 +10,30 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import log_state, rows_of
+from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged
 from pipelines.jobs.facts.views import JudgedCommits
+from pipelines.jobs.runs.known import open_run
+from tests.jobs.conftest import FLOW
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.reckoned import Reckoned
+    from tests.jobs.conftest import House
     from tests.laws.trials import Trial
 
+DEALT = """modules:
+  merged:
+    inputs: [x]
+    streams:
+      beating: {heartbeat: x, interval: 6h}
+      ordered: {merge: beating, ports_by: {station: [north, south]}}
+    outputs: {out: ordered}
+streams:
+  dealt: {module: merged, inputs: {x: trips}, instances: 2, dispatch: {x: {numeric: number}}}
+"""
 STREAMS = ("beating", "ordered", "punctual", "punctual.diverted", "ledger", "parcels", "the carry")
 
 
@@ -44,6 +58,18 @@ def test_what_nobody_touched_is_as_published(here: Trial) -> None:
     assert found["punctual"].looked_at == here.table("main", "punctual").num_rows
     assert found["parcels"].looked_at > 0
     assert found["the carry"].looked_at > 0
+
+
+def test_turns_that_a_file_has_for_a_later_stage_are_no_change(house: House) -> None:
+    (house.config / "flows" / "tiny.yaml").write_text(FLOW.partition("streams:")[0] + DEALT)
+    house.backfill("2013-01-01", "2013-01-03")
+    known = open_run("tiny", "main")
+    written = rows_of(known.root, stream_path(known.root, "dealt.0.beating"), [1], pa.schema([]), known.state).files
+    assert any(name.startswith("turn(") for name in pq.read_schema(written[0]).names)
+    judged = JudgedCommits(entries=tuple(known.state.published), earlier=())
+    found = unchanged(load_flow(read_settings(), "tiny"), known.root, judged, known.state)
+    assert [each.law.table for each in found if each.unexpected] == []
+    assert "dealt.0.beating" in {each.law.table for each in found if each.looked_at}
 
 
 def test_one_changed_value_is_found_with_its_file_and_commit(here: Trial) -> None:

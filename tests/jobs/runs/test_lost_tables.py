@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.paths import CommitsLostError, TableLostError, commits_path
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream, settled_commits
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.commands.test_stream import READINGS
@@ -19,6 +21,8 @@ from tests.laws.trials import BEGIN, PARCELS, SPANS, WHOLE, Trial, parcels, tria
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.jobs.conftest import House
 
 LOST = ("streams/beating", "streams/ordered", "streams/punctual.diverted", "ledger", "carry/beating.state")
 READ = tuple(name for name in LOST if not name.startswith("carry"))
@@ -142,3 +146,14 @@ def test_tables_without_their_commits_are_refused(here: Trial, most: int) -> Non
         with pytest.raises(CommitsLostError, match="the whole table is gone, and nothing else knows what it said"):
             look()
     assert not commits_path(here.root(run)).exists(), "none is made in its place"
+
+
+def test_a_carry_that_is_not_as_it_was_written_is_named(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    file = next((house.root / "carry" / "punctual.state").glob("*.parquet"))
+    whole = bytearray(file.read_bytes())
+    for place in range(4, len(whole) // 2):
+        whole[place] ^= 0xFF
+    file.write_bytes(whole)
+    with pytest.raises(FileDamagedError, match=rf"{re.escape(str(file))} must be as it was written.*pulseline doctor"):
+        house.backfill("2013-01-02", "2013-01-03")
