@@ -89,6 +89,19 @@ def test_a_queue_that_is_gone_is_made_from_the_log(here: Trial) -> None:
     assert_the_same(here, "gone")
 
 
+@pytest.mark.parametrize("left", [b"", b'{"commit": 5, "fir', b"{}", b"[]", b"null"])
+def test_a_torn_ticket_is_made_from_the_log(here: Trial, left: bytes) -> None:
+    run = f"torn-{left.hex()[:12]}"
+    behind(here, run)
+    torn = max((here.root(run) / QUEUE / "timed").glob("*.json"))
+    torn.write_bytes(left)
+    assert len([*tickets_in(torn.parent)]) == len([*torn.parent.glob("*.json")]) - 1
+    told: list[str] = []
+    regional(here, run, told.append)
+    assert "1 tickets of main for timed were made from the log of commits" in told
+    assert_the_same(here, run)
+
+
 def test_what_was_read_leaves_the_newest_ticket_alone(here: Trial) -> None:
     regional(here, "read")
     queues = [folder for root in roots_of(here.root("read")) for folder in (root / QUEUE).glob("*")]

@@ -88,13 +88,20 @@ class Ticket:
 
     @classmethod
     def from_json(cls, said: bytes) -> Ticket:
-        """Read what `to_json` gave."""
+        """Read what `to_json` gave.
+
+        Raises:
+            ValueError: it is not that: torn, or somebody else's.
+        """
         parts = json.loads(said)
-        files = {
-            stream: tuple(TicketFile(**{**each, "groups": tuple(each["groups"])}) for each in listed)
-            for stream, listed in parts.pop("files").items()
-        }
-        return cls(**parts, files=files)
+        try:
+            files = {
+                stream: tuple(TicketFile(**{**each, "groups": tuple(each["groups"])}) for each in listed)
+                for stream, listed in parts.pop("files").items()
+            }
+            return cls(**parts, files=files)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"no ticket: {error}") from error
 
 
 class Queue:
@@ -207,9 +214,14 @@ class Queue:
                 file.unlink(missing_ok=True)
 
     def _found(self, commit: int) -> Ticket | None:
+        """Read the ticket of a commit; a torn one goes, for the log makes it as one that is not there."""
+        file = self.folder / f"{commit:0{DIGITS}d}.json"
         try:
-            return Ticket.from_json((self.folder / f"{commit:0{DIGITS}d}.json").read_bytes())
+            return Ticket.from_json(file.read_bytes())
         except FileNotFoundError:
+            return None
+        except ValueError:
+            file.unlink(missing_ok=True)
             return None
 
     def _of_log(

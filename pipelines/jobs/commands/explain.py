@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str], object]
 
 NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
+MIXED = ", together with those of another source that landed at the same instant and place"
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
 TIMES = frozenset({"event_time", "event_end"})
 """Which an operator may move, while it passes all other columns on."""
@@ -150,11 +151,12 @@ def _steps(known: KnownRun, row: LandedRow, lines: dict[str, list[str]]) -> Iter
                 found[table] = rows
                 first = ticks(rows["arrival"])[0]
                 came[table] = int(first)
-                yield _step(known, name, table, given, rows, came)
+                yield _step(known, name, table, given, rows, came, mixed=_is_mixed(known, stream, row, found))
         for owner in [each for each in lines if given and (each == name or each in _within(stream))]:
+            theirs = MIXED if _is_mixed(known, stream, row, found) else ""
             for told in dict.fromkeys(lines[owner]):
                 times = lines[owner].count(told)
-                yield _ended(owner, told + (f" ({times} times)" if times > 1 else ""))
+                yield _ended(owner, told + (f" ({times} times{theirs})" if times > 1 else theirs))
         if given and name not in came and name + DIVERTED not in came and name not in lines:
             yield _without(known, name, stream)
 
@@ -183,6 +185,14 @@ def _own(
     return rows.filter(pa.array([_values(each, names) in known_rows for each in rows.to_pylist()]))
 
 
+def _is_mixed(known: KnownRun, stream: dict[str, Any], row: LandedRow, found: dict[str, pa.Table]) -> bool:
+    """Say whether a loop also took in what another source landed at the same place: its results do not tell of whom."""
+    if stream["operator"] != "loop":
+        return False
+    given = [read for read in _read(stream) if read in found]
+    return any(_rows(known, read, row).num_rows > found[read].num_rows for read in given)
+
+
 def _values(row: dict[str, Any], names: list[str]) -> str:
     return repr([row.get(name) for name in names])
 
@@ -193,7 +203,9 @@ def _read(stream: dict[str, Any]) -> list[str]:
     return inputs[:1] if stream["operator"] == "advance_time" else inputs
 
 
-def _step(known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int]) -> Step:  # noqa: PLR0913 - what is known of one step
+def _step(  # noqa: PLR0913 - what is known of one step
+    known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int], *, mixed: bool
+) -> Step:
     arrival, place, commit = came[table], rows["place"][0].as_py(), rows["commit"][0].as_py()
     stream, before = known.streams[name], min(came[read] for read in given)
     at = f"{known.moments.text(arrival)} place {place}, commit {commit}"
@@ -201,7 +213,7 @@ def _step(known: KnownRun, name: str, table: str, given: list[str], rows: pa.Tab
     told = f"{told}, set aside" if table != name else told
     readers = [each for each, made in known.streams.items() if given[0] in _read(made)]
     if stream["operator"] == "loop":
-        told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds", "X5"
+        told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds{MIXED if mixed else ''}", "X5"
     elif stream["operator"] == "dispatch":
         policy = stream["policy"]
         told, rule = f"{told}, to instance {policy['instance']} of {policy['instances']}", "X13"
@@ -258,4 +270,7 @@ def _payload(known: KnownRun, row: LandedRow) -> str:
 def _unknown(known: KnownRun, row: LandedRow, trace: str) -> str:
     stream = next((name for name in known.tables if row.source in known.sources_of(name)), "STREAM")
     how = known.command("show", stream, "--format", "csv")
-    return f"no published table has a row that landed at {trace}; `landed_at` and `landed_place` stand in {how}"
+    return (
+        f"no published table has a row that landed at {trace}; `landed_at` and `landed_place` stand in {how}, in UTC; "
+        f"an instant without a zone is one of {known.moments.name}, and with `Z` behind it one of UTC"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.leg_roots import leg_root, noted_legs
@@ -58,12 +59,10 @@ def _behind(queue: Path, writer: LogState, upto: int, now: int) -> Facts:
 
 
 def tickets_in(folder: Path) -> Iterator[Ticket]:
-    """Read the tickets of a queue; one that is taken meanwhile is none."""
+    """Read the tickets of a queue; one that is taken meanwhile is none, nor is a torn one, made by the next start."""
     for file in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        try:
+        with suppress(FileNotFoundError, ValueError):
             yield Ticket.from_json(file.read_bytes())
-        except FileNotFoundError:
-            continue
 
 
 def _waits(root: Path) -> Facts | None:

@@ -86,6 +86,7 @@ streams:
   importing: {advance_time: others, import: promised, late: drop}
   fewer: {project: others, columns: {number: number}}
   both: {interleave: [few, fewer]}
+  wheel: {loop: both, module: round, most_rounds: 3}
   high: {filter: both, where: number > 90}
   merged: {merge: [rows, others], by: line}
 """
@@ -113,9 +114,18 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
         ("counts", 0, "X1"),
         # Of the other source's row, which landed at the same place, there is none.
         ("both", 1, "X10"),
+        ("wheel", 6, "X5"),
+        ("wheel", 0, "S17"),
         ("high", 0, "S17"),
         ("merged", 1, "X2"),
     ]
     assert "branch 1 of 6 behind few" in steps[1]["what"]
     assert steps[4]["what"].endswith("at once, 3 rows in rounds")
     assert "went round a loop as often as it may" in steps[5]["what"]
+    mixed = "together with those of another source that landed at the same instant and place"
+    assert [mixed in step["what"] for step in steps if step["stream"] in {"gone", "wheel"}] == [
+        False,
+        False,
+        True,
+        True,
+    ]
