@@ -39,7 +39,7 @@ KEYS = (
     *("sources", "modules", "streams"),
 )
 LATER = (
-    *("module", "parallel", "instances", "dispatch", "regions", "connections"),
+    *("module", "regions", "connections"),
     *("clock", "retention", "quality", "expectations"),
 )
 CLOCKS = {

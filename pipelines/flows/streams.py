@@ -13,6 +13,7 @@ from pipelines.flows.loops import loop_body
 from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.promising import merged_ctis, why_no_promise
+from pipelines.flows.section import BESIDE_MODULE
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
 from pipelines.operators.specs import ADVANCING, DAY, SPECS
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
     from pipelines.flows.section import Section
     from pipelines.operators.specs import OperatorSpec
 
-LATER = (
-    *("replay", "modules", "region", "connection"),
-    *("parallel", "instances", "dispatch"),
-)
+LATER = ("replay", "modules", "region")
 """What the schema has room for and nobody built yet."""
 ADVANCING_KEYS = tuple(setting.key for setting in ADVANCING)
 WRITTEN = tuple(name for name, spec in SPECS.items() if spec.written)
@@ -162,9 +160,8 @@ def _operator(section: Section) -> str:
         raise section.wrong(
             found[1], f"both `{found[0]}` and `{found[1]}`", "one operator; give each a stream of its own"
         )
-    planned = [key for key in section.tree.entries if key in LATER]
-    if planned:
-        raise section.wrong(planned[0], f"`{planned[0]}`, which is not built yet,", one_of(WRITTEN))
+    if any(key in LATER or key in BESIDE_MODULE for key in section.tree.entries):
+        section.only(WRITTEN, LATER)
     settings = {key for spec in SPECS.values() for key in spec.keys}
     for key in section.tree.entries:
         if key not in settings and (near := nearest(key, WRITTEN)):

@@ -145,7 +145,7 @@ def test_edges_may_go_by_their_event_or_their_key(read: Read) -> None:
 
 
 def test_no_stream_names_a_dispatch(read: Read) -> None:
-    with pytest.raises(FlowError, match="`dispatch`, which is not built yet, in stream `x`"):
+    with pytest.raises(FlowError, match="`dispatch`, which stands beside `module:` alone, in stream `x`"):
         read(streams="  x: {dispatch: d}\n")
 
 

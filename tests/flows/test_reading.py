@@ -127,7 +127,7 @@ def test_a_flow_may_leave_the_number_of_buckets_to_its_runs(read: Read) -> None:
         ("timezone: [UTC]\n", 8, "a list of 1 under `timezone`", None),
         ("timezone:\n", 8, "nothing under `timezone`", None),
         ("regions: {}\n", 8, "`regions`, which is not built yet,", None),
-        ("parallel: true\n", 8, "`parallel`, which is not built yet,", None),
+        ("parallel: true\n", 8, "`parallel`, which stands beside `module:` alone,", None),
         ("every: 7h\n", 8, "`every: 7h`", None),
         ("every: 30h\n", 8, "`every: 1d6h`", None),
         ("every: 10s\n", 8, "`every: 10s`", None),

@@ -201,7 +201,7 @@ def test_the_shape_of_a_source_comes_through_to_advance_time(read: Read) -> None
         ("deduplicate: d, withn: 1h", "unknown key `withn`", "within"),
         ("advance_time: d, import: b, late: drop", "`b`, which has no CTIs,", None),
         ("replay: d", "`replay`, which is not built yet,", None),
-        ("heartbeat: d, interval: 1m, parallel: true", "`parallel`, which is not built yet,", None),
+        ("heartbeat: d, interval: 1m, parallel: true", "`parallel`, which stands beside `module:` alone,", None),
         ("heartbeat: d, merge: d", "both `heartbeat` and `merge`", None),
         ("heartbeat: [d, d], interval: 1m", "`d` twice under `heartbeat`", None),
         ("heartbeat: [d, b], interval: 1m", "2 inputs of `heartbeat`", None),
