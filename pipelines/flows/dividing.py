@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.errors import one_of
 from pipelines.flows.model import DIVERTED, Source
+from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def divided(flow: Flow) -> Divided:
     for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
         found = list(_parted(flow, reference))
         shares = _shares(flow, reference)
-        warnings += [f"{flow.file}: {line}" for line in found]
+        warnings += [f"{flow.file}: {line}" for line in (*found, *_keyless(flow, reference))]
         n = reference.instances
         repeated = [out for out, name in reference.outputs.items() if _share(shares, name).whole]
         if not found:
@@ -65,6 +66,19 @@ def divided(flow: Flow) -> Divided:
             for out in repeated
         ]
     return Divided(tuple(notes), tuple(warnings))
+
+
+def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
+    """Say which columns a projection leaves out of rows that have lost their key, and would keep of others."""
+    inside = [each for name, each in flow.streams.items() if name.startswith(f"{reference.name}.0.")]
+    dealt = [each for each in inside if each.operator == "dispatch"]
+    lost = {column for each in dealt for column in flow.key_of(each.inputs[0]) if column not in flow.key_of(each.name)}
+    for each in inside:
+        if isinstance(each.policy, ProjectPolicy) and not flow.key_of(each.name):
+            gone = sorted(lost - {name for name, _ in each.policy.parsed()})
+            if gone:
+                told = f"{reference.name}: dealt in turn its rows have no key, so the `project` {each.name} leaves out"
+                yield f"{told} `{gone[0]}`: to keep it, name it among `columns`, `{gone[0]}: {gone[0]}`"
 
 
 def comes_alone(flow: Flow, name: str, key: Sequence[str]) -> bool:

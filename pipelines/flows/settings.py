@@ -72,12 +72,15 @@ def _flush(section: Section, key: str, ends: type[IntEnum]) -> IntEnum:
 
 
 def _columns(section: Section, key: str, taken: Mapping[str, str]) -> tuple[str, ...]:
+    """Read columns that are made; one that stays anyway may be named as itself, for where it would not stay."""
     told, inside = section.words(key), section.inner(key, f"`{key}` of {section.what}")
-    for name, text in told.items():
+    made = {name: text for name, text in told.items() if name in RESERVED or name not in taken or text != name}
+    for name, text in made.items():
         if name in taken:
-            raise inside.wrong(name, f"`{name}`, a column that {taken[name]},", "another name")
+            itself = "" if name in RESERVED else f", or `{name}: {name}`"
+            raise inside.wrong(name, f"`{name}`, a column that {taken[name]},", f"another name{itself}")
         expression_at(inside, name, text)
-    return tuple(f"{name}={text}" for name, text in told.items())
+    return tuple(f"{name}={text}" for name, text in made.items())
 
 
 def expression_at(section: Section, key: str, text: str) -> str:

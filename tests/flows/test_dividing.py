@@ -167,3 +167,27 @@ modules:
 
     assert read(streams=many, top=top).regions == 9
     assert read(streams=many.replace("true", "false"), top=top).regions == 7
+
+
+@pytest.mark.parametrize(
+    ("said", "columns", "lost"),
+    [
+        ("in_turn", "{late: dep_delay}", True),
+        ("in_turn", "{late: dep_delay, origin: origin}", False),
+        ("{of: origin}", "{late: dep_delay}", False),
+        ("{of: origin}", "{late: dep_delay, origin: origin}", False),
+    ],
+)
+def test_a_key_that_a_projection_leaves_out_of_rows_dealt_in_turn_is_said(
+    read: Read, said: str, columns: str, *, lost: bool
+) -> None:
+    top = f"modules:\n  m: {{inputs: [a], streams: {{p: {{project: a, columns: {columns}}}}}, outputs: {{out: p}}}}\n"
+    text = f"  r: {{module: m, inputs: {{a: d}}, instances: 2, dispatch: {{a: {said}}}}}\n"
+    flow = read(sources=SOURCE, streams=text, top=top)
+    told = (
+        "r: dealt in turn its rows have no key, so the `project` r.0.p leaves out `origin`: to keep it, name it among "
+        "`columns`, `origin: origin`"
+    )
+    assert any(told in warning for warning in flow.warnings) == lost
+    kept = [name for name, _ in flow.streams["r.0.p"].policy.parsed()]
+    assert kept == (["late", "origin"] if "origin" in columns and said == "in_turn" else ["late"])
