@@ -108,7 +108,8 @@ def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
         figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))
     if facts.commits:
         published = sum(commit.state == "published" for commit in facts.commits)
-        figures.append(Figure(value=words.count(published), label="commits published"))
+        legs = f" in {len(facts.legs)} legs" if facts.legs else ""
+        figures.append(Figure(value=words.count(published), label=f"commits published{legs}"))
     return tuple(figures)
 
 

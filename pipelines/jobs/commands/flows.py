@@ -135,7 +135,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     asked = {name: feed for name, feed in opened.items() if flow.sources[name].feed.where not in FIRST_DAYS}
     arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
     kept = [line for each in consumers_of(settings, flow.name) for line in broken(each, flow, payload)]
-    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals), *kept]
+    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals), *kept, *_live_only(flow)]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
@@ -213,6 +213,17 @@ def _instances(flow: Flow) -> Iterator[str]:
         if reference.instances > cores:
             there = _plural(cores, "core")
             yield f"{reference.name}: {reference.instances} instances on {there}: more than can run at once"
+
+
+def _live_only(flow: Flow) -> Iterator[str]:
+    """Warn of what a stream in regions refuses, and a backfill, which runs in one piece, does not."""
+    from dataclasses import replace
+
+    from pipelines.flows.legs import in_legs, uncrossable
+    from pipelines.jobs.runs.in_legs import UNCROSSABLE
+
+    for name, given in uncrossable(replace(flow, legs=in_legs(flow))):
+        yield f"live, {UNCROSSABLE.format(name=name, given=given)}"
 
 
 def _see_folders(flow: Flow, base: Path) -> None:

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
+
+from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
+from pipelines.engine.files.stored import for_arrow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.known import offered, open_run
 
@@ -54,7 +58,7 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
         raise WrongUse(f"no table `{asked.stream}` in {known.name}{offered(asked.stream, sorted(named))}")
     for short, (path, version) in sorted(named.items()):
         if asked.stream in {None, short}:
-            lines = reader_lines(path, None if asked.commit is None else version)
+            lines = reader_lines(path, None if asked.commit is None else version, alone=_has_more(path))
             facts = {"table": short, "path": str(path), "version": version, "readers": lines}
             tell(json.dumps(facts) if asked.as_json else _words(facts))
     if not asked.as_json:
@@ -88,12 +92,22 @@ def _words(facts: dict[str, object]) -> str:
     return "\n".join([head, *first, *(f"  {reader:<7} {line}" for reader, line in readers.items())])
 
 
-def reader_lines(path: Path, version: int | None) -> dict[str, str]:
+def _has_more(path: Path) -> bool:
+    """Say whether files of a table hold more than its columns: turns, for a stage or leg that reads them later."""
+    table = snapshot(path)
+    file = next(iter(table.files.values()), None) if table else None
+    return file is not None and any(
+        name not in table.schema.names for name in pq.read_schema(for_arrow(file.path)).names
+    )
+
+
+def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dict[str, str]:
     """Give a line of Python for each reader.
 
     Args:
         path: the table's folder.
         version: which one to read; None for the newest.
+        alone: name the table's columns to who reads files, which hold others beside them.
     """
     at = "" if version is None else f", version={version}"
     option = "" if version is None else f'.option("versionAsOf", {version})'
@@ -102,9 +116,13 @@ def reader_lines(path: Path, version: int | None) -> dict[str, str]:
         # delta-rs spells signs of a folder's name as in an address, and readers of files take names as they are.
         files = f"[urllib.parse.unquote(each) for each in {files}]"
     whole = f"delta_scan({str(path)!r})"
+    names = f"[each.name for each in DeltaTable({str(path)!r}{at}).schema().fields]"
+    of_table, selected = (
+        (f", columns={names}", f".select(*map(duckdb.ColumnExpression, {names}))") if alone else ("", "")
+    )
     return {
-        "pandas": f"pandas.read_parquet({files})",
-        "duckdb": f'duckdb.sql("FROM {whole}")' if version is None else f"duckdb.read_parquet({files})",
+        "pandas": f"pandas.read_parquet({files}{of_table})",
+        "duckdb": f'duckdb.sql("FROM {whole}")' if version is None else f"duckdb.read_parquet({files}){selected}",
         "spark": f'spark.read.format("delta"){option}.load({str(path)!r})',
     }
 

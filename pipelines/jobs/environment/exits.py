@@ -179,7 +179,12 @@ def _files(error: BaseException) -> str | None:
             "folder held can be had again by pulseline doctor FLOW --repair where it was a table of a run"
         )
     if isinstance(error, OSError) and error.errno == errno.EROFS:
-        return f"{error.filename or error} is on a read-only disk: set PULSELINE_HOME to a folder that can be written"
+        named_in_text = re.search(r"'([^']+)'", str(error))
+        file = error.filename or (named_in_text[1] if named_in_text else _home())
+        return (
+            f"{file} is on a read-only disk: mount it so that it can be written, then the same command goes on from "
+            "here; or set PULSELINE_HOME to a folder that can be written"
+        )
     return None
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 OFF, ON = "off", "on"
+UNCROSSABLE = (
+    "`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` remembers, "
+    "so both must be in one region: write `connection: synchronous` beside `parallel: true` there, or add --regions off"
+)
 
 
 def wants_regions(said: str) -> bool:
@@ -59,11 +63,7 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
         )
     found = replace(flow, legs=legs)
     for name, given in uncrossable(found):
-        raise WrongUse(
-            f"`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` "
-            "remembers, so both must be in one region: write `connection: synchronous` beside `parallel: true` there, "
-            "or add --regions off"
-        )
+        raise WrongUse(UNCROSSABLE.format(name=name, given=given))
     return found
 
 

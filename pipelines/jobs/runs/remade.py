@@ -15,6 +15,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.files import durable
 from pipelines.engine.files.stored import is_stored
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.replaced import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +34,8 @@ def is_remade(root: Path, command: str) -> bool:
     mark = mark_file(root, command)
     if mark.exists() or not root.exists():
         return True
-    # What a command left that was killed while it wrote its mark.
-    return root.is_dir() and all(each.name.startswith(f".{mark.name}.") for each in root.iterdir())
+    # What a command left that was killed while it wrote its mark, or refused before it began anything.
+    return root.is_dir() and all(each.name == FILE or each.name.startswith(f".{mark.name}.") for each in root.iterdir())
 
 
 def require_remade(root: Path, command: str) -> None:

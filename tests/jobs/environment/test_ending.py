@@ -148,6 +148,8 @@ def test_a_file_of_a_run_that_is_gone_leads_to_the_doctor(tmp_path: Path, monkey
 def test_missing_permission_package_memory_and_network_are_recognised() -> None:
     assert "no permission for x" in exit_code_of(PermissionError(errno.EACCES, "denied", "x"))[1]
     assert "read-only" in exit_code_of(OSError(errno.EROFS, "read-only", "x"))[1]
+    arrow = OSError(errno.EROFS, "Failed to open local file '/h/c.parquet'. Detail: [errno 30] Read-only file system")
+    assert exit_code_of(arrow)[1].startswith("/h/c.parquet is on a read-only disk: mount it so that it can be written")
     line = exit_code_of(ModuleNotFoundError("No module named 'numba.core'", name="numba.core"))[1]
     assert line.startswith("the package numba is not installed")
     assert line.endswith("`make setup`")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
-from pipelines.engine.commits.readers import log_state, rows_of
+from pipelines.engine.commits.readers import log_state, read_stream, rows_of
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import unchanged
@@ -70,6 +74,18 @@ def test_turns_that_a_file_has_for_a_later_stage_are_no_change(house: House) -> 
     found = unchanged(load_flow(read_settings(), "tiny"), known.root, judged, known.state)
     assert [each.law.table for each in found if each.unexpected] == []
     assert "dealt.0.beating" in {each.law.table for each in found if each.looked_at}
+
+
+def test_who_reads_files_is_given_the_columns_of_the_table_and_no_turns(house: House) -> None:
+    (house.config / "flows" / "tiny.yaml").write_text(FLOW.partition("streams:")[0] + DEALT)
+    house.backfill("2013-01-01", "2013-01-03")
+    tell_tables(TablesQuery(flow="tiny", run="main", stream="dealt.0.beating", commit=2, as_json=True), house.tell)
+    lines = json.loads(house.text)["readers"]
+    wanted = read_stream(open_run("tiny", "main").root, "dealt.0.beating")
+    for reader in ("pandas", "duckdb"):
+        code = f"import duckdb, pandas\nfrom deltalake import DeltaTable\nprint([*({lines[reader]}).columns])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.stdout.strip() == str(wanted.column_names), done.stderr
 
 
 def test_one_changed_value_is_found_with_its_file_and_commit(here: Trial) -> None:
