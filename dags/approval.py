@@ -11,6 +11,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.running import FOUND, SAID
+from dags.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +47,9 @@ class ApproveOperator(HITLOperator):
         if question is None:
             raise AirflowSkipException("no commit waits that was judged and does not hold, so nobody is asked")
         self.subject, self.body = question["subject"], question["body"]
+        if context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=SAID) is None:
+            # One that asks again has told already.
+            tell(context, f"{self.subject} {found.get('sentence', '')}".strip(), found)
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> list[str]:

@@ -12,12 +12,16 @@ from dags.approval import MOST, REASON
 from dags.days import RecordedDays
 from dags.patience import SOON, Patience, alert
 from dags.pools import STREAMS
+from dags.telling import failed
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
 
 PATIENT: dict[str, Any] = {"retries": 3, "retry_delay": dt.timedelta(seconds=15)}
 """How a task is tried again: what was stopped is gone by then, or still holds the lease and the next try is refused."""
+
+DAYS = ("backfill", "quality", "replay")
+"""Kinds that tell of what failed; one that runs each minute would tell of the same again and again."""
 
 STREAMING: dict[str, Any] = {
     "retries": 1_000_000,
@@ -55,7 +59,7 @@ def usual(kind: str, flow: Offered, doc: str | None) -> dict[str, Any]:
         "doc_md": doc,
         "max_active_runs": 1,
         "tags": ["pulseline", kind, flow.name],
-        "default_args": PATIENT,
+        "default_args": PATIENT | ({"on_failure_callback": failed} if kind in DAYS else {}),
     }
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pipelines.jobs.facts.views import JudgedCommits
     from pipelines.jobs.runs.known import KnownRun
 
+MOST_TOLD = 3
+"""Rows of all that fails that a message has."""
 SHOWN = 2
 """Rows that break an expectation and are printed; `--json` and the table `quality` have up to 20."""
 ANSWERS = (
@@ -100,6 +102,7 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "rows": verdict.rows,
         "behind": {leg: None if upto is None else instant_text(upto) for leg, upto in verdict.behind.items()},
         "sentence": sentence(verdict),
+        "offenders": [line for each in verdict.blocking_failed for line in offenders(each)][:MOST_TOLD],
         "question": question(verdict),
         "docs": str(verdict.docs / "index.html"),
         "next": next_step(verdict),
@@ -167,6 +170,12 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     held = sum(each.held for each in verdict.found)
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
     yield f"next: {next_step(verdict)}"
+
+
+def offenders(outcome: Judgement) -> Iterator[str]:
+    """Spell rows that break an expectation, a line each, without what stands around them."""
+    for row in outcome.rows[:MOST_TOLD]:
+        yield f"{outcome.table}: {_told({name: value for name, value in row.items() if name not in CONTEXT})}"
 
 
 def _broken(outcome: Judgement) -> Iterator[str]:
