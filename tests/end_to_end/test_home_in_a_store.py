@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,20 @@ class User:
         assert not done.returncode, done.stdout + done.stderr
         return done.stdout
 
+    def reads(self, stream: str) -> str:
+        """Give how many rows and columns pandas finds by the line that is printed for it."""
+        line = json.loads(self.types("tables", "flights", stream, "--json"))["readers"]["pandas"]
+        code = f"import pandas\nfrom deltalake import DeltaTable\nprint(({line}).shape)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **self.variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not done.returncode, done.stderr
+        return done.stdout
+
     def hashes(self, run: str) -> dict[str, str]:
         """Give the content hash of every table of a run."""
         flow = read_flow(CHECKOUT / "config" / "flows" / "flights.yaml", {})
@@ -69,6 +84,8 @@ def test_days_on_core_are_those_of_a_folder(tmp_path: Path, store: StorePath, bu
         assert user.types(*words) == other.types(*words)
     assert f"s3://{BUCKET}" in user.types("status", "flights")
     assert "stand, with every file" in user.types("doctor", "flights")
+    shapes = [each.reads("delays") for each in (user, other)]
+    assert shapes[0] == shapes[1]
     user.types("report", "flights")
     assert list((store / "reports").rglob("*.html"))
     written = [path.read_bytes() for path in store.rglob("*") if path.suffix != ".parquet"]

@@ -35,6 +35,12 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 SCHEMES = ("s3", "gs", "az")
 IN_STORE = re.compile(rf"({'|'.join(SCHEMES)}):/")
+VARIABLES = {
+    "s3": "AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, ...",
+    "gs": "GOOGLE_SERVICE_ACCOUNT, GOOGLE_APPLICATION_CREDENTIALS, ...",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY, ...",
+}
+"""Of the environment, by scheme."""
 FILES = frozenset({".json", ".parquet"})
 """Ends of names that no folder has: where none of them is there, nobody looks whether a folder is."""
 IN_MEMORY = 16_000_000
@@ -78,9 +84,13 @@ class StoreFailedError(PulselineError, OSError):
     """As of a disk that fails: whoever tells that from what is not there, or is torn, tells this too."""
     says = (
         "{path} must be had from its object store, and it does not answer as it should ({reason}): see to the store, "
-        "the network and the credentials in the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, ...), "
-        "and run the command again"
+        "the network and the credentials in the environment ({variables}), and run the command again"
     )
+
+    def __str__(self) -> str:
+        """Name what opens a store of its kind, too."""
+        variables = VARIABLES.get(self.path.partition(":")[0], VARIABLES["s3"])
+        return self.says.format(path=self.path, reason=self.reason, variables=variables)
 
 
 class ChangedError(OSError):

@@ -12,6 +12,7 @@ from expectations.report.checks import changed_sentence
 from expectations.report.verdict import verdict
 from expectations.report.words import ReportClock
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import is_stored
 from pipelines.flows.grid import interval_of
 from pipelines.jobs.commands.report_pdf import print_page
 from pipelines.jobs.environment.errors import WrongUse
@@ -84,11 +85,18 @@ def report_flow(  # noqa: PLR0913 - the options of the command
     changed = changed_sentence(facts, ReportClock(facts.timezone))
     if changed is not None:
         echo(changed)
-    echo(f"open {page.as_uri()}")
+    echo(opened(page))
     if printed is not None:
         echo(f"printed {printed}")
     if news.next_step:
         echo(f"next: {news.next_step}")
+
+
+def opened(page: Path) -> str:
+    """Say how a page is opened; in an object store no browser reads it from where it lies."""
+    if is_stored(page):
+        return f"written to {page}: copy it from the store to open it, or write a site here (report --all --to FOLDER)"
+    return f"open {page.as_uri()}"
 
 
 def _span(known: KnownRun, interval: str) -> Span:

@@ -15,7 +15,7 @@ from expectations.report.site import SiteFacts, render_index, site_verdict
 from expectations.report.words import counted
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.files import durable
-from pipelines.jobs.commands.report import INDEX, copy_rows, page_name
+from pipelines.jobs.commands.report import INDEX, copy_rows, opened, page_name
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in, stands
 from pipelines.jobs.facts.overview import Overview, read_overview
@@ -91,7 +91,7 @@ def report_all(to: str | None, as_json: bool, echo: Callable[[str], None]) -> No
     for line in need_lines(facts):
         echo(line)
     echo(f"{counted(site.pages, 'page')}, {site.made:,} of them made now")
-    echo(f"open {(folder / INDEX).as_uri()}")
+    echo(opened(folder / INDEX))
 
 
 def _digests(file: Path) -> dict[str, str]:

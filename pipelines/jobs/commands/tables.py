@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
-from pipelines.engine.files.stored import for_arrow
+from pipelines.engine.files.stored import for_arrow, is_stored
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.known import offered, open_run
 
@@ -120,8 +120,10 @@ def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dic
     of_table, selected = (
         (f", columns={names}", f".select(*map(duckdb.ColumnExpression, {names}))") if alone else ("", "")
     )
+    each = f"pandas.concat(pandas.read_parquet(each{of_table}) for each in {files})"
     return {
-        "pandas": f"pandas.read_parquet({files}{of_table})",
+        # Of several files at once pandas reads those of this machine alone.
+        "pandas": each if is_stored(path) else f"pandas.read_parquet({files}{of_table})",
         "duckdb": f'duckdb.sql("FROM {whole}")' if version is None else f"duckdb.read_parquet({files}){selected}",
         "spark": f'spark.read.format("delta"){option}.load({str(path)!r})',
     }

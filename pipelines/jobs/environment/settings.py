@@ -37,6 +37,10 @@ FIXED = {
 }
 """Settings of Spark's that are not a user's to choose, and why."""
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+ONE_SLASH = re.compile(rf"({'|'.join(SCHEMES)}):(/|$)", re.IGNORECASE)
+"""How an address of a store is misspelt as a folder."""
+ENDPOINT = "AWS_ENDPOINT_URL"
+ADDRESS = re.compile(r"https?://(\[[0-9a-f:.]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!-~]*)?", re.IGNORECASE)
 ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 """What delta-rs, and whoever reads tables by it, takes for one character of a path."""
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -162,13 +166,9 @@ def read_settings() -> Settings:
 def _home(said: str) -> Path:
     said = os.environ.get("PULSELINE_HOME") or said
     if scheme := SCHEME.match(said):
-        if scheme[1].lower() not in SCHEMES or not said[scheme.end() :].strip("/"):
-            raise WrongUse(
-                "home must be a folder, of this machine or one that all machines of a cluster see under one name, or "
-                f"lie in an object store ({', '.join(f'{each}://bucket/prefix' for each in SCHEMES)}); it is {said} "
-                f"(`home` in {settings_file()}, or PULSELINE_HOME)"
-            )
-        return path_of(scheme[1].lower() + said[scheme.end(1) :])
+        return _stored_home(scheme[1].lower(), said[scheme.end(1) :], said)
+    if ONE_SLASH.match(said):
+        raise _no_home(said)
     if not said.strip() or "\0" in said:
         raise WrongUse(
             f"home must be the path of a folder; it is {said!r} (`home` in {settings_file()}, or PULSELINE_HOME)"
@@ -191,6 +191,48 @@ def _inner(top: Section, key: str) -> Section:
     if _says_nothing(top, key):
         top = replace(top, tree=YamlMapping({}, {}, top.line(key)))
     return top.inner(key, f"`{key}` of the settings")
+
+
+def _stored_home(scheme: str, rest: str, said: str) -> Path:
+    """Read a home in an object store; what opens the store stands in the environment, and never in an address."""
+    bucket = rest.removeprefix("://").partition("/")[0]
+    if scheme not in SCHEMES:
+        raise _no_home(said)
+    if "@" in bucket or ":" in bucket or "?" in rest or "#" in rest:
+        raise WrongUse(
+            f"a home in an object store is named by bucket and prefix alone, as {scheme}://bucket/prefix; "
+            "PULSELINE_HOME (or `home` of the settings) has a user, a port, a `?` or a `#` in it: credentials and the "
+            "endpoint go into the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...)"
+        )
+    if not bucket:
+        raise _no_home(said)
+    _see_endpoint(scheme)
+    return path_of(f"{scheme}{rest}")
+
+
+def _no_home(said: str) -> WrongUse:
+    stores = ", ".join(f"{each}://bucket/prefix" for each in SCHEMES)
+    return WrongUse(
+        "home must be a folder, of this machine or one that all machines of a cluster see under one name, or lie in an "
+        f"object store ({stores}); it is {_without_user(said)} (`home` in {settings_file()}, or PULSELINE_HOME)"
+    )
+
+
+def _without_user(said: str) -> str:
+    """Leave out what stands before an `@`: it may open something."""
+    return re.sub(r"//[^/@]*@", "//…@", said)
+
+
+def _see_endpoint(scheme: str) -> None:
+    """See that the endpoint can be one; the library that is given it would end the process over another."""
+    said = os.environ.get(ENDPOINT)
+    if scheme != "s3" or said is None:
+        return
+    if not ADDRESS.fullmatch(said):
+        raise WrongUse(f"{ENDPOINT} must be an address such as https://host or http://host:9000, and is none: mend it")
+    plain = said.lower().startswith("http://")
+    if plain and os.environ.get("AWS_ALLOW_HTTP", "").lower() not in {"1", "true"}:
+        raise WrongUse(f"{ENDPOINT} is an address without TLS (http://): where that is meant, set AWS_ALLOW_HTTP=true")
 
 
 def _places(buffers: Section) -> tuple[Path, ...]:

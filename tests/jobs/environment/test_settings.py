@@ -157,7 +157,46 @@ def test_a_home_may_lie_in_an_object_store(folder: Path, monkeypatch: pytest.Mon
     assert not isinstance(found.spark_log, StorePath)
 
 
-@pytest.mark.parametrize("home", ["s3://", "hdfs://bucket/a", "abfss://a@b/c"])
+@pytest.mark.parametrize(
+    "home", ["s3://AKIAX:SECRET@bucket/x", "s3://bucket:9000/x", "s3://bucket/x?key=SECRET", "az://bucket/x#SECRET"]
+)
+def test_what_opens_a_store_is_refused_in_its_address_and_not_repeated(folder: Path, home: str) -> None:
+    with pytest.raises(WrongUse, match="credentials and the endpoint go into the environment") as refused:
+        settings(folder, PLAIN.replace("home: here", f"home: '{home}'"))
+    assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "http", "said"),
+    [
+        ("", "", "must be an address such as https://host"),
+        ("localhost:9000", "", "must be an address such as https://host"),
+        ("127.0.0.1:9000", "", "must be an address such as https://host"),
+        ("http://h:1/ x", "true", "must be an address such as https://host"),
+        ("ftp://h", "", "must be an address such as https://host"),
+        ("http://h:1", "", "set AWS_ALLOW_HTTP=true"),
+        ("http://h:1", "true", ""),
+        ("https://[::1]:9000/a", "", ""),
+        (None, "", ""),
+    ],
+)
+def test_an_endpoint_that_cannot_be_one_is_refused_before_anything_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str | None, http: str, said: str
+) -> None:
+    monkeypatch.setenv("AWS_ALLOW_HTTP", http)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    if endpoint is not None:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    stored = PLAIN.replace("home: here", "home: s3://bucket/x")
+    if not said:
+        assert str(settings(folder, stored).home) == "s3://bucket/x"
+        return
+    with pytest.raises(WrongUse, match=said):
+        settings(folder, stored)
+    assert settings(folder, PLAIN).home.name == "here", "a home in a folder asks for no endpoint"
+
+
+@pytest.mark.parametrize("home", ["s3://", "s3:/bucket/x", "S3:/x", "hdfs://bucket/a", "abfss://a@b/c"])
 def test_a_home_of_an_unknown_scheme_is_refused_and_makes_no_folder(
     folder: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
