@@ -48,7 +48,7 @@ def tell(context: Context, sentence: str, found: Mapping[str, Any]) -> None:
     rows = [f"  {row}" for row in found.get("offenders", ())[:ROWS]]
     text = "\n".join([f"{context['ti'].dag_id}: {sentence}", *rows, link(context)])
     try:
-        notify({**context, "exception": text})  # type: ignore[typeddict-item]
+        notify({**context, "exception": text})
     except Exception:
         LOG.exception("nobody could be told: %s", text)
 

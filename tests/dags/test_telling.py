@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dags import patience
 from dags.telling import failed, tell
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Hears:
 def _listening(monkeypatch: pytest.MonkeyPatch) -> None:
     heard.clear()
     named = [{"classpath": f"{__name__}.Hears", "kwargs": {"ear": "whole"}}]
-    monkeypatch.setattr(patience.conf, "get", lambda *_, **__: json.dumps(named))
+    monkeypatch.setattr("dags.patience.conf.get", lambda *_, **__: json.dumps(named))
     monkeypatch.setattr("dags.telling.conf", SimpleNamespace(get=lambda *_, **__: "http://here:8080/"))
 
 
@@ -83,6 +82,6 @@ def test_a_notifier_that_breaks_is_in_the_log_and_fails_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     named = [{"classpath": f"{__name__}.Hears", "kwargs": {"ear": "broken"}}]
-    monkeypatch.setattr(patience.conf, "get", lambda *_, **__: json.dumps(named))
+    monkeypatch.setattr("dags.patience.conf.get", lambda *_, **__: json.dumps(named))
     tell(context("run", {}), "run failed", {})
     assert "nobody could be told" in caplog.text

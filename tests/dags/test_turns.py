@@ -54,7 +54,7 @@ def test_a_run_waits_for_what_has_begun_and_what_was_due_before(
 
 
 def test_one_that_waits_for_a_person_is_told_from_one_at_work() -> None:
-    first = first_of(Run("own"), [Run("day", -9)], {"day"}, {"day"})  # type: ignore[list-item]
+    first = first_of(Run("own"), [Run("day", -9)], {"day"}, {"day"})  # type: ignore[arg-type, list-item]
     assert first == First("day", begun=True, asks=True)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.flows.errors import FlowError
 from pipelines.operators.dispatch import DispatchPolicy, DispatchStyle
+from pipelines.operators.project import ProjectPolicy
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow
@@ -189,5 +190,7 @@ def test_a_key_that_a_projection_leaves_out_of_rows_dealt_in_turn_is_said(
         "`columns`, `origin: origin`"
     )
     assert any(told in warning for warning in flow.warnings) == lost
-    kept = [name for name, _ in flow.streams["r.0.p"].policy.parsed()]
+    policy = flow.streams["r.0.p"].policy
+    assert isinstance(policy, ProjectPolicy)
+    kept = [name for name, _ in policy.parsed()]
     assert kept == (["late", "origin"] if "origin" in columns and said == "in_turn" else ["late"])

@@ -37,7 +37,7 @@ MANY = 65_536
 """Rows from which on a row group, and a thread, is worth its while."""
 
 
-class QuietWriter(pq.ParquetWriter):
+class QuietWriter(pq.ParquetWriter):  # type: ignore[misc] # Arrow's Python part has no types
     """A writer that says nothing more when it goes: what a full disk refused was raised where it was written."""
 
     def __del__(self) -> None:

@@ -95,10 +95,10 @@ def _words(facts: dict[str, object]) -> str:
 def _has_more(path: Path) -> bool:
     """Say whether files of a table hold more than its columns: turns, for a stage or leg that reads them later."""
     table = snapshot(path)
-    file = next(iter(table.files.values()), None) if table else None
-    return file is not None and any(
-        name not in table.schema.names for name in pq.read_schema(for_arrow(file.path)).names
-    )
+    if table is None or not table.files:
+        return False
+    file = next(iter(table.files.values()))
+    return not set(table.schema.names).issuperset(pq.read_schema(for_arrow(file.path)).names)
 
 
 def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dict[str, str]:

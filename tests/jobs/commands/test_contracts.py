@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import open_data_contract_standard
 import pytest
 from open_data_contract_standard.model import OpenDataContractStandard
