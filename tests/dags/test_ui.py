@@ -19,6 +19,7 @@ import pytest
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, rows_of
+from tests.dags.conftest import READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,6 +132,7 @@ def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, 
 
 def reject(page: Page, reason: str) -> None:
     """Answer what a run asks, and wait until Airflow has taken it."""
+    page.wait_for_timeout(READING * 1_000)
     page.reload()
     page.fill("#element_reason", reason)
     with page.expect_response(lambda answer: answer.request.method == "PATCH") as taken:
