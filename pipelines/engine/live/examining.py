@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pipelines.engine.commits.delta_log import HINT, LogFiles, exists
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
@@ -20,6 +23,7 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.quality import quality_path
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
+from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.relanding import can_land_again
@@ -162,25 +166,32 @@ def _touches(entry: Entry, name: str, lists: FileLists) -> bool:
     return any(lists.of(commit).get(name) for commit in (entry.commit, *entry.supersedes))
 
 
-def _is_whole(path: Path, file: NewFile) -> bool:
+def _is_whole(path: Path, file: NewFile, *, read: bool) -> bool:
+    """Say whether a file is there in its size and, where it is read, can be: pages have checksums of their own."""
     try:
-        return (path / file.name).stat().st_size == file.size
-    except OSError:
+        if (path / file.name).stat().st_size != file.size:
+            return False
+        if read:
+            pq.ParquetFile(for_arrow(path / file.name), page_checksum_verification=True).read()
+    except (OSError, pa.ArrowException):
         return False
+    return True
 
 
 def _missing(root: Path, name: str, held: dict[str, NewFile], state: LogState, lists: FileLists) -> Iterator[Finding]:
-    gone = {file.name for file in held.values() if not _is_whole(root / name, file)}
+    # The next commit reads its carry, and `check` holds rows of tables against their hashes.
+    is_carry = name.startswith(CARRY)
+    gone = {file.name for file in held.values() if not _is_whole(root / name, file, read=is_carry)}
     if not gone:
         return
     newest = state.newest_published
     upto = newest.commit if newest else 0
-    counts = [commit for commit in state.commits if name.startswith(CARRY) or counts_at(state, commit, upto)]
+    counts = [commit for commit in state.commits if is_carry or counts_at(state, commit, upto)]
     commits = tuple(
         sorted(commit for commit in counts if any(file.name in gone for file in lists.holder(name, commit)))
     )
     can = [commit for commit in commits if can_be_remade(state, commit)]
-    sentence = f"{len(gone)} files of commits {_few(commits)} are gone or not whole ({min(gone)})"
+    sentence = f"{len(gone)} files of commits {_few(commits)} are gone, not whole or damaged ({min(gone)})"
     remedy = f"work on {_few(tuple(can))} again from the landing, and compare hashes" if can else ""
     yield Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy=remedy, commits=commits)
 

@@ -90,6 +90,15 @@ def without_a_carry(root: Path) -> None:
     first(root / "carry" / "ordered.state", "c00000003*").unlink()
 
 
+def with_a_damaged_carry(root: Path) -> None:
+    """Have other bits in it, as a disk may."""
+    file = first(root / "carry" / "ordered.state", "c00000003*")
+    whole = bytearray(file.read_bytes())
+    for place in range(4, len(whole) // 3):
+        whole[place] ^= 0xFF
+    file.write_bytes(whole)
+
+
 def without_a_log(root: Path) -> None:
     """Lose a table's log."""
     shutil.rmtree(root / "streams" / "punctual" / "_delta_log")
@@ -142,6 +151,7 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a file": (without_a_file, "missing    streams/ordered: 1 files of commits 3"),
     "half a file": (with_half_a_file, "missing    ledger: 1 files of commits 1"),
     "the carry": (without_a_carry, "missing    carry/ordered.state: 1 files of commits 3"),
+    "a damaged carry": (with_a_damaged_carry, "missing    carry/ordered.state: 1 files of commits 3"),
     "a log": (without_a_log, "lost       streams/punctual: its log is gone"),
     "a table": (without_a_table, "lost       streams/beating: its log is gone"),
     "landed rows": (without_landed_rows, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
