@@ -61,9 +61,8 @@ class DispatchLink(ExpressionLink):
         if policy.numeric:
             came = result_type_of(stream, policy.numeric, inputs[0])
             if not pa.types.is_integer(came):
-                raise PayloadError(
-                    stream.name, f"`numeric` of `dispatch` must be a whole number; it is {came}", "write a CAST"
-                )
+                todo = "write a CAST, or `{of: [columns]}`, which goes by values of any type"
+                raise PayloadError(stream.name, f"`numeric` of `dispatch` must be a whole number; it is {came}", todo)
         for name in policy.of:
             require_comparable(
                 stream,
