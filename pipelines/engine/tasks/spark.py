@@ -71,6 +71,8 @@ ELSEWHERE = {
 STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
 MOST_PATIENCE = 60.0
 """Seconds within which a cluster must have begun a task."""
+MASTER_ANSWERS = 10.0
+"""Seconds within which a master must take a connection."""
 LOOK_EVERY = 0.5
 SAY_EVERY = 10.0
 """Seconds between two lines that say how far a cluster is with its tasks."""
@@ -88,6 +90,18 @@ class NoWorkersError(PulselineError):
         "{host}: see that the cluster has workers with free cores, memory and room on their disks, that they reach "
         "this host by that name (else set `spark.driver.host` under `spark:` in the environment's settings, and open "
         "spark.driver.port and spark.blockManager.port), and what the executors' own logs say; nothing was committed"
+    )
+
+
+@dataclass(eq=False)
+class NoMasterError(PulselineError):
+    """Nothing answers where the master of a cluster should."""
+
+    master: str
+    why: str
+    says = (
+        "{master} must be a Spark master that answers, spark://HOST:PORT; {why}: start it, or mend `master:` in the "
+        "environment's settings; nothing was begun"
     )
 
 
@@ -164,6 +178,7 @@ def spark_session(
     # On a cluster Python has to lie where it lies here, unless an archive or a setting says where.
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     _answer_to(os.environ["PYSPARK_PYTHON"])
+    see_master(master)
     builder = SparkSession.builder.appName("pulseline").master(master)
     for name, value in {**SETTINGS, **settings_of(master), **settings}.items():
         builder = builder.config(name, value)
@@ -171,6 +186,29 @@ def spark_session(
         spark = builder.getOrCreate()
     _log_what_ends(spark.sparkContext)
     return spark
+
+
+def see_master(master: str) -> None:
+    """See that the master of a standalone cluster answers: Spark itself tries for a minute, and says something else.
+
+    Raises:
+        NoMasterError: none of those that are named does.
+    """
+    named = master.removeprefix("spark://")
+    if named == master:
+        return
+    problems = []
+    for place in named.split(","):
+        host, _, port = place.strip("/").rpartition(":")
+        if not host or not port.isdecimal():
+            raise NoMasterError(master, f"`{place}` has no host or no port")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=MASTER_ANSWERS).close()
+        except (OSError, OverflowError) as problem:
+            problems.append(f"{place}: {problem}")
+        else:
+            return
+    raise NoMasterError(master, "; ".join(problems))
 
 
 def _log_that_it_broke(*_: object) -> None:

@@ -14,7 +14,7 @@ import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
 
 from pipelines.engine.tasks import spark as engine
-from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, SparkEngine, settings_of
+from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, NoMasterError, SparkEngine, see_master, settings_of
 
 if TYPE_CHECKING:
     from tests.conftest import LentSpark
@@ -105,3 +105,30 @@ def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> N
         assert theirs.range(3).count() == 3
     finally:
         theirs.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("master", "why"),
+    [
+        ("spark://127.0.0.1:{free}", "127.0.0.1:{free}: .*refused"),
+        ("spark://127.0.0.1:{free},127.0.0.1:{free}", "refused.*; 127.0.0.1:{free}: .*refused"),
+        ("spark://nowhere.invalid:7077", "nowhere.invalid:7077: "),
+        ("spark://127.0.0.1", "has no host or no port"),
+        ("spark://", "has no host or no port"),
+        ("spark://127.0.0.1:70000", "70000"),
+    ],
+)
+def test_a_master_that_is_not_there_is_told_before_spark_starts(master: str, why: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        free = taken.getsockname()[1]
+    with pytest.raises(NoMasterError, match=why.format(free=free)):
+        see_master(master.format(free=free))
+
+
+def test_one_of_several_masters_is_enough() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        see_master(f"spark://127.0.0.1:{taken.getsockname()[1]},127.0.0.1:{there.getsockname()[1]}")
+    see_master("local[2]")
+    see_master("yarn")
