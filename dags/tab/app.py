@@ -9,9 +9,10 @@ import html
 from pathlib import Path
 from typing import Any
 
+from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
-from airflow.api_fastapi.core_api.security import ReadableDagsFilterDep, requires_access_dag
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -100,12 +101,13 @@ app.include_router(pages)
 
 
 @app.get("/overview", response_class=HTMLResponse)
-def overview(permitted: ReadableDagsFilterDep) -> Response:
+def overview(user: GetUserDep) -> Response:
     """Show how all flows stand, of those whose DAGs a person may see."""
     # With it comes what reads tables, which no other page needs.
     from dags.tab.overview import POLICY, overview_page
 
-    page = overview_page(permitted.value or set(), reports())
+    readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    page = overview_page(readable, reports())
     return HTMLResponse(page, headers=HEADERS | {"Content-Security-Policy": POLICY})
 
 

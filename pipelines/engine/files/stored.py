@@ -61,6 +61,8 @@ ADDRESS = re.compile(r"\w+://\S+|\x1b\[[0-9;]*m")
 """What is left out of what a store's library says: where the store is, and colours."""
 STATUS = re.compile(r"status code: (.+?)(?::|$)")
 NO_BUCKET = "NoSuchBucket"
+CUT = "response body"
+"""What the library says where an answer began well and ended too soon."""
 CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
@@ -219,6 +221,23 @@ class StorePath(PosixPath):
         except (said.BaseError, OSError, ValueError) as problem:
             raise StoreFailedError(str(self), _reason(problem)) from None
 
+    def _again(self, ask: Callable[[], Given]) -> Given:
+        """Ask, and ask again where an answer was cut in its body: the library tries calls again, and no bodies.
+
+        Raises:
+            OSError: as `_asked`.
+        """
+        for pause in PAUSES:
+            try:
+                with self._asked():
+                    return ask()
+            except StoreFailedError as problem:
+                if CUT not in problem.reason:
+                    raise
+                time.sleep(pause)
+        with self._asked():
+            return ask()
+
     # What a path is, whatever lies there
 
     def relative_to(self, *other: Any) -> Path:  # type: ignore[override] # noqa: ANN401
@@ -291,8 +310,7 @@ class StorePath(PosixPath):
         """
         import obstore
 
-        with self._asked():
-            said = obstore.list_with_delimiter(self.store, self.key)
+        said = self._again(lambda: obstore.list_with_delimiter(self.store, self.key))
         found = dict.fromkeys(said["common_prefixes"], "")
         found |= {each["path"]: each["e_tag"] or "" for each in said["objects"]}
         if not found:
@@ -320,9 +338,11 @@ class StorePath(PosixPath):
         """Read all of it, with the tag that `exchange` asks for."""
         import obstore
 
-        with self._asked():
+        def ask() -> tuple[bytes, str]:
             said = obstore.get(self.store, self.key)
             return bytes(said.bytes()), said.meta["e_tag"] or ""
+
+        return self._again(ask)
 
     def read_small(self, most: int) -> tuple[bytes | None, int]:
         """Read all of it, in one call, where it has no more than so many bytes; give its size too."""

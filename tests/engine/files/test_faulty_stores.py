@@ -107,3 +107,23 @@ def test_a_version_that_cannot_be_seen_is_not_taken_for_gone(place: StorePath, p
     again = TableLog(place)
     assert again.look()
     assert again.version == 1, "what was written was not removed over it"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_answer_that_is_cut_in_its_body_is_asked_for_again(place: StorePath, proxy: StoreProxy, times: int) -> None:
+    for name in ("a.json", "b.json"):
+        (place / name).create(b"x" * 5_000)
+    left = [StoreFault.CUT] * times
+    proxy.disturbing = lambda call: left.pop() if call.method == "GET" and left else None
+    assert [each.name for each in place.iterdir()] == ["a.json", "b.json"]
+    assert not left
+    left = [StoreFault.CUT] * times
+    assert (place / "a.json").read_bytes() == b"x" * 5_000
+    assert not left
+
+
+def test_an_answer_that_is_cut_for_good_ends_with_a_sentence(place: StorePath, proxy: StoreProxy) -> None:
+    (place / "a.json").create(b"x" * 5_000)
+    proxy.disturbing = lambda call: StoreFault.CUT if call.method == "GET" else None
+    with pytest.raises(StoreFailedError, match="must be had from its object store"):
+        list(place.iterdir())
