@@ -68,6 +68,8 @@ ELSEWHERE = {
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
 }
 """On a cluster a task that failed on a worker is run again on another: one without the home fails every time."""
+MASTERS = re.compile(r"local(\[|-cluster\[|$)|spark://|k8s://|yarn$")
+"""How masters are spelt."""
 STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
 MOST_PATIENCE = 60.0
 """Seconds within which a cluster must have begun a task."""
@@ -100,8 +102,8 @@ class NoMasterError(PulselineError):
     master: str
     why: str
     says = (
-        "{master} must be a Spark master that answers, spark://HOST:PORT; {why}: start it, or mend `master:` in the "
-        "environment's settings; nothing was begun"
+        "`{master}` must be a Spark master that answers; {why}: start it, or mend `master:` in the environment's "
+        "settings; nothing was begun"
     )
 
 
@@ -194,6 +196,8 @@ def see_master(master: str) -> None:
     Raises:
         NoMasterError: none of those that are named does.
     """
+    if not MASTERS.match(master):
+        raise NoMasterError(master, "no master is spelt so: local[N], spark://HOST:PORT, yarn and k8s://HOST:PORT are")
     named = master.removeprefix("spark://")
     if named == master:
         return

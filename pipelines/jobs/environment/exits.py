@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ JAVA_ADVICE = (
     "JAVA_HOME to it"
 )
 
+LAST_LINES = 60
+"""Of Spark's log, in which the reason is looked for."""
+WHY = re.compile(r"Exception|Error\b")
 WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
 """The last line of a Python traceback."""
 
@@ -206,11 +210,19 @@ def _java(error: BaseException) -> str | None:
     gateway = "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text
     missing = isinstance(error, FileNotFoundError) and "java" in str(error.filename or "")
     if gateway or missing:
-        return (
-            _java_problem()
-            or f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
-        )
+        return _java_problem() or _jvm_ended()
     return None
+
+
+def _jvm_ended() -> str:
+    """Say what Spark's own process wrote last that looks like a reason, and where all of it is."""
+    log = Path(_home()) / "spark.log"
+    with suppress(OSError):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+        why = [line.strip() for line in lines if WHY.search(line) and not line.lstrip().startswith("at ")]
+        told = f": {_one_line(why[-1])[:200]}" if why else ""
+        return f"Spark's JVM ended before it began{told} ({log} has what it wrote; see also {_java_command()} -version)"
+    return f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
 
 
 def _gateway(error: BaseException) -> str | None:

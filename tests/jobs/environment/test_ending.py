@@ -192,7 +192,15 @@ def test_versions_of_java_are_read(tmp_path: Path, version: str, number: int) ->
 def test_a_jvm_that_died_for_another_reason_says_where_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java(tmp_path, "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path))
     assert "see what it wrote above" in exit_code_of(GATEWAY)[1]
+    why = "Exception in thread main java.lang.Exception: HADOOP_CONF_DIR must be set"
+    (tmp_path / "spark.log").write_text(f"INFO begins\n{why}\n\tat a.Error(A.java:1)\n")
+    said = exit_code_of(GATEWAY)[1]
+    assert said.startswith(
+        "Spark's JVM ended before it began: Exception in thread main java.lang.Exception: HADOOP_CONF"
+    )
+    assert f"({tmp_path}/spark.log has what it wrote" in said
 
 
 WORKER = """An exception was thrown from the Python worker:
