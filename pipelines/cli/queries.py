@@ -51,7 +51,11 @@ def status(
 ) -> None:
     """Say where a run stands: commits, what is pending or stale, who holds the lease, rows by stream; or all flows."""
     from pipelines.jobs.commands.status import show_all, show_status
+    from pipelines.jobs.environment.errors import WrongUse
+    from pipelines.jobs.environment.settings import MAIN_RUN
 
+    if flow is None and run != MAIN_RUN:
+        raise WrongUse(f"--run names a run of one flow: `pulseline status FLOW --run {run}`, or leave it out for all")
     if flow is None:
         show_all(as_json, tell)
         return

@@ -52,6 +52,8 @@ def test_a_held_day_and_a_red_one_are_told_with_what_to_type(house: House) -> No
     done = CliRunner().invoke(app, ["status"])
     assert done.exit_code == 0, done.output
     assert "1 of 1 flow needs a person." in done.output
+    done = CliRunner().invoke(app, ["status", "--run", "live"])
+    assert (done.exit_code, "names a run of one flow" in done.output) == (2, True)
 
 
 def test_who_works_on_a_run_is_told(house: House) -> None:
