@@ -6,7 +6,9 @@ Only words reach this: the DAG, the run, the page. Which file is meant is looked
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -21,7 +23,7 @@ from sqlalchemy import select
 
 from dags.running import SAID
 from dags.tab.pages import INDEX, Page, RowsFile, flow_of, page_at
-from dags.tab.progress import TaskStep, progress_page
+from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
 from pipelines.jobs.environment.settings import read_settings
 
@@ -38,6 +40,9 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+STILL = "still"
+"""In the address of a page that is not asked for again."""
+NO_MORE: Mapping[str, str] = MappingProxyType({})
 MAY_SEE = requires_access_dag("GET", DagAccessEntity.RUN)
 EMPTY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <title>Pulseline</title><style>body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 40em; margin: 4em auto;
@@ -73,7 +78,7 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
         return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no report of its runs.")
     page = _reported(session, flow, dag_id, run_id)
     if page is None:
-        return HTMLResponse(_under_way(session, flow, dag_id, run_id), headers=HEADERS)
+        return _anew(request, *_under_way(session, flow, dag_id, run_id))
     return _go_to(request, dag_id, page)
 
 
@@ -101,14 +106,20 @@ app.include_router(pages)
 
 
 @app.get("/overview", response_class=HTMLResponse)
-def overview(user: GetUserDep) -> Response:
+def overview(request: Request, user: GetUserDep) -> Response:
     """Show how all flows stand, of those whose DAGs a person may see."""
     # With it comes what reads tables, which no other page needs.
-    from dags.tab.overview import POLICY, overview_page
+    from dags.tab.overview import POLICY, SECONDS, overview_page
 
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
     page = overview_page(readable, reports())
-    return HTMLResponse(page, headers=HEADERS | {"Content-Security-Policy": POLICY})
+    return _anew(request, page, SECONDS, {"Content-Security-Policy": POLICY})
+
+
+def _anew(request: Request, page: str, seconds: int | None, more: Mapping[str, str] = NO_MORE) -> Response:
+    """Show a page that a browser asks for again after some seconds, unless somebody wants it to stand."""
+    again = {} if seconds is None or STILL in request.query_params else {"Refresh": str(seconds)}
+    return HTMLResponse(page, headers=HEADERS | again | dict(more))
 
 
 def _go_to(request: Request, dag_id: str, page: Page) -> Response:
@@ -121,8 +132,8 @@ def _empty(title: str, text: str, status: int = 200) -> Response:
     return HTMLResponse(told, status_code=status, headers=HEADERS)
 
 
-def _under_way(session: SessionDep, flow: str, dag_id: str, run_id: str) -> str:
-    """Show how far a run without a page is; of a stream that runs, how it stands right now."""
+def _under_way(session: SessionDep, flow: str, dag_id: str, run_id: str) -> tuple[str, int | None]:
+    """Write how far a run without a page is, of a stream that runs how it stands right now; and when to ask again."""
     of_run = (TaskInstance.dag_id == dag_id, TaskInstance.run_id == run_id)
     tasks = session.scalars(select(TaskInstance).where(*of_run)).all()
     said = select(XComModel).where(XComModel.dag_id == dag_id, XComModel.run_id == run_id)
@@ -136,15 +147,18 @@ def _under_way(session: SessionDep, flow: str, dag_id: str, run_id: str) -> str:
     asked: dict[str, object] = told if isinstance(told, dict) else {}
     streams = any((step.task, step.state) == (STREAM, "running") for step in steps)
     live = _live_page(flow, asked.get("run")) if streams else None
-    return progress_page(steps, asked) if live is None else live
+    if live is not None:
+        return live
+    return progress_page(steps, asked), None if is_over(steps) else SECONDS
 
 
-def _live_page(flow: str, run: object) -> str | None:
+def _live_page(flow: str, run: object) -> tuple[str, int] | None:
     """Write the page of a run that streams; None before its first commit."""
     # With it comes what reads tables, which pages that are made already do not need.
-    from dags.tab.live import live_page
+    from dags.tab.live import SECONDS, live_page
 
-    return live_page(flow, run) if isinstance(run, str) else None
+    page = live_page(flow, run) if isinstance(run, str) else None
+    return None if page is None else (page, SECONDS)
 
 
 def _reported(session: SessionDep, flow: str, dag_id: str, run_id: str | None = None) -> Page | None:

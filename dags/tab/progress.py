@@ -47,14 +47,20 @@ def progress_page(steps: Sequence[TaskStep], asked: dict[str, object]) -> str:
         steps: its tasks, in their order.
         asked: what the task `request` found out; empty where it has not.
     """
-    over = all(step.state in OVER for step in steps)
-    refresh = "" if over else f'<meta http-equiv="refresh" content="{SECONDS}">'
+    note = (
+        "" if is_over(steps) else f'<p class="soft">Made anew every {SECONDS} s. <a href="?still">Let it stand</a></p>'
+    )
     rows = "".join(_row(step) for step in steps)
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">{refresh}'
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
         f"<title>Pulseline</title><style>{STYLE}</style><h1>{html.escape(headline(steps))}</h1>"
-        f'<p class="soft">{html.escape(_what(asked))}</p><table>{rows}</table></html>'
+        f'<p class="soft">{html.escape(_what(asked))}</p><table>{rows}</table>{note}</html>'
     )
+
+
+def is_over(steps: Sequence[TaskStep]) -> bool:
+    """Say whether nothing more happens in a run."""
+    return all(step.state in OVER for step in steps)
 
 
 def headline(steps: Sequence[TaskStep]) -> str:

@@ -106,6 +106,6 @@ def test_only_flows_that_may_be_seen_are_on_a_page_that_is_asked_for_again(house
         facts = read_home(read_settings(), wall_ticks(), flow_names(), lambda _: None, only)
         return render_index(facts, 15)
 
-    assert '<meta http-equiv="refresh" content="15">' in page("tiny")
+    assert 'Made anew every 15 s: <a href="?still">let it stand</a>' in page("tiny")
     assert ">tiny" in page("tiny")
     assert "tiny" not in page("other")

@@ -1,0 +1,84 @@
+"""Nothing on a page is a serious hindrance to anybody: by axe, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from dags.tab.progress import TaskStep, progress_page
+from expectations.report import render
+from expectations.report.calendar import CalendarState
+from expectations.report.site import SiteFacts, SiteLive, render_index
+from tests.expectations.test_report_site import RED, RUN, WAITS, day, overview
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+    from expectations.report import ReportFacts
+
+GRAVE = {"serious", "critical"}
+LOOKS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Give a browser."""
+    found = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no chromium or google-chrome on PATH: .ci/run installs one")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+def hindrances(browser: Browser, page: str) -> list[tuple[str, int, str, str]]:
+    """Give what axe calls serious or critical, with how the page was looked at."""
+    found: list[tuple[str, int, str, str]] = []
+    for scheme, width in LOOKS:
+        looked: Any = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+        # The pages' own policy lets no script run, and axe is one.
+        context = browser.new_context(bypass_csp=True, **looked)
+        shown = context.new_page()
+        shown.set_content(page)
+        grave = [each for each in Axe().run(shown).response["violations"] if each["impact"] in GRAVE]
+        found += [(scheme, width, each["id"], each["nodes"][0]["html"][:200]) for each in grave]
+        context.close()
+    return found
+
+
+def test_the_page_of_a_run(browser: Browser, week: ReportFacts) -> None:
+    assert hindrances(browser, render(week)) == []
+
+
+def test_the_page_of_a_run_under_way_and_of_all_its_days(browser: Browser, week: ReportFacts) -> None:
+    days = [day(place, state, cause=f"why {state}") for place, state in enumerate(CalendarState, 1)]
+    assert hindrances(browser, render(overview(week, *days), refresh=5)) == []
+
+
+def test_the_page_of_all_flows(browser: Browser) -> None:
+    live = SiteLive(works="streams", lag=9 * 10**9, silent=("trips",), late_ms=(20.0, 900.0))
+    runs = (RUN, WAITS, RED, dataclasses.replace(RUN, run="live", live=live))
+    assert hindrances(browser, render_index(SiteFacts(runs=runs), refresh=15)) == []
+
+
+def test_the_page_of_tasks(browser: Browser) -> None:
+    steps = [
+        TaskStep(task="request", state="success", said="1 day"),
+        TaskStep(task="run", state="failed", said="no"),
+        TaskStep(task="check", state=None, said=None),
+    ]
+    assert hindrances(browser, progress_page(steps, {})) == []
+
+
+def test_what_hinders_is_found(browser: Browser) -> None:
+    page = '<html lang="en"><title>x</title><body style="background:#fff"><p style="color:#eee">faint</p></body></html>'
+    assert {each[2] for each in hindrances(browser, page)} == {"color-contrast"}
