@@ -40,7 +40,9 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
-def hindrances(browser: Browser, page: str, looks: Sequence[tuple[str, int]] = LOOKS) -> list[tuple[str, int, str, str]]:
+def hindrances(
+    browser: Browser, page: str, looks: Sequence[tuple[str, int]] = LOOKS
+) -> list[tuple[str, int, str, str]]:
     """Give what axe calls serious or critical, with how the page was looked at."""
     found: list[tuple[str, int, str, str]] = []
     for scheme, width in looks:
