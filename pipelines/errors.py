@@ -27,6 +27,8 @@ class PulselineError(Exception):
     """
 
     code: ClassVar[Exit] = Exit.RUN_FAILED
+    is_of_work: ClassVar[bool] = True
+    """Whether less work may come further: what says that nobody works at all says so of each part."""
     says: ClassVar[str] = ""
     """The sentence, with fields in braces; an error that must reckon first has a `__str__` of its own."""
 

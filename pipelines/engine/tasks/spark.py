@@ -87,6 +87,7 @@ class NoWorkersError(PulselineError):
     master: str
     host: str
     executors: int
+    is_of_work = False
     says = (
         "{master} must begin a task within 60 s; none was begun, and {executors} executors have called the driver at "
         "{host}: see that the cluster has workers with free cores, memory and room on their disks, that they reach "
@@ -124,6 +125,7 @@ class SparkEndedError(PulselineError):
     """Spark's own process ended while it was needed."""
 
     log: str
+    is_of_work = False
     says = (
         "Spark's process must run as long as the command does; it has ended, killed or out of memory ({log} may say "
         "more): what is published stands, and the same command goes on from here"

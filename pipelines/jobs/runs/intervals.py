@@ -197,7 +197,10 @@ class Intervals:
             try:
                 finished, files = self._work(entry, ready)
                 judged = self._judged(entry.commit, finished, files)
-            except Exception:  # noqa: BLE001 - whatever it is, the interval that has it says it, as if it ran alone
+            except Exception as error:
+                # Whatever else it is, the interval that has it says it, as if it ran alone.
+                if isinstance(error, PulselineError) and not error.is_of_work:
+                    raise
                 self._one_by_one = True
                 return []
             if len(judged) == len(ready):

@@ -17,6 +17,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.live.examining import Ill, examine_run
 from pipelines.engine.tasks import stages
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.spark import NoWorkersError
 from pipelines.engine.tasks.stages import create_tables
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import Checked, RejectedError
@@ -213,6 +214,27 @@ def test_what_fails_in_one_of_them_is_said_by_that_one_and_what_came_before_is_p
     assert now.pending is not None
     assert now.pending.span == PARTS[4]
     run_backfill(together(here, "main"), PARTS[4:])
+    assert here.hashes("main", PARTS) == here.run("alone", PARTS)
+
+
+class Idle(CoreEngine):
+    """A cluster on which nobody works, as after a minute."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Say so."""
+        self.asked += len(tasks) > 0
+        raise NoWorkersError("spark://here:7077", "here", 0)
+
+
+def test_that_nobody_works_is_said_once_and_not_of_each_interval(here: Trial) -> None:
+    idle = Idle()
+    with pytest.raises(NoWorkersError, match="must begin a task within 60 s"):
+        run_backfill(replace(together(here, "main"), engine=idle), PARTS)
+    assert idle.asked == 1
+    run_backfill(together(here, "main"), PARTS)
     assert here.hashes("main", PARTS) == here.run("alone", PARTS)
 
 
