@@ -31,6 +31,12 @@ class FeedMissingError(LandingError):
     looked_in: str
     says = "a feed must be there; nothing is {feed} in {looked_in}: correct the path or name"
 
+    def __str__(self) -> str:
+        """Say of an address that none is read."""
+        if "://" in self.feed:
+            return f"a feed must be a file or folder of this machine; {self.feed} is an address: copy it here first"
+        return super().__str__()
+
 
 @dataclass(eq=False)
 class FeedUnreadableError(LandingError):

@@ -400,10 +400,10 @@ class SparkEngine:
             say(f"{failed} tasks failed on a worker and were run again elsewhere; executors' logs say why")
 
     def _watch(self, context: SparkContext, group: str | None, over: Event, given_up: Event) -> None:
-        # Once a job of ours has ended here, a cluster that begins nothing is only busy.
+        # Once a job of ours has ended here, a cluster that begins nothing is only busy, while it has anybody at all.
         begun, start = self._has_worked, time.monotonic()
         say_at = start + SAY_EVERY
-        offered_at = None
+        offered_at = left_at = None
         while not over.wait(LOOK_EVERY):
             now = time.monotonic()
             if begun and now < say_at:
@@ -415,10 +415,13 @@ class SparkEngine:
             if begun and now >= say_at:
                 say(f"{tasks.done} of {tasks.all} tasks done, {tasks.running} running")
                 say_at = now + SAY_EVERY
+                alone = tasks.done < tasks.all and not tasks.running and not _executors(context)
+                left_at = (left_at or now) if alone else None
             if offered_at is None and tasks.all:
                 # Until then the driver plans, and nobody could have taken anything.
                 offered_at = now
-            if not begun and offered_at is not None and now > offered_at + MOST_PATIENCE:
+            waits_since = left_at if begun else offered_at
+            if waits_since is not None and now > waits_since + MOST_PATIENCE:
                 given_up.set()
                 if group is None:
                     context.cancelAllJobs()

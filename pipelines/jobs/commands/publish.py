@@ -11,7 +11,7 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.runs.gate import RejectedError, decide, settle
+from pipelines.jobs.runs.gate import ACCEPTED, REJECTED, RejectedError, decide, settle
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Answer:
     @property
     def words(self) -> str:
         """Say who decided what, and why."""
-        return f"{'accepted' if self.publish else 'rejected'} by {self.by}: {self.reason}"
+        return f"{ACCEPTED if self.publish else REJECTED} by {self.by}: {self.reason}"
 
 
 def answer_of(accept: str | None, reject: str | None, by: str | None) -> Answer | None:

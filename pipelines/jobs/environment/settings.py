@@ -40,6 +40,13 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 ONE_SLASH = re.compile(rf"({'|'.join(SCHEMES)}):(/|$)", re.IGNORECASE)
 """How an address of a store is misspelt as a folder."""
 ENDPOINT = "AWS_ENDPOINT_URL"
+OPENS = {
+    "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    "gs": (),
+    "az": ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_SAS"),
+}
+"""Beginnings of names of variables, by scheme."""
+PLAIN_SIGNS = re.compile(r"[!-~]+")
 ADDRESS = re.compile(r"https?://(\[[0-9a-f:.]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!-~]*)?", re.IGNORECASE)
 ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 """What delta-rs, and whoever reads tables by it, takes for one character of a path."""
@@ -165,9 +172,11 @@ def read_settings() -> Settings:
 
 def _home(said: str) -> Path:
     said = os.environ.get("PULSELINE_HOME") or said
-    if scheme := SCHEME.match(said):
-        return _stored_home(scheme[1].lower(), said[scheme.end(1) :], said)
-    if ONE_SLASH.match(said):
+    # Spaces around an address are nobody's; a folder's name may have them.
+    address = said.strip()
+    if scheme := SCHEME.match(address):
+        return _stored_home(scheme[1].lower(), address[scheme.end(1) :], address)
+    if ONE_SLASH.match(address):
         raise _no_home(said)
     if not said.strip() or "\0" in said:
         raise WrongUse(
@@ -206,7 +215,12 @@ def _stored_home(scheme: str, rest: str, said: str) -> Path:
         )
     if not bucket:
         raise _no_home(said)
-    _see_endpoint(scheme)
+    if ENCODED.search(rest):
+        raise WrongUse(
+            "no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
+            f"look elsewhere; it is {said}: choose another prefix"
+        )
+    _see_access(scheme)
     return path_of(f"{scheme}{rest}")
 
 
@@ -223,8 +237,14 @@ def _without_user(said: str) -> str:
     return re.sub(r"//[^/@]*@", "//…@", said)
 
 
-def _see_endpoint(scheme: str) -> None:
-    """See that the endpoint can be one; the library that is given it would end the process over another."""
+def _see_access(scheme: str) -> None:
+    """See that what opens a store can be what it is for: the library that is given it would end the process else."""
+    for name, value in os.environ.items():
+        if name.startswith(OPENS[scheme]) and value and not PLAIN_SIGNS.fullmatch(value):
+            raise WrongUse(
+                f"{name} must be of letters, digits and signs of ASCII, and has a space, a line's end or another "
+                "letter in it (a secret that was read from a file often ends with one): mend it"
+            )
     said = os.environ.get(ENDPOINT)
     if scheme != "s3" or said is None:
         return

@@ -22,6 +22,7 @@ from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.gate import ACCEPTED
 from pipelines.jobs.text.drawing import stream_words
 from pipelines.operators.specs import SPECS
 
@@ -343,8 +344,11 @@ def commit_facts(about: Reported, entry: Entry) -> report.CommitFacts:
     later = state.successors.get(entry.commit)
     replaced = ", ".join(str(number) for number in entry.supersedes)
     note = f"superseded by {later}" if later else (f"supersedes {replaced}" if replaced else "")
+    said = entry.verdict or ""
     if entry.state is State.REJECTED:
-        note = entry.verdict or ""
+        note = said
+    elif said.startswith(ACCEPTED):
+        note = "; ".join(filter(None, (said, note)))
     streams = [name for name in entry.counts if name not in {"landed", LEDGER}]
     durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
     content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None

@@ -147,6 +147,10 @@ def blocking(judged: Sequence[J]) -> list[J]:
     return [each for each in judged if not each.held and each.severity == BLOCKING]
 
 
+ACCEPTED, REJECTED = "accepted", "rejected"
+"""How a verdict begins that a person gave."""
+
+
 def kept_words(judged: Sequence[GateFinding]) -> str:
     """Say how many expectations hold, and how many only warn.
 

@@ -6,9 +6,9 @@ import logging
 import re
 import socket
 import time
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
@@ -134,3 +134,28 @@ def test_one_of_several_masters_is_enough() -> None:
         see_master(f"spark://127.0.0.1:{taken.getsockname()[1]},127.0.0.1:{there.getsockname()[1]}")
     see_master("local[2]")
     see_master("yarn")
+
+
+class Lonely(SparkEngine):
+    """A cluster that runs, with whatever workers there are."""
+
+    is_running = True  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("executors", [0, 1])
+def test_a_cluster_whose_workers_are_all_gone_in_the_middle_is_given_up_and_a_busy_one_is_not(
+    monkeypatch: pytest.MonkeyPatch, executors: int
+) -> None:
+    for name, value in {"LOOK_EVERY": 0.01, "SAY_EVERY": 0.02, "MOST_PATIENCE": 0.2}.items():
+        monkeypatch.setattr(engine, name, value)
+    counts = iter([(1, 0, 1, 0)] * 3)
+    monkeypatch.setattr(engine, "_tasks", lambda *_: engine._Tasks(*next(counts, (1, 0, 0, 1))))
+    monkeypatch.setattr(engine, "_executors", lambda _: executors)
+    over, given_up, cancelled = Event(), Event(), []
+    context: Any = SimpleNamespace(cancelJobGroup=cancelled.append)
+    watcher = Thread(target=Lonely("spark://here:7077")._watch, args=(context, "ours", over, given_up))
+    watcher.start()
+    watcher.join(2)
+    over.set()
+    watcher.join()
+    assert (given_up.is_set(), cancelled) == ((True, ["ours"]) if not executors else (False, []))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -194,6 +197,35 @@ def test_an_endpoint_that_cannot_be_one_is_refused_before_anything_is_asked(
     with pytest.raises(WrongUse, match=said):
         settings(folder, stored)
     assert settings(folder, PLAIN).home.name == "here", "a home in a folder asks for no endpoint"
+
+
+@pytest.mark.parametrize("secret", ["hush-hush\n", "hush hush", "hush-hush\u00e9"])
+def test_a_secret_with_a_sign_that_none_has_is_told_by_its_variable_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    with pytest.raises(WrongUse, match="AWS_SECRET_ACCESS_KEY must be of letters") as refused:
+        settings(folder, PLAIN.replace("home: here", "home: s3://bucket/x"))
+    assert "hush" not in str(refused.value)
+    assert settings(folder, PLAIN).home.name == "here"
+
+
+def test_spaces_around_an_address_are_nobodys_and_a_prefix_like_a_character_of_a_url_is_refused(folder: Path) -> None:
+    assert str(settings(folder, PLAIN.replace("home: here", "home: ' s3://bucket/x '")).home) == "s3://bucket/x"
+    with pytest.raises(WrongUse, match="choose another prefix"):
+        settings(folder, PLAIN.replace("home: here", "home: s3://bucket/a%41"))
+
+
+def test_a_command_that_failed_over_a_store_does_not_wait_for_what_hangs() -> None:
+    code = (
+        "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "from pipelines.cli import main\nsys.argv = ['pulseline', 'status']\nmain()"
+    )
+    known = {**os.environ, "PULSELINE_HOME": "s3://"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=known, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "or lie in an object store" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("home", ["s3://", "s3:/bucket/x", "S3:/x", "hdfs://bucket/a", "abfss://a@b/c"])
