@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,7 +13,8 @@ from pipelines.cli import app
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TAKES = {str: "text", int: "a whole number", float: "a number", Path: "a path"}
+TAKES = {"str": "text", "int": "a whole number", "float": "a number", "path": "a path"}
+"""By the first word of what typer calls a type."""
 DEFAULT = re.compile(r" ?\[default: (.+)\]")
 """Where a help text says itself what is meant, because the program has no value for it."""
 NOTHING = "nothing"
@@ -39,7 +39,8 @@ def _command(words: tuple[str, ...], command: Any) -> str:  # noqa: ANN401 - typ
     called = " ".join(("pulseline", *words))
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
-    usage = " ".join((called, *(each.name.upper() for each in arguments), *(["[OPTIONS]"] if options else [])))
+    named = (each.name.upper() if each.required else f"[{each.name.upper()}]" for each in arguments)
+    usage = " ".join((called, *named, *(["[OPTIONS]"] if options else [])))
     rows = [_row(each) for each in (*arguments, *options)]
     table = ["| | takes | unless given | |", "| --- | --- | --- | --- |", *rows] if rows else []
     told = [f"### {called}", _plain(command.help), f"```\n{usage}\n```", "\n".join(table), _plain(command.epilog or "")]
@@ -62,16 +63,13 @@ def _name(parameter: Any) -> str:  # noqa: ANN401 - typer's
 def _takes(parameter: Any) -> str:  # noqa: ANN401 - typer's
     if getattr(parameter, "is_flag", False):
         return NOTHING
-    kind = parameter.type_descriptor.annotation
-    inner = getattr(kind, "__args__", (kind,))[0]
-    told = _choices(inner) if isinstance(inner, type) and issubclass(inner, Enum) else TAKES[inner]
-    least = f", {parameter.min} or more" if parameter.min is not None else ""
-    most = f", {parameter.max} at most" if parameter.max is not None else ""
+    kind = parameter.type
+    choices = getattr(kind, "choices", None)
+    told = ", ".join(f"`{each}`" for each in choices) if choices else TAKES[kind.name.partition(" ")[0]]
+    lowest, highest = getattr(kind, "min", None), getattr(kind, "max", None)
+    least = f", {lowest} or more" if lowest is not None else ""
+    most = f", {highest} at most" if highest is not None else ""
     return told + least + most + (", repeatable" if parameter.multiple else "")
-
-
-def _choices(kind: type[Enum]) -> str:
-    return ", ".join(f"`{each.value}`" for each in kind)
 
 
 def _default(parameter: Any) -> str:  # noqa: ANN401 - typer's

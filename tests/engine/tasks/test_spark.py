@@ -139,7 +139,7 @@ def test_one_of_several_masters_is_enough() -> None:
 class Lonely(SparkEngine):
     """A cluster that runs, with whatever workers there are."""
 
-    is_running = True  # type: ignore[assignment]
+    is_running = True
 
 
 @pytest.mark.parametrize("executors", [0, 1])
@@ -151,7 +151,8 @@ def test_a_cluster_whose_workers_are_all_gone_in_the_middle_is_given_up_and_a_bu
     counts = iter([(1, 0, 1, 0)] * 3)
     monkeypatch.setattr(engine, "_tasks", lambda *_: engine._Tasks(*next(counts, (1, 0, 0, 1))))
     monkeypatch.setattr(engine, "_executors", lambda _: executors)
-    over, given_up, cancelled = Event(), Event(), []
+    over, given_up = Event(), Event()
+    cancelled: list[str] = []
     context: Any = SimpleNamespace(cancelJobGroup=cancelled.append)
     watcher = Thread(target=Lonely("spark://here:7077")._watch, args=(context, "ours", over, given_up))
     watcher.start()
