@@ -200,6 +200,7 @@ def test_a_second_driver_is_refused(stack: Stack, streaming: str) -> None:
 
 
 def test_the_tab_of_a_stream_that_runs_shows_how_it_stands_right_now(stack: Stack, streaming: str) -> None:
+    under_way(stack, streaming)
     shown = get(stack, f"/pulseline/dags/stream_trips/runs/{quote(streaming, safe='')}")[2]
     for told in ("Under way: made anew every 5 s.", "Sources and keys", "commits published"):
         assert told in shown, told
