@@ -5,13 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.buffers.depth import MeasuredDepth, measure
-from pipelines.engine.buffers.owners import GONE, run_id
 from pipelines.engine.buffers.places import last_noted, read_record
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.manifest import is_closed, load_manifest
-from pipelines.jobs.environment.buffer_settings import consistent_state
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pipelines.engine.buffers.depth import MeasuredDepth
     from pipelines.engine.commits.history import LogState
     from pipelines.jobs.text.moments import Moments
 
@@ -46,6 +44,11 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
     record = None if is_replayed(root) else read_record(landed)
     if record is None:
         return None
+    # Few runs have buffers, and whoever looks at one without waits for no import.
+    from pipelines.engine.buffers.depth import measure
+    from pipelines.engine.buffers.owners import GONE, run_id
+    from pipelines.jobs.environment.buffer_settings import consistent_state
+
     stands, owner = consistent_state(state), run_id(landed)
     found = [measure(name, path_of(place), record.of(name), stands, owner) for name, place in record.places.items()]
     tip = state.tip
@@ -57,6 +60,7 @@ def buffers_facts(root: Path, state: LogState) -> Facts | None:
                 "place": each.place,
                 "there": not each.problem,
                 "problem": each.problem,
+                "gone": each.problem == GONE,
                 "speaks": each.speaks,
                 "rebuilt": each.health.rebuilt,
                 "why": each.health.why,
@@ -145,14 +149,14 @@ def buffers_text(facts: Facts) -> str:
 
 def _absent(each: Facts) -> str:
     """Say what is wrong with a folder that is no buffer now."""
-    if each["problem"] == GONE:
+    if each["gone"]:
         return f"is not in {each['place']} any more"
     return f"in {each['place']} cannot be used: {each['problem']}"
 
 
 def _health(each: Facts) -> str:
     if not each["there"]:
-        return "gone" if each["problem"] == GONE else each["problem"]
+        return "gone" if each["gone"] else each["problem"]
     if not each["speaks"]:
         return "silent" if each["rebuilt"] else "quarantined"
     return f"whole, was rebuilt {counted(each['times'], 'time')}" if each["times"] else "whole"
