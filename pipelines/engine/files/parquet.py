@@ -72,6 +72,8 @@ def naming_the_damaged(files: Sequence[str | Path]) -> Iterator[None]:
     """
     try:
         yield
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as error:
         for file in files:
             problem = _damage(file)

@@ -12,6 +12,7 @@ from pipelines.engine.commits.paths import landed_path, ledger_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.settling import is_settled
 from pipelines.engine.commits.sweep import opened
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.jobs.facts.awaited import awaited, held_rows
 from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
@@ -86,7 +87,7 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
     """Give what files of the run say; where one is gone or cannot be read, the rest is told all the same, and that."""
     try:
         return find()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, FileDamagedError) as error:
         said = " ".join(str(error).split())[:MOST_SAID]
         damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
         return otherwise
