@@ -16,6 +16,7 @@ from pipelines.engine.commits.history import START_OF_RUN, CommitKind, Span, Sta
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.grid import intervals
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.gate import REJECTED
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Planning:
             cause = "waits to be checked and published"
             return PlannedInterval(span=span, state=PlanState.HELD, cause=cause, commit=last.commit, rows=_rows(last))
         if last is not None and last.state is State.REJECTED:
-            cause = f"commit {last.commit} was rejected: {last.verdict}"
+            cause = _rejected(last)
             return PlannedInterval(span=span, state=PlanState.RED, cause=cause, rows=_rows(last))
         return PlannedInterval(span=span, state=PlanState.PLANNED)
 
@@ -167,7 +168,7 @@ class Planning:
         made = PlannedInterval(span=entry.span, state=PlanState.PUBLISHED, commit=entry.commit, rows=_rows(entry))
         last = self._last(entry.span)
         if last is not None and last.state is State.REJECTED and last.commit > entry.commit:
-            cause = f"commit {last.commit} was rejected: {last.verdict}; commit {entry.commit} stands"
+            cause = f"{_rejected(last)}; commit {entry.commit} stands"
             return replace(made, state=PlanState.RED, cause=cause)
         stale = self._stale(entry)
         return made if stale is None else replace(made, state=PlanState.STALE, cause=stale)
@@ -208,3 +209,9 @@ def _rows(entry: Entry) -> int:
 
 def _seconds(entry: Entry) -> float:
     return sum(value for value in entry.durations.values() if isinstance(value, int | float)) / 1000
+
+
+def _rejected(entry: Entry) -> str:
+    """Say why a commit was rejected; a person's answer says itself that it was."""
+    verdict = str(entry.verdict)
+    return f"commit {entry.commit} was {verdict if verdict.startswith(REJECTED) else f'rejected: {verdict}'}"
