@@ -17,6 +17,7 @@ SLOW = (
     # Airflow: a stream that ends with the scheduler, which is the most that can end, and is begun again.
     "dags/test_stack.py::test_a_stream_ends_with_the_process_of_its_task_and_is_tried_again",
     "dags/test_stack.py::test_a_stream_ends_when_its_task_is_cleared_and_begins_again",
+    "dags/test_stack.py::test_a_second_driver_is_refused",
     # A database of its own: as another user, and its data at the next start.
     "dags/test_database.py::test_a_user_serves_themselves_and_not_even_root_gets_in[True]",
     "dags/test_database.py::test_nothing_is_left_in_the_systems_temporary_folder",
@@ -33,12 +34,16 @@ SLOW = (
     "laws/test_stream_kills.py::test_killed_and_started_again[folded]",
     "laws/test_stream_kills.py::test_killed_and_started_again[done]",
     "laws/test_regions_kills.py::test_killed_in_legs_and_started_again[waiting]",
+    "laws/test_regions_kills.py::test_a_torn_ticket_is_made_from_the_log[{}]",
+    "laws/test_regions_kills.py::test_a_torn_ticket_is_made_from_the_log[[]]",
+    "laws/test_regions_kills.py::test_a_torn_ticket_is_made_from_the_log[null]",
     "laws/test_two_streams.py::test_a_stream_that_was_stopped_and_overtaken_ends_with_its_sentence[looked]",
     "laws/test_two_streams.py::test_a_stream_that_was_stopped_and_overtaken_ends_with_its_sentence[settling]",
     "laws/test_stores.py::test_upkeep_changes_no_row_in_a_store",
     # Spark beside core: one interval in sixteen buckets and three in seven, transcripts, drawn flows live.
     "laws/test_cuts.py::test_spark_gives_what_core_gives[spans1-16]",
     "laws/test_cuts.py::test_how_far_a_task_reads_ahead_does_not_matter[1]",
+    "laws/test_cuts.py::test_how_many_tasks_an_epoch_is_cut_into_does_not_matter",
     "laws/test_transcripts_on_streams.py::test_transcripts_hold_as_a_query_on_spark[merge]",
     "laws/test_transcripts_on_streams.py::test_transcripts_hold_as_a_query_on_spark[join]",
     "laws/test_transcripts_on_streams.py::test_transcripts_hold_through_a_kill[window-2]",
@@ -58,6 +63,8 @@ SLOW = (
     "jobs/runs/test_buffered.py::test_on_spark_a_loss_is_accepted_told_in_the_ledger_and_the_stream_goes_on",
     "jobs/runs/test_history.py::test_cuts_do_not_matter_to_history[history-8]",
     "jobs/commands/test_live_sources.py::test_no_row_arrives_before_it_was_sent_whenever_its_reading_was_planned",
+    "jobs/commands/test_live_sources.py::test_a_socket_live_on_spark_goes_on_after_a_stop",
+    "jobs/commands/test_stream.py::test_a_lost_checkpoint_is_made_anew",
     "jobs/proofs/test_live_region.py::test_drawn_items_and_faults_leave_the_same_as_on_the_core",
     "jobs/proofs/test_live_region.py::test_transcript[all three lost is told with what is gone]",
     "jobs/commands/test_conform.py::test_each_case_is_a_key_so_that_neighbours_change_nothing",

@@ -89,7 +89,7 @@ def test_a_queue_that_is_gone_is_made_from_the_log(here: Trial) -> None:
     assert_the_same(here, "gone")
 
 
-@pytest.mark.parametrize("left", [b"", b'{"commit": 5, "fir', b"{}", b"[]", b"null"])
+@pytest.mark.parametrize("left", [b"", b'{"commit": 5, "fir', b"{}", b"[]", b"null"], ids=bytes.decode)
 def test_a_torn_ticket_is_made_from_the_log(here: Trial, left: bytes) -> None:
     run = f"torn-{left.hex()[:12]}"
     behind(here, run)
