@@ -67,7 +67,7 @@ def test_nobody_takes_a_task(here: Trial, hosts: Cluster) -> None:
     process = pulseline(settings(here, hosts), *run(here, "alone"), patience=8.0)
     text = process.communicate(timeout=150)[0]
     assert process.returncode == 3
-    assert f"{hosts.master} must begin a task within 60 s; none was begun, and 0 executors have called" in text
+    assert f"{hosts.master} must begin a task within 60 s; none runs, and 0 executors are with the driver" in text
     assert f"the driver at 10.213.{hosts.net}.1: " in text, "the address that the master is reached from"
     assert "Traceback" not in text
 

@@ -236,6 +236,6 @@ def test_a_worker_without_room_leaves_tasks_to_others_and_alone_it_is_told(many:
     for verb, words in (("run", ("--no-check",)), ("stream", STREAM)):
         code, text = many.said_by(verb, f"none-{verb}", *words)
         assert code == 3, text
-        assert "must begin a task within 60 s; none was begun" in text
+        assert "must begin a task within 60 s; none runs" in text
         assert "room on their disks" in text
         assert "Traceback" not in text

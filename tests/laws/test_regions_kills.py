@@ -15,6 +15,7 @@ from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.leg_roots import roots_of
 from pipelines.engine.live.crossing import QUEUE
 from pipelines.engine.live.legs import open_legs
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.legs import in_legs
 from pipelines.jobs.facts.legs import tickets_in
 from pipelines.jobs.runs.readings import land_readings, runner_of
@@ -25,7 +26,10 @@ from tests.laws.test_kills import assert_nothing_twice
 from tests.laws.trials import BEGIN, CORE, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from pipelines.engine.tasks.task import Done, Task
 
 FLOW = """\
 flow: parcels
@@ -76,6 +80,38 @@ def test_killed_in_legs_and_started_again(here: Trial, point: str) -> None:
     assert_the_same(here, point)
     if point == "ticket":
         assert any("made from the log of commits" in line for line in told)
+
+
+class Dies(CoreEngine):
+    """Ends as the process does when it is killed."""
+
+    def run(self, tasks: Sequence[Task]) -> list[Done]:
+        """Do nothing, ever."""
+        raise KeyboardInterrupt(len(tasks))
+
+
+def test_a_leg_that_died_over_more_rows_than_may_wait_keeps_nobody_waiting(here: Trial) -> None:
+    wanted = here.wanted("stuck")
+    wanted = replace(wanted, flow=replace(here.flow, legs=in_legs(here.flow)))
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last = land_readings(wanted, BEGIN, READINGS).last_id
+        main = runner_of(wanted, driver)
+        with open_legs(main, wanted.root, Claim.ASK, lambda _: Dies()) as legs:
+            legs.begin(lambda _: None)
+            main.advance(0, last // 2)
+            assert legs.main.full is not None, "more rows wait than may"
+            with pytest.raises(KeyboardInterrupt):
+                legs.others[0].step(last)
+    told: list[str] = []
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        main = runner_of(wanted, driver)
+        with open_legs(main, wanted.root, Claim.ASK, lambda _: CORE) as legs:
+            legs.begin(told.append)
+            assert any(line.startswith("finished commit") for line in told)
+            legs.catch_up(last)
+            assert legs.main.full is None
+    regional(here, "stuck")
+    assert_the_same(here, "stuck")
 
 
 def test_a_queue_that_is_gone_is_made_from_the_log(here: Trial) -> None:

@@ -154,6 +154,9 @@ class Legs:
             if done is not None:
                 tell(f"finished commit {done.commit} of {each.leg.name}, which an earlier run left behind")
                 each.runner.last_sequence()
+                if each.runner.crossing is not None:
+                    # Who writes for it has counted these tickets as waiting, and would wait for them for ever.
+                    each.runner.crossing.cover(each.runner.upto)
             self._resume(each, tell)
 
     def _see_not_ahead(self, each: RunningLeg) -> None:

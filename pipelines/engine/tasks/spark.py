@@ -68,7 +68,7 @@ ELSEWHERE = {
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
 }
 """On a cluster a task that failed on a worker is run again on another: one without the home fails every time."""
-MASTERS = re.compile(r"local(\[|-cluster\[|$)|spark://|k8s://|yarn$")
+MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?$|spark://[^@]*$|k8s://|yarn$")
 """How masters are spelt."""
 STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
 MOST_PATIENCE = 60.0
@@ -89,10 +89,10 @@ class NoWorkersError(PulselineError):
     executors: int
     is_of_work = False
     says = (
-        "{master} must begin a task within 60 s; none was begun, and {executors} executors have called the driver at "
+        "{master} must begin a task within 60 s; none runs, and {executors} executors are with the driver at "
         "{host}: see that the cluster has workers with free cores, memory and room on their disks, that they reach "
         "this host by that name (else set `spark.driver.host` under `spark:` in the environment's settings, and open "
-        "spark.driver.port and spark.blockManager.port), and what the executors' own logs say; nothing was committed"
+        "spark.driver.port and spark.blockManager.port), and what the executors' own logs say; what is published stands"
     )
 
 
@@ -199,7 +199,8 @@ def see_master(master: str) -> None:
         NoMasterError: none of those that are named does.
     """
     if not MASTERS.match(master):
-        raise NoMasterError(master, "no master is spelt so: local[N], spark://HOST:PORT, yarn and k8s://HOST:PORT are")
+        spelt = re.sub(r"//[^/]*@", "//…@", master)
+        raise NoMasterError(spelt, "no master is spelt so: local[N], spark://HOST:PORT, yarn and k8s://HOST:PORT are")
     named = master.removeprefix("spark://")
     if named == master:
         return

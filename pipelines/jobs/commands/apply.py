@@ -133,7 +133,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
     if wanted.as_json:
         echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)}, ensure_ascii=False))
         return
-    for line in lines_of(known, plan, done):
+    for line in lines_of(known, plan, done, keeps=not breaks):
         echo(line)
 
 
@@ -227,7 +227,7 @@ def _payloads(root: Path, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Sc
     return found
 
 
-def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None) -> list[str]:
+def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: bool = True) -> list[str]:
     """Say in words what taking a flow into use does, or did."""
     text = known.moments.text(plan.ground.span.end)
     if not plan.needed:
@@ -242,7 +242,8 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None) -> list[str]:
         made = f"rows that {', '.join(plan.stale)} published up to {text} were made by the flow of before, and stay"
         lines.append(f"stale: {made}; what they would be now: {known.command('replay')}")
     if done is None:
-        lines.append(f"nothing was done; next: {known.command('apply')}")
+        todo = known.command("apply") if keeps else "agree with who keeps the contract, for apply does not break it"
+        lines.append(f"nothing was done; next: {todo}")
         return lines
     return [*lines, f"commit {done.commit} takes it into use; next: {_next(known, plan)}"]
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     Tell = Callable[[str], object]
 
 NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
+REMAKING = frozenset({"project", "loop"})
+"""Operators that give a row other columns, or values, than it had."""
 MIXED = ", together with those of another source that landed at the same instant and place"
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
 TIMES = frozenset({"event_time", "event_end"})
@@ -254,8 +256,12 @@ def _without(known: KnownRun, name: str, stream: dict[str, Any]) -> Step:
 
 
 def _payload(known: KnownRun, row: LandedRow) -> str:
-    """Show the first columns of the row, as the first stream that has it has them."""
-    for name in known.tables:
+    """Show the first columns of the row, as a stream has them: one of its source alone, and as they landed, if any."""
+    remade = _remade(known)
+    by_worth = sorted(
+        known.tables, key=lambda table: (len(known.sources_of(table)) > 1, table.removesuffix(DIVERTED) in remade)
+    )
+    for name in by_worth:
         if row.source in known.sources_of(name):
             rows = _rows(known, name, row)
             if rows.num_rows:
@@ -263,8 +269,18 @@ def _payload(known: KnownRun, row: LandedRow) -> str:
                 shown = [
                     f"{each} {plain(value)}" for each, value in told.items() if isinstance(value, str | int | float)
                 ]
-                return ": " + ", ".join(shown[:PAYLOAD_SHOWN])
+                where = f"in {name} " if name.removesuffix(DIVERTED) in remade else ""
+                return f": {where}{', '.join(shown[:PAYLOAD_SHOWN])}"
     return ""
+
+
+def _remade(known: KnownRun) -> set[str]:
+    """Name the streams whose rows have other columns than landed, or other values in them."""
+    found: set[str] = set()
+    for name, stream in known.streams.items():
+        if stream["operator"] in REMAKING or found.intersection(each.removesuffix(DIVERTED) for each in _read(stream)):
+            found.add(name)
+    return found
 
 
 def _unknown(known: KnownRun, row: LandedRow, trace: str) -> str:

@@ -117,7 +117,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         FlowError: its file makes no sense.
         LandingError: a feed is missing, or is not what the flow says of it.
     """
-    from pipelines.jobs.facts.contracts import broken, consumers_of
+    from pipelines.jobs.facts.contracts import kept_of
     from pipelines.jobs.runs.known import FIRST_DAYS
 
     settings = read_settings()
@@ -134,7 +134,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
         tell(note)
     asked = {name: feed for name, feed in opened.items() if flow.sources[name].feed.where not in FIRST_DAYS}
     arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
-    kept = [line for each in consumers_of(settings, flow.name) for line in broken(each, flow, payload)]
+    kept = kept_of(settings, flow, payload)
     warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals), *kept, *_live_only(flow)]
     for warning in warnings:
         tell(f"warning: {warning}")

@@ -214,9 +214,18 @@ def _java(error: BaseException) -> str | None:
     return None
 
 
+def _spark_log() -> Path:
+    """Say where Spark's own process writes, as the settings have it; where they cannot be read, as without any."""
+    with suppress(PulselineError, OSError):
+        from pipelines.jobs.environment.settings import read_settings
+
+        return read_settings().spark_log
+    return Path(_home()) / "spark.log"
+
+
 def _jvm_ended() -> str:
     """Say what Spark's own process wrote last that looks like a reason, and where all of it is."""
-    log = Path(_home()) / "spark.log"
+    log = _spark_log()
     with suppress(OSError):
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
         why = [line.strip() for line in lines if WHY.search(line) and not line.lstrip().startswith("at ")]
@@ -276,6 +285,9 @@ def java_version(java: str) -> int | None:
 
 
 def _network(error: BaseException) -> str | None:
+    if isinstance(error, PulselineError):
+        # It says itself what it could not reach.
+        return None
     text = str(error)
     if type(error).__name__ == "gaierror" or re.search(
         r"unresolved dependency|Name or service not known|Temporary failure in name resolution|UnknownHostException",

@@ -6,14 +6,18 @@ columns somebody reads; what else the flow has may change as it likes.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipelines.engine.columnar.columns import stream_schema
+from pipelines.errors import PulselineError
 from pipelines.flows.errors import nearest
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import flow_files
+from pipelines.jobs.runs.known import flow_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +58,8 @@ class ConsumerContract:
     """What a consumer reads of a flow."""
 
     consumer: str
+    product: str
+    """Name of the flow."""
     file: Path
     tables: Mapping[str, Mapping[str, Plain]]
     """By table and column, what the column must be: `logicalType` and `physicalType`, where the contract says."""
@@ -125,17 +131,45 @@ def logical(kind: pa.DataType) -> str:
     return next((word for is_one, word in LOGICAL if is_one(kind)), "string")
 
 
+def kept_of(settings: Settings, flow: Flow, known: Mapping[str, pa.Schema]) -> Iterator[str]:
+    """Say which contracts a flow breaks, which files are none, and which are of no flow that there is."""
+    names = {flow.name} | {_flow_of(settings, file.stem) for file in flow_files(settings)}
+    for file in _files(settings):
+        try:
+            found = _contract(file)
+        except WrongUse as problem:
+            yield str(problem)
+            continue
+        if found.product == flow.name:
+            yield from broken(found, flow, known)
+        elif found.product not in names:
+            meant = _meant(found.product, dict.fromkeys(names))
+            yield f"{file} is of `{found.product}`, and no flow is called so{meant}"
+
+
+def _flow_of(settings: Settings, called: str) -> str:
+    with suppress(PulselineError):
+        return flow_name(settings, called)
+    return called
+
+
 def consumers_of(settings: Settings, flow: str) -> Iterator[ConsumerContract]:
     """Give the contracts that consumers keep of a flow, by file.
 
     Raises:
         WrongUse: a file is no contract.
     """
-    for file in sorted((settings.config / FOLDER).glob("*.y*ml")):
-        found = _read(file)
-        if found.dataProduct == flow:
-            tables = {_name(each): _columns(each) for each in found.schema_ or ()}
-            yield ConsumerContract(consumer=found.name or file.stem, file=file, tables=tables)
+    return (found for found in map(_contract, _files(settings)) if found.product == flow)
+
+
+def _files(settings: Settings) -> list[Path]:
+    return sorted((settings.config / FOLDER).glob("*.y*ml"))
+
+
+def _contract(file: Path) -> ConsumerContract:
+    found = _read(file)
+    tables = {_name(each): _columns(each) for each in found.schema_ or ()}
+    return ConsumerContract(consumer=found.name or file.stem, product=str(found.dataProduct), file=file, tables=tables)
 
 
 def _read(file: Path) -> OpenDataContractStandard:

@@ -118,6 +118,8 @@ def test_a_session_that_is_there_is_used_and_left_running(spark: LentSpark) -> N
         ("spark://127.0.0.1:70000", "70000"),
         ("127.0.0.1:7077", "no master is spelt so"),
         ("Yarn", "no master is spelt so"),
+        ("local[x]", "no master is spelt so"),
+        ("spark://me:hush@here:7077", "^`spark://…@here:7077` must be"),
     ],
 )
 def test_a_master_that_is_not_there_is_told_before_spark_starts(master: str, why: str) -> None:

@@ -17,6 +17,7 @@ from pipelines.jobs.commands.flows import contract_flow, validate_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from tests.jobs.commands.test_replay import edit
+from tests.jobs.conftest import FLOW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_contract_that_is_kept_is_not_spoken_of_and_a_broken_one_names_its_con
     assert "contract" not in house.text
     keep(whole | {"schema": reads("punctual", stattion="string", line="number") + reads("delays", mean="number")})
     keep(whole | {"dataProduct": "other", "schema": reads("nothing")}, "stranger")
+    (read_settings().config / "flows" / "other.yaml").write_text(FLOW.replace("flow: tiny", "flow: other"))
     house.printed.clear()
     validate_flow("tiny", house.tell)
     told = house.text
@@ -90,7 +92,7 @@ def test_a_change_that_breaks_a_contract_is_told_by_apply_and_not_taken_into_use
     apply_flow(ApplyRequest(flow="tiny", dry_run=True), house.tell)
     told = house.text
     assert broken in told
-    assert "nothing was done" in told
+    assert "nothing was done; next: agree with who keeps the contract" in told
     with pytest.raises(WrongUse, match="agree on it with them and change that file"):
         apply_flow(ApplyRequest(flow="tiny"), house.tell)
     edit(house, "  prompt:", "  punctual:")
@@ -113,10 +115,22 @@ def test_a_change_that_breaks_a_contract_is_told_by_apply_and_not_taken_into_use
 def test_what_is_no_contract_is_refused_by_name(house: House, text: str, said: str) -> None:
     file = keep({})
     file.write_text(text)
-    with pytest.raises(WrongUse) as error:
-        validate_flow("tiny", house.tell)
-    assert str(file) in str(error.value)
-    assert said in str(error.value)
+    house.printed.clear()
+    validate_flow("tiny", house.tell)
+    [warning] = [line for line in house.text.splitlines() if line.startswith("warning: ")]
+    assert str(file) in warning
+    assert said in warning
+    house.backfill("2013-01-01", "2013-01-02")
+    edit(house, "delay: 1h", "delay: 2h")
+    with pytest.raises(WrongUse, match="must be an Open Data Contract"):
+        apply_flow(ApplyRequest(flow="tiny"), house.tell)
+
+
+def test_a_contract_of_no_flow_is_told_with_the_nearest(house: House) -> None:
+    keep(offered(house) | {"dataProduct": "tinny"})
+    house.printed.clear()
+    validate_flow("tiny", house.tell)
+    assert "is of `tinny`, and no flow is called so; did you mean `tiny`?" in house.text
 
 
 def test_a_contract_is_written_into_a_new_file_only(house: House, tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
     assert steps[4]["what"].endswith("at once, 3 rows in rounds")
     assert "went round a loop as often as it may" in steps[5]["what"]
     mixed = "together with those of another source that landed at the same instant and place"
-    assert [mixed in step["what"] for step in steps if step["stream"] in {"gone", "wheel"}] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+    rounds = [step for step in steps if step["stream"] in {"gone", "wheel"}]
+    assert [mixed in step["what"] for step in rounds] == [False, False, True, True]
+    header = told(house, "rows@2024-01-01T00:00:06/1").splitlines()[0]
+    assert header.endswith("place 1: in few line 1, number 6"), "of its own source, and by whom it is a projection"

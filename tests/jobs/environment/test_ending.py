@@ -17,6 +17,7 @@ from py4j.protocol import Py4JNetworkError
 from pipelines.engine.commits.errors import LeaseHeldError, MissingPredecessorError
 from pipelines.engine.commits.paths import ConcurrentAddError
 from pipelines.engine.landing.errors import ColumnMissingError, FeedChangedError
+from pipelines.engine.tasks.spark import NoMasterError
 from pipelines.flows.errors import DefinitionError, FlowError, GridError
 from pipelines.jobs.environment import exits as ending
 from pipelines.jobs.environment.errors import JobError, WrongUse
@@ -246,6 +247,11 @@ def test_a_query_that_spark_ended_is_told_by_its_cause(cause: str, told: str) ->
     kind = type("StreamingQueryException", (Exception,), {"__module__": "pyspark.errors"})
     code, line = exit_code_of(kind(f"{buried}\n\tat org.apache.spark.A\nCaused by: {cause}\n\tat org.apache.spark.B"))
     assert (code, told in line) == (3, True), line
+
+
+def test_an_error_of_ours_that_names_a_host_is_no_lack_of_network() -> None:
+    code, line = exit_code_of(NoMasterError("spark://nowhere:1", "nowhere:1: Name or service not known"))
+    assert (code, line.startswith("`spark://nowhere:1` must be a Spark master that answers")) == (3, True)
 
 
 def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
