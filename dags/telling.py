@@ -13,6 +13,7 @@ from airflow.sdk.configuration import conf
 
 from dags.patience import notify
 from dags.running import FOUND, SAID
+from dags.turns import ASKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 3
 """Rows that break an expectation and are told."""
-JUDGES, PUBLISHES, ASKS = "check", "publish", "approve"
+JUDGES, PUBLISHES = "check", "publish"
 """Tasks that share a cause: what does not hold is told where a person is asked, and an answer tells nobody."""
 LOG = logging.getLogger(__name__)
 

@@ -33,9 +33,10 @@ STREAM = "stream"
 """The task that is under way for as long as a stream runs."""
 ORDER = ("request", "run", STREAM, "replay", "check", ASKS, "publish", REPORT)
 """Tasks, as they follow one another."""
+POLICY = "Content-Security-Policy"
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'",
+    POLICY: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -109,11 +110,11 @@ app.include_router(pages)
 def overview(request: Request, user: GetUserDep) -> Response:
     """Show how all flows stand, of those whose DAGs a person may see."""
     # With it comes what reads tables, which no other page needs.
-    from dags.tab.overview import POLICY, SECONDS, overview_page
+    from dags.tab.overview import SCRIPTS, SECONDS, overview_page
 
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
     page = overview_page(readable, reports())
-    return _anew(request, page, SECONDS, {"Content-Security-Policy": POLICY})
+    return _anew(request, page, SECONDS, {POLICY: f"{HEADERS[POLICY]}; {SCRIPTS}"})
 
 
 def _anew(request: Request, page: str, seconds: int | None, more: Mapping[str, str] = NO_MORE) -> Response:

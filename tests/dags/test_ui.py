@@ -19,6 +19,7 @@ import pytest
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, rows_of
+from tests.browsers import browser_path
 from tests.dags.conftest import READING
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(stack: Stack) -> Iterator[Page]:
     """Give a window in which somebody has signed in."""
-    browser = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("no chromium or google-chrome on PATH: .ci/run installs one")
+    browser = browser_path()
     from playwright.sync_api import sync_playwright
 
     # Another test of this session may have run the same days.

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from docs.site.built import problems
+from tests.browsers import browser_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,9 +101,7 @@ def test_the_site_that_is_built_has_no_problem_and_no_code(site: Path) -> None:
 
 
 def test_its_search_finds_a_word_in_the_files_alone(site: Path) -> None:
-    browser = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("no chromium or google-chrome on PATH: .ci/run installs one")
+    browser = browser_path()
     asked: list[str] = []
     with sync_playwright() as playwright:
         window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])

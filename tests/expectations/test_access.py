@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +12,7 @@ from dags.tab.progress import TaskStep, progress_page
 from expectations.report import render
 from expectations.report.calendar import CalendarState
 from expectations.report.site import SiteFacts, SiteLive, render_index
+from tests.browsers import browser_path
 from tests.expectations.test_report_site import RED, RUN, WAITS, day, overview
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ LOOKS = (("light", 1280), ("dark", 390), ("dark", 1280), ("light", 390))
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Give a browser."""
-    found = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no chromium or google-chrome on PATH: .ci/run installs one")
+    found = browser_path()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

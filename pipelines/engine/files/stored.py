@@ -133,6 +133,20 @@ def number_of(tag: str) -> int:
     return int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8], "big")
 
 
+def allows_http() -> bool:
+    """Say whether a store may be spoken to without TLS."""
+    return os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}
+
+
+def without_user(address: str) -> str:
+    """Leave out of an address what stands before an `@`: it may open something.
+
+    >>> without_user("s3://me:secret@bucket/a"), without_user("s3://bucket/a@b")
+    ('s3://…@bucket/a', 's3://bucket/a@b')
+    """
+    return re.sub(r"//[^/]*@", "//…@", address)
+
+
 @lru_cache(maxsize=8)
 def _store(bucket: str, process: int, endpoint: str | None) -> ObjectStore:  # noqa: ARG001 - threads end with a fork
     from datetime import timedelta
@@ -140,7 +154,7 @@ def _store(bucket: str, process: int, endpoint: str | None) -> ObjectStore:  # n
     from obstore.store import from_url
 
     retry: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=PATIENCE)}
-    options: Any = {"timeout": TIMEOUT, "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"1", "true"}}
+    options: Any = {"timeout": TIMEOUT, "allow_http": allows_http()}
     return from_url(bucket, client_options=options, retry_config=retry)
 
 
@@ -227,16 +241,16 @@ class StorePath(PosixPath):
         Raises:
             OSError: as `_asked`.
         """
-        for pause in PAUSES:
+        pauses = iter(PAUSES)
+        while True:
             try:
                 with self._asked():
                     return ask()
             except StoreFailedError as problem:
-                if CUT not in problem.reason:
+                pause = next(pauses, None) if CUT in problem.reason else None
+                if pause is None:
                     raise
                 time.sleep(pause)
-        with self._asked():
-            return ask()
 
     # What a path is, whatever lies there
 

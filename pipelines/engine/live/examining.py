@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.engine.commits.delta_log import HINT, LogFiles, exists
 from pipelines.engine.commits.entry import LEDGER
@@ -23,7 +22,7 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.quality import quality_path
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
-from pipelines.engine.files.stored import for_arrow
+from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.relanding import can_land_again
@@ -172,7 +171,7 @@ def _is_whole(path: Path, file: NewFile, *, read: bool) -> bool:
         if (path / file.name).stat().st_size != file.size:
             return False
         if read:
-            pq.ParquetFile(for_arrow(path / file.name), page_checksum_verification=True).read()
+            opened(path / file.name).read()
     except (OSError, pa.ArrowException):
         return False
     return True

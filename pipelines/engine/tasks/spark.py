@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.commits.lease import say
 from pipelines.engine.commits.paths import commits_path
-from pipelines.engine.files.stored import path_of
+from pipelines.engine.files.stored import path_of, without_user
 from pipelines.engine.tasks.class_archive import shared_classes
 from pipelines.engine.tasks.task import run_task
 from pipelines.errors import PulselineError
@@ -199,8 +199,8 @@ def see_master(master: str) -> None:
         NoMasterError: none of those that are named does.
     """
     if not MASTERS.match(master):
-        spelt = re.sub(r"//[^/]*@", "//…@", master)
-        raise NoMasterError(spelt, "no master is spelt so: local[N], spark://HOST:PORT, yarn and k8s://HOST:PORT are")
+        why = "no master is spelt so: local[N], spark://HOST:PORT, yarn and k8s://HOST:PORT are"
+        raise NoMasterError(without_user(master), why)
     named = master.removeprefix("spark://")
     if named == master:
         return

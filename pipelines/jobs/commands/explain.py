@@ -147,15 +147,16 @@ def _steps(known: KnownRun, row: LandedRow, lines: dict[str, list[str]]) -> Iter
         yield _ended(row.source, told)
     for name, stream in known.streams.items():
         given = [read for read in _read(stream) if read in came]
+        mixed = bool(given) and _is_mixed(known, stream, row, found)
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
             rows = _own(known, stream, table, _rows(known, table, row), [(read, found.get(read)) for read in given])
             if rows.num_rows:
                 found[table] = rows
                 first = ticks(rows["arrival"])[0]
                 came[table] = int(first)
-                yield _step(known, name, table, given, rows, came, mixed=_is_mixed(known, stream, row, found))
+                yield _step(known, name, table, given, rows, came, mixed=mixed)
         for owner in [each for each in lines if given and (each == name or each in _within(stream))]:
-            theirs = MIXED if _is_mixed(known, stream, row, found) else ""
+            theirs = MIXED if mixed else ""
             for told in dict.fromkeys(lines[owner]):
                 times = lines[owner].count(told)
                 yield _ended(owner, told + (f" ({times} times{theirs})" if times > 1 else theirs))

@@ -236,13 +236,16 @@ def _jvm_ended() -> str:
 
 def _gateway(error: BaseException) -> str | None:
     """Judge a call to Spark's own process that nobody answers any more, at whatever point of a start that is."""
-    passed = {Path(frame.filename).parent.name for frame in traceback.extract_tb(error.__traceback__)}
-    if type(error).__name__ == "Py4JNetworkError" or (isinstance(error, ConnectionError) and "py4j" in passed):
+    if type(error).__name__ == "Py4JNetworkError" or (isinstance(error, ConnectionError) and _came_by_py4j(error)):
         return (
             "Spark's process must run as long as the command does; it has ended, killed or out of memory: what is "
             "published stands, and the same command goes on from here"
         )
     return None
+
+
+def _came_by_py4j(error: BaseException) -> bool:
+    return any(Path(frame.filename).parent.name == "py4j" for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _python(error: BaseException) -> str | None:

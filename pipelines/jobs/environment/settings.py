@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.engine.files.durable import of_this_machine
-from pipelines.engine.files.stored import SCHEMES, path_of
+from pipelines.engine.files.stored import SCHEMES, allows_http, path_of, without_user
 from pipelines.flows.apart import MARGIN, MAX_BYTES, Apart
 from pipelines.flows.document import YamlMapping, load
 from pipelines.flows.section import Section
@@ -184,11 +184,15 @@ def _home(said: str) -> Path:
         )
     home = Path(said).expanduser().absolute()
     if ENCODED.search(str(home)):
-        raise WrongUse(
-            f"no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
-            f"look elsewhere; it is {home}: give the folder another name, or set PULSELINE_HOME"
-        )
+        raise _encoded(home, "give the folder another name, or set PULSELINE_HOME")
     return home
+
+
+def _encoded(home: Path | str, todo: str) -> WrongUse:
+    return WrongUse(
+        "no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would look "
+        f"elsewhere; it is {home}: {todo}"
+    )
 
 
 def _says_nothing(section: Section, key: str) -> bool:
@@ -216,10 +220,7 @@ def _stored_home(scheme: str, rest: str, said: str) -> Path:
     if not bucket:
         raise _no_home(said)
     if ENCODED.search(rest):
-        raise WrongUse(
-            "no part of the home's path may look like a character of a URL (%20, %41): readers of Delta tables would "
-            f"look elsewhere; it is {said}: choose another prefix"
-        )
+        raise _encoded(said, "choose another prefix")
     _see_access(scheme)
     return path_of(f"{scheme}{rest}")
 
@@ -228,13 +229,8 @@ def _no_home(said: str) -> WrongUse:
     stores = ", ".join(f"{each}://bucket/prefix" for each in SCHEMES)
     return WrongUse(
         "home must be a folder, of this machine or one that all machines of a cluster see under one name, or lie in an "
-        f"object store ({stores}); it is {_without_user(said)} (`home` in {settings_file()}, or PULSELINE_HOME)"
+        f"object store ({stores}); it is {without_user(said)} (`home` in {settings_file()}, or PULSELINE_HOME)"
     )
-
-
-def _without_user(said: str) -> str:
-    """Leave out what stands before an `@`: it may open something."""
-    return re.sub(r"//[^/@]*@", "//…@", said)
 
 
 def _see_access(scheme: str) -> None:
@@ -250,8 +246,7 @@ def _see_access(scheme: str) -> None:
         return
     if not ADDRESS.fullmatch(said):
         raise WrongUse(f"{ENDPOINT} must be an address such as https://host or http://host:9000, and is none: mend it")
-    plain = said.lower().startswith("http://")
-    if plain and os.environ.get("AWS_ALLOW_HTTP", "").lower() not in {"1", "true"}:
+    if said.lower().startswith("http://") and not allows_http():
         raise WrongUse(f"{ENDPOINT} is an address without TLS (http://): where that is meant, set AWS_ALLOW_HTTP=true")
 
 

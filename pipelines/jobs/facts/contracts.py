@@ -6,21 +6,19 @@ columns somebody reads; what else the flow has may change as it likes.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pipelines.engine.columnar.columns import stream_schema
-from pipelines.errors import PulselineError
 from pipelines.flows.errors import nearest
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import flow_files
-from pipelines.jobs.runs.known import flow_name
+from pipelines.jobs.runs.known import flow_name_or_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject, SchemaProperty
@@ -133,7 +131,6 @@ def logical(kind: pa.DataType) -> str:
 
 def kept_of(settings: Settings, flow: Flow, known: Mapping[str, pa.Schema]) -> Iterator[str]:
     """Say which contracts a flow breaks, which files are none, and which are of no flow that there is."""
-    names = {flow.name} | {_flow_of(settings, file.stem) for file in flow_files(settings)}
     for file in _files(settings):
         try:
             found = _contract(file)
@@ -142,15 +139,10 @@ def kept_of(settings: Settings, flow: Flow, known: Mapping[str, pa.Schema]) -> I
             continue
         if found.product == flow.name:
             yield from broken(found, flow, known)
-        elif found.product not in names:
-            meant = _meant(found.product, dict.fromkeys(names))
-            yield f"{file} is of `{found.product}`, and no flow is called so{meant}"
-
-
-def _flow_of(settings: Settings, called: str) -> str:
-    with suppress(PulselineError):
-        return flow_name(settings, called)
-    return called
+        else:
+            names = {flow.name} | {flow_name_or_file(settings, each.stem) for each in flow_files(settings)}
+            if found.product not in names:
+                yield f"{file} is of `{found.product}`, and no flow is called so{_meant(found.product, names)}"
 
 
 def consumers_of(settings: Settings, flow: str) -> Iterator[ConsumerContract]:
@@ -222,13 +214,13 @@ def broken(contract: ConsumerContract, flow: Flow, known: Mapping[str, pa.Schema
 
 def _problem(schema: pa.Schema, column: str, asked: Plain) -> str | None:
     if column not in schema.names:
-        return f"which is not there{_meant(column, dict.fromkeys(schema.names))}"
+        return f"which is not there{_meant(column, schema.names)}"
     kind = schema.field(column).type
     is_now = {"logicalType": logical(kind), "physicalType": str(kind)}
     differs = [what for what, value in asked.items() if value and value.casefold() != is_now[what].casefold()]
     return f"as {asked[differs[0]]}, and it is {is_now[differs[0]]}" if differs else None
 
 
-def _meant(word: str, choices: Mapping[str, object]) -> str:
+def _meant(word: str, choices: Iterable[str]) -> str:
     found = nearest(word, choices)
     return f"; did you mean `{found}`?" if found else ""

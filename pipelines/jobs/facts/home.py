@@ -1,11 +1,10 @@
-"""All runs of a home, as they stand: what `pulseline overview`, Airflow's Overview and the site of pages say of them.
+"""All runs of a home, as they stand: what `pulseline status`, Airflow's Overview and the site of pages say of them.
 
 A run is told from its log, what was judged, and the end of its landing; no row of a stream is read, but the newest CTI.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.facts.status import lease_of
-from pipelines.jobs.runs.known import flow_name, open_run, runs_of
+from pipelines.jobs.runs.known import flow_name_or_file, open_run, runs_of
 from pipelines.jobs.runs.remade import mark_file
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -63,7 +62,9 @@ def read_home(
     read = partial(_run, now=now, certified=certified)
     found = [readable(name, run, read) for name, run in runs_in(settings) if only is None or name in only]
     begun = {each.flow for each in found}
-    names = {name for each in called if (name := _name(settings, each)) not in begun and (only is None or name in only)}
+    names = {flow_name_or_file(settings, each) for each in called} - begun
+    if only is not None:
+        names = {name for name in names if name in only}
     never = [SiteRun(flow=name, run=MAIN_RUN, tone=Tone.OPEN, sentence="It has not run yet.") for name in names]
     order = sorted((*found, *never), key=lambda each: each.flow)
     return SiteFacts(runs=tuple(order), made_at=now)
@@ -120,13 +121,6 @@ def _run(name: str, run: str, now: int, certified: Certified) -> SiteRun:
     about = Reported(known=open_run(name, run))
     seen = read_overview(about, certified(about))
     return stands(seen, seen.facts, now)
-
-
-def _name(settings: Settings, called: str) -> str:
-    """Give the name of a flow of the configuration; what its file is called where that cannot be read."""
-    with suppress(PulselineError):
-        return flow_name(settings, called)
-    return called
 
 
 def _live(known: KnownRun, now: int) -> SiteLive:

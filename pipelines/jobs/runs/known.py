@@ -7,6 +7,7 @@ gone. Nothing here loads the compiler, so looking at a run stays quick.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.commits.leg_roots import root_of, roots_of
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
+from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
@@ -249,6 +251,13 @@ def flow_name(settings: Settings, called: str) -> str:
 
     named = load(file).entries.get("flow")
     return named.text if isinstance(named, Scalar) else load_flow(settings, called).name
+
+
+def flow_name_or_file(settings: Settings, called: str) -> str:
+    """Give the name of a flow of the configuration; what its file is called where that cannot be read."""
+    with suppress(PulselineError):
+        return flow_name(settings, called)
+    return called
 
 
 def _refuse(settings: Settings, called: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
@@ -102,7 +103,7 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "rows": verdict.rows,
         "behind": {leg: None if upto is None else instant_text(upto) for leg, upto in verdict.behind.items()},
         "sentence": sentence(verdict),
-        "offenders": [line for each in verdict.blocking_failed for line in offenders(each)][:MOST_TOLD],
+        "offenders": list(islice(offenders(verdict), MOST_TOLD)),
         "question": question(verdict),
         "docs": str(verdict.docs / "index.html"),
         "next": next_step(verdict),
@@ -172,10 +173,14 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     yield f"next: {next_step(verdict)}"
 
 
-def offenders(outcome: Judgement) -> Iterator[str]:
-    """Spell rows that break an expectation, a line each, without what stands around them."""
-    for row in outcome.rows[:MOST_TOLD]:
-        yield f"{outcome.table}: {_told({name: value for name, value in row.items() if name not in CONTEXT})}"
+def offenders(verdict: SpokenVerdict) -> Iterator[str]:
+    """Spell rows that break what blocks, a line each, without what stands around them."""
+    for outcome in verdict.blocking_failed:
+        yield from (f"{outcome.table}: {_alone(row)}" for row in outcome.rows)
+
+
+def _alone(row: Mapping[str, Any]) -> str:
+    return _told({name: value for name, value in row.items() if name not in CONTEXT})
 
 
 def _broken(outcome: Judgement) -> Iterator[str]:
@@ -188,7 +193,7 @@ def _broken(outcome: Judgement) -> Iterator[str]:
             yield f"    held against  {_told(governor)}"
         for each in around["before"]:
             yield f"      before      {_told(each)}"
-        yield f"    > breaks it   {_told({name: value for name, value in row.items() if name not in CONTEXT})}"
+        yield f"    > breaks it   {_alone(row)}"
         for each in around["after"]:
             yield f"      after       {_told(each)}"
     if outcome.rows and outcome.unexpected > SHOWN:
