@@ -31,6 +31,7 @@ BESIDE = frozenset(
         "keep_versions",
         "modules",
         "notes",
+        "said_at",
         "file_order",
     }
 )

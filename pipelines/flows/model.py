@@ -219,6 +219,8 @@ class Flow:
     """Merges of which nothing is said of `max_ahead`: in a file they have the default, in a plan none."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What follows from instances, one line each, for whoever validates the flow."""
+    said_at: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """File and line of each source and stream, where it was read from a file: for what is wrong with its columns."""
     file_order: tuple[str, ...] = field(default=(), compare=False)
     """The streams in the order of the file, while it is read: that of branches. Whose meaning depends on it has it in
     its policy."""
@@ -232,6 +234,10 @@ class Flow:
     """Where modules were pasted; their streams stand among the others."""
     expect: Mapping[str, tuple[Check, ...]] = field(default_factory=dict, compare=False)
     """By source or stream, what its team expects of its rows. No part of what the flow means."""
+
+    def where(self, name: str) -> str:
+        """Say in which file a source or stream stands, and in which line where that is known."""
+        return self.said_at.get(name) or self.file or self.name
 
     @property
     def regions(self) -> int:

@@ -200,18 +200,30 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     flow = replace(flow, modules=pasted.uses, file_order=tuple(drafts))
     for name in in_order(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
-    flow = replace(flow, expect=_expected(top, flow, pasted))
+    sections = _sections(top, flow, pasted)
+    flow = replace(flow, said_at=_said_at(sections, pasted), expect=_expected(sections, flow))
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
     told = divided(flow)
     warnings = (*_warnings(top, flow, pasted), *pasted.warnings, *told.warnings)
     return replace(flow, warnings=warnings, notes=told.notes, unsaid=unsaid)
 
 
-def _expected(top: Section, flow: Flow, pasted: Pasted) -> dict[str, tuple[Check, ...]]:
-    """Read what is expected of rows, by source and stream."""
+def _sections(top: Section, flow: Flow, pasted: Pasted) -> dict[str, Section]:
+    """Give where each source and stream is said."""
     sources = top.inner("sources", "`sources`")
     sections = {name: sources.inner(name, f"source `{name}`") for name in flow.sources}
-    sections |= {name: drafted.section for name, drafted in pasted.drafts.items()}
+    return sections | {name: drafted.section for name, drafted in pasted.drafts.items()}
+
+
+def _said_at(sections: Mapping[str, Section], pasted: Pasted) -> dict[str, str]:
+    """Give file and line of each source and stream; of references that deal rows to instances, too."""
+    dealt = {name.rsplit(".", 2)[0]: name for name, drafted in pasted.drafts.items() if drafted.operator == "dispatch"}
+    said = {name: f"{section.file}:{section.line()}" for name, section in sections.items()}
+    return said | {reference: said[name] for reference, name in dealt.items()}
+
+
+def _expected(sections: Mapping[str, Section], flow: Flow) -> dict[str, tuple[Check, ...]]:
+    """Read what is expected of rows, by source and stream."""
     found = {name: read_checks(section, name, flow) for name, section in sections.items()}
     return {name: checks for name, checks in found.items() if checks}
 

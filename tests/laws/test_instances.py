@@ -138,7 +138,9 @@ def test_ctis_of_a_key_that_one_instance_has_alone_pass(
 def test_a_dispatch_that_does_not_go_with_the_rows_is_told_by_the_name_in_the_file(
     tmp_path: Path, style: str, said: str
 ) -> None:
-    here = trial(tmp_path, FLOW.format(instances=2, style=style, beats=""), {"rows": feed([])})
+    text = FLOW.format(instances=2, style=style, beats="")
+    here = trial(tmp_path, text, {"rows": feed([])})
     with pytest.raises(WrongUse) as refused:
         here.ran("run", [(START, END)])
-    assert said in str(refused.value)
+    line = 1 + [each.strip().partition(":")[0] for each in text.splitlines()].index("several")
+    assert f"flow.yaml:{line}: {said}" in str(refused.value)

@@ -36,12 +36,12 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
     try:
         known = payloads(flow, schemas)
     except PayloadError as error:
-        raise WrongUse(f"{flow.file or flow.name}: {error}") from error
+        raise WrongUse(f"{flow.where(error.stream)}: {error}") from error
     for name, schema in known.items():
         _see_cases(flow, name, schema.names)
     for stream in flow.streams.values():
         for problem in _problems(stream, known):
-            raise WrongUse(f"{flow.file or flow.name}: stream `{stream.name}`: {problem}")
+            raise WrongUse(f"{flow.where(stream.name)}: stream `{stream.name}`: {problem}")
     _see_checks(flow, known)
     return known
 
@@ -59,7 +59,7 @@ def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
             strange = strange_column(check, there)
             if strange is not None:
                 raise WrongUse(
-                    f"{flow.file or flow.name}: `{check.name}` of `{table}` has the column `{strange}`, expected "
+                    f"{flow.where(table)}: `{check.name}` of `{table}` has the column `{strange}`, expected "
                     f"{expected_column(strange, there)}"
                 )
 
@@ -78,7 +78,7 @@ def _see_cases(flow: Flow, name: str, columns: Sequence[str]) -> None:
         if other != column:
             here = "source" if name in flow.sources else "stream"
             raise WrongUse(
-                f"{flow.file or flow.name}: {here} `{name}`: columns must differ by more than case; `{other}` and "
+                f"{flow.where(name)}: {here} `{name}`: columns must differ by more than case; `{other}` and "
                 f"`{column}` do not: rename one (`rename:` of its source, or `project:`)"
             )
 
