@@ -28,10 +28,10 @@ TESTS := $(FAST) $(REST) $(LAST)
 # needs no Spark, so that both end at about the same time.
 BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
   $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py stores.py) \
-  $(addprefix tests/laws/test_,turns.py regions.py regions_kills.py loops.py instances.py) \
+  $(addprefix tests/laws/test_,regions.py regions_kills.py loops.py instances.py) \
   $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
   commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
-  $(addprefix sources/test_,kafka_feed.py socket_feed.py spool.py)))
+  $(addprefix sources/test_,socket_feed.py spool.py)))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 DRILLS_BESIDE := $(wildcard $(addprefix tests/jobs/drill/test_drill_,neighbours.py power.py store.py clock.py))
 APART := $(BESIDE) $(DRILLS)
