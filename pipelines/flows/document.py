@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ruamel.yaml import YAML
@@ -95,10 +96,7 @@ def load(path: Path, top: str = "a mapping that begins with `flow: <name>`") -> 
     text = ""
     try:
         text = _text(path)
-        reader = YAML(typ="safe", pure=True)
-        # Given up before it is read: the reader's own time grows with the square of the depth.
-        reader.max_depth = DEEPEST + 1
-        root = reader.compose(text)
+        root = _nodes(text)
     except MaxDepthExceededError as problem:
         came = f"lists and mappings within each other, more than {DEEPEST} deep"
         raise FlowError(file, _line(problem), came, "plain values") from None
@@ -113,6 +111,16 @@ def load(path: Path, top: str = "a mapping that begins with `flow: <name>`") -> 
     if not isinstance(tree, YamlMapping):
         raise FlowError(file, tree.line, f"{tree} at the top", top)
     return tree
+
+
+@lru_cache(maxsize=4)
+def _nodes(text: str) -> Node | None:
+    """Parse a file; a command asks for one several times, for its name and for all of it."""
+    reader = YAML(typ="safe", pure=True)
+    # Given up before it is read: the reader's own time grows with the square of the depth.
+    reader.max_depth = DEEPEST + 1
+    nodes: Node | None = reader.compose(text)
+    return nodes
 
 
 def _line(problem: MarkedYAMLError) -> int:

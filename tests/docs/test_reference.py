@@ -14,7 +14,7 @@ import typer
 from docs.site import flow_keys, flow_schema
 from docs.site.pages import MADE, makers, pages, remade
 from docs.site.tables import columns
-from pipelines.cli import app
+from pipelines.cli import app, asked
 from pipelines.errors import PulselineError
 from pipelines.flows import reading
 from pipelines.flows.feeds.catalog import WRITTEN
@@ -55,6 +55,23 @@ def test_every_command_and_every_option_is_there() -> None:
         return 1
 
     assert look("pulseline", typer.main.get_command(app)) == page.count("\n### pulseline ")
+
+
+def helped(command: object) -> dict[str, list[tuple[str, ...]]]:
+    """Give the options of a command, and of those within it, by name."""
+    within = getattr(command, "commands", {"": command})
+    return {name: [tuple(each.opts) for each in inner.params] for name, inner in within.items()}
+
+
+def test_a_command_that_is_made_alone_is_the_one_among_all() -> None:
+    every = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+    for name, command in every.items():
+        alone = typer.main.get_command(asked(name)).commands  # type: ignore[attr-defined]
+        assert list(alone) == [name]
+        assert alone[name].help == command.help
+        assert helped(alone[name]) == helped(command)
+    assert asked("sho") is asked("") is asked("--help") is app
 
 
 def test_every_command_stands_at_a_glance() -> None:
