@@ -8,8 +8,8 @@ Rules of docs/semantics.md: X14
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.errors import one_of
 from pipelines.flows.model import DIVERTED, Source
@@ -39,6 +39,8 @@ class Share:
 
     whole: bool
     by: Columns = None
+    repeats: bool = False
+    """Of a part: other rows of it every instance has, so that those leave once an instance."""
 
 
 WHOLE = Share(whole=True)
@@ -53,19 +55,44 @@ def divided(flow: Flow) -> Divided:
     notes: list[str] = []
     warnings: list[str] = []
     for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
-        found = list(_parted(flow, reference))
-        shares = _shares(flow, reference)
-        warnings += [f"{flow.file}: {line}" for line in (*found, *_keyless(flow, reference))]
-        n = reference.instances
-        repeated = [out for out, name in reference.outputs.items() if _share(shares, name).whole]
-        if not found:
-            told = f"{n} instances give the rows of one" if not repeated else f"{n} instances divide nothing"
+        parted, again, n = list(_parted(flow, reference)), _repeated(flow, reference), reference.instances
+        mixed = [
+            f"{reference.name}.{out} has rows of inputs that every instance has whole beside rows that are dealt out, "
+            f"so those come {n} times; deal out all that meets there, or none"
+            for out in again.partly
+        ]
+        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *_keyless(flow, reference))]
+        if not parted:
+            told = f"{n} instances {'divide nothing' if again.partly or again.whole else 'give the rows of one'}"
+            told += ", but for timers" if again.timers and not again.partly and not again.whole else ""
             notes.append(f"{reference.name}: nothing that it remembers is divided: {told}")
         notes += [
             f"{reference.name}.{out}: it comes of inputs that every instance has whole, so its rows come {n} times"
-            for out in repeated
+            for out in again.whole
+        ]
+        notes += [
+            f"{reference.name}.{out}: every instance gets the timers, which no key of theirs deals out, so they come "
+            f"{n} times"
+            for out in again.timers
         ]
     return Divided(tuple(notes), tuple(warnings))
+
+
+class _Repeated(NamedTuple):
+    """Outputs of a reference of which something leaves once an instance."""
+
+    whole: list[str]
+    partly: list[str]
+    timers: list[str]
+    """Timers alone."""
+
+
+def _repeated(flow: Flow, reference: ModuleUse) -> _Repeated:
+    shares, ports = _shares(flow, reference), set(reference.inputs.values())
+    found = {out: _share(shares, name) for out, name in reference.outputs.items()}
+    whole = [out for out, share in found.items() if share.whole]
+    timers = [out for out, name in reference.outputs.items() if _timers_for_all(flow, name, ports) and out not in whole]
+    return _Repeated(whole, [out for out, share in found.items() if share.repeats], timers)
 
 
 def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
@@ -129,7 +156,10 @@ def _shares(flow: Flow, reference: ModuleUse) -> dict[str, Share]:
             shares[stream.name] = _dealt(policy)
             continue
         parts = [_share(shares, read) for read in stream.feeding]
-        shares[stream.name] = _kept(stream, _together(parts))
+        # A join pairs rows that every instance has with those that one has: each pair is one instance's.
+        meets = stream.operator != "join" and len({part.whole for part in parts}) > 1
+        repeats = meets or any(part.repeats for part in parts)
+        shares[stream.name] = replace(_kept(stream, _together(parts)), repeats=repeats)
     return shares
 
 
@@ -143,12 +173,23 @@ def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch
     return Share(whole=False, by=frozenset(policy.of or parse_expression(policy.numeric).columns))
 
 
+def _timers_for_all(flow: Flow, name: str, ports: set[str]) -> bool:
+    """Say whether timers leave in a stream that every instance got: a timer has a key, and nothing else to go by."""
+    made = flow.owner(name)
+    if isinstance(made, Source) or SPECS[made.operator].drops_timers:
+        return False
+    if name in ports:
+        by = _dealt(made.policy).by
+        return flow.has_timers(made.inputs[0]) and (by is None or not by <= set(made.by))
+    return any(_timers_for_all(flow, read, ports) for read in made.feeding)
+
+
 def _together(parts: list[Share]) -> Share:
     """Give what an instance has of several streams at once: by what tells the rows of all of them apart."""
     dealt = [part for part in parts if not part.whole]
     if not dealt:
         return WHOLE
-    return dealt[0] if all(part == dealt[0] for part in dealt) else Share(whole=False)
+    return dealt[0] if all(part.by == dealt[0].by for part in dealt) else Share(whole=False)
 
 
 def _kept(stream: Stream, share: Share) -> Share:

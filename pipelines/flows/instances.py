@@ -51,7 +51,8 @@ def styles_of(section: Section, module: str, inputs: Sequence[str], several: int
     Raises:
         FlowError: an input that the module does not have, a style that there is not, or one instance alone.
     """
-    inside = section.inner("dispatch", f"`dispatch` of {section.what}")
+    expected = f"how each input goes, such as `dispatch: {{{inputs[0]}: in_turn}}`"
+    inside = section.inner("dispatch", f"`dispatch` of {section.what}", expected)
     if section.has("dispatch") and several == 1:
         raise section.wrong("dispatch", "`dispatch` beside one instance", "`instances:` of 2 or more, or none")
     for port in inside.tree.entries:

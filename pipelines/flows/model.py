@@ -277,6 +277,13 @@ class Flow:
         together = all if SPECS[made.operator].all_promise else any
         return made.operator == "advance_time" or together(self.promises(read) for read in made.inputs)
 
+    def has_timers(self, name: str) -> bool:
+        """Say whether timers may stand in a source, stream or side stream: made somewhere before it and not dropped."""
+        made = self.owner(name)
+        if isinstance(made, Source) or SPECS[made.operator].drops_timers:
+            return False
+        return SPECS[made.operator].has_timers or any(self.has_timers(read) for read in made.feeding)
+
     def key_of(self, name: str) -> tuple[str, ...]:
         """Name the key columns of a source, stream or side stream; () is stream-wide."""
         made = self.owner(name)

@@ -385,7 +385,7 @@ def _bound(section: Section, module: Module, known: Mapping[str, str]) -> dict[s
     expected = f"`inputs: {{{wanted}}}`, what module `{module.name}` reads"
     if not section.has("inputs"):
         raise section.wrong(None, "no `inputs`", expected)
-    inside = section.inner("inputs", f"`inputs` of {section.what}")
+    inside = section.inner("inputs", f"`inputs` of {section.what}", expected)
     for name in inside.tree.entries:
         if name not in module.inputs:
             came = f"the input `{name}`, which module `{module.name}` does not have,"

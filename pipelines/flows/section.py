@@ -63,11 +63,11 @@ class Section:
             if key not in known:
                 raise self.wrong(key, f"unknown key `{key}`", one_of(known), nearest(key, known))
 
-    def inner(self, key: str, what: str) -> Section:
+    def inner(self, key: str, what: str, expected: str = "a mapping") -> Section:
         """Give the mapping under a key; an empty one where there is none."""
         tree = self.tree.entries.get(key, YamlMapping({}, {}, self.line(key)))
         if not isinstance(tree, YamlMapping):
-            self._refuse(key, tree, "a mapping")
+            self._refuse(key, tree, expected)
         return Section(self.file, what, replace(tree, line=self.line(key)), self.parameters)
 
     def text(self, key: str, default: str | None = None) -> str:

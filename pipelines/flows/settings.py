@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pipelines.flows.document import Scalar
 from pipelines.flows.durations import unfilled
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.model import RESERVED
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from enum import IntEnum
 
+    from pipelines.flows.document import Tree
     from pipelines.flows.section import Section
     from pipelines.operators.specs import OperatorSpec, Setting
 
@@ -104,12 +106,15 @@ def expression_at(section: Section, key: str, text: str) -> str:
 
 
 def _measures(section: Section, key: str) -> tuple[str, ...]:
-    told, inside = section.words(key), section.inner(key, f"`{key}` of {section.what}")
-    return tuple(f"{name}={_measure(inside, name, text)}" for name, text in told.items())
+    inside = section.inner(key, f"`{key}` of {section.what}")
+    return tuple(f"{name}={_measure(inside, name, tree)}" for name, tree in inside.tree.entries.items())
 
 
-def _measure(section: Section, name: str, text: str) -> str:
+def _measure(section: Section, name: str, tree: Tree) -> str:
     expected = "`count`, or " + one_of(f"{function}(<column>)" for function in MEASURES)
+    if not isinstance(tree, Scalar) or tree.kind == "null":
+        raise section.wrong(name, f"{tree} under `{name}`", expected)
+    text = section.text(name)
     if name in RESERVED:
         raise section.wrong(name, f"`{name}`, a column that every stream has,", "another name")
     found = MEASURE.fullmatch(text.strip())

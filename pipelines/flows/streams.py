@@ -192,20 +192,12 @@ def _ports(drafted: Draft, flow: Flow) -> Ports:
     if column in RESERVED:
         raise inside.wrong(column, f"`{column}`, a column that every stream has,", "a column of your own")
     key = flow.key_of(drafted.inputs[0])
-    if column not in key and _has_passed_timers(flow, drafted.inputs[0]):
+    if column not in key and flow.has_timers(drafted.inputs[0]):
         came = f"`{column}`, which the timers of `{drafted.inputs[0]}` leave empty,"
         raise inside.wrong(
             column, came, f"a column of its key ({', '.join(key) or 'it has none'})", nearest(column, key)
         )
     return Ports(column=column, values=inside.values(column))
-
-
-def _has_passed_timers(flow: Flow, name: str) -> bool:
-    """Say whether what makes timers stands anywhere before a source or stream."""
-    made = flow.owner(name)
-    if isinstance(made, Source):
-        return False
-    return SPECS[made.operator].has_timers or any(_has_passed_timers(flow, read) for read in made.inputs)
 
 
 def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream | None:

@@ -78,6 +78,8 @@ def test_what_instances_divide_is_found_and_said(read: Read, said: str, divided:
     text = f"  r: {{module: m, inputs: {{a: d, b: w}}, instances: 2, dispatch: {{a: {said}, b: broadcast}}}}\n"
     flow = read(sources=SOURCE, streams=text, top=top)
     found = [warning.partition(": r.")[2].partition(" ")[0] for warning in flow.warnings if ": r." in warning]
+    places = {warning.partition(": r.")[0] for warning in flow.warnings if ": r." in warning}
+    assert places <= {flow.said_at["r"]}
 
     assert found == divided
     assert any("is divided: 2 instances" in note for note in flow.notes) == (not divided)
@@ -87,10 +89,73 @@ def test_the_warning_names_state_columns_and_what_to_dispatch_by(read: Read) -> 
     flow = flow_of(read, "instances: 2, dispatch: {a: {numeric: flight}, b: broadcast}")
 
     assert flow.warnings[-1].endswith(
-        "f.yaml: r.hours counts by carrier, origin, and `flight` deals its rows to several instances: each has a part "
-        "of it; dispatch by what it goes by, `{of: carrier}`"
+        f"{flow.said_at['r']}: r.hours counts by carrier, origin, and `flight` deals its rows to several instances: "
+        "each has a part of it; dispatch by what it goes by, `{of: carrier}`"
     )
     assert flow.notes == ("r.slow: it comes of inputs that every instance has whole, so its rows come 2 times",)
+
+
+@pytest.mark.parametrize(
+    ("reads", "said", "timed"),
+    [
+        ("beating", "{of: origin}", ["kept", "promised"]),
+        ("beating", "in_turn", ["kept", "promised"]),
+        ("keyed", "{of: origin}", []),
+        ("keyed", "{of: carrier}", ["kept", "promised"]),
+        ("d", "{of: carrier}", []),
+    ],
+)
+def test_timers_that_every_instance_gets_are_told(read: Read, reads: str, said: str, timed: list[str]) -> None:
+    module = """\
+modules:
+  m:
+    inputs: [a]
+    streams:
+      kept: {filter: a, where: dep_delay > 0}
+      promised: {advance_time: a, every: {events: 3}, late: drop}
+      hours: {window: promised, size: 1h, measures: {n: count}}
+    outputs: {kept: kept, promised: promised, hours: hours}
+"""
+    beats = """\
+  keyed: {heartbeat: d, interval: 1h}
+  beating: {merge: keyed, ports_by: {origin: [JFK]}}
+"""
+    flow = read(
+        sources=SOURCE,
+        top=module,
+        streams=f"{beats}  r: {{module: m, inputs: {{a: {reads}}}, instances: 3, dispatch: {{a: {said}}}}}\n",
+    )
+
+    told = [note for note in flow.notes if "every instance gets the timers" in note]
+    assert [note.partition(":")[0] for note in told] == [f"r.{out}" for out in timed]
+    assert all(note.endswith("so they come 3 times") for note in told)
+
+
+@pytest.mark.parametrize(
+    ("said", "mixed"),
+    [("a: {of: origin}, b: broadcast", ["r.met", "r.once"]), ("a: {of: origin}, b: {of: origin}", [])],
+)
+def test_rows_that_every_instance_has_beside_rows_of_one_are_warned_of(read: Read, said: str, mixed: list[str]) -> None:
+    module = """\
+modules:
+  m:
+    inputs: [a, b]
+    streams:
+      met: {interleave: [a, b]}
+      once: {deduplicate: met, within: 1h, on: origin}
+      alone: {filter: a, where: dep_delay > 0}
+    outputs: {met: met, once: once, alone: alone}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams=f"  e: {{filter: d, where: flight > 1}}\n"
+        f"  r: {{module: m, inputs: {{a: d, b: e}}, instances: 2, dispatch: {{{said}}}}}\n",
+        top=module,
+    )
+
+    told = [warning.partition(": ")[2] for warning in flow.warnings if "has rows of inputs that every" in warning]
+    assert [warning.partition(" ")[0] for warning in told] == mixed
+    assert any("give the rows of one" in note for note in flow.notes) == (not mixed)
 
 
 def test_an_input_of_which_nothing_is_said_is_broadcast_and_warned_of(read: Read) -> None:
@@ -117,6 +182,7 @@ def test_an_input_of_which_nothing_is_said_is_broadcast_and_warned_of(read: Read
             "dispatch 'in_turn' in stream `r`, expected by the key or the event_id of edges",
             None,
         ),
+        ("instances: 2, dispatch: in_turn", "expected how each input goes, such as `dispatch: {a: in_turn}`", None),
         ("instances: 2, dispatch: {b: {of: temp}}", "edges of `w` dispatched by `temp`", None),
         ("parallel: yes", "`parallel: yes`", None),
         ("most_behind: 10", "`most_behind` beside no `parallel: true` in stream `r`", None),

@@ -416,6 +416,10 @@ def test_the_ctis_of_a_merge_bind_keys_that_are_heard_later(read: Read) -> None:
         ("window: c, size: 1h, measures: {}", "measures 'none'"),
         ("window: c, size: 1h, measures: {n: average(dep_delay)}", "`n: average(dep_delay)`"),
         ("window: c, size: 1h, measures: {n: sum}", "`n: sum`"),
+        (
+            "window: c, size: 1h, measures: {n: {count: rows}}",
+            "a mapping under `n` in `measures` of stream `x`, expected `c",
+        ),
         ("window: c, size: 1h, measures: {place: count}", "`place`, a column that every stream has,"),
     ],
 )

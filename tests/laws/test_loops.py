@@ -5,6 +5,7 @@ Rules of docs/semantics.md: X5
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -213,6 +214,16 @@ def test_what_goes_back_has_the_columns_of_what_comes_in(tmp_path: Path) -> None
     here = trial(tmp_path, text, {"rows": feed([Row(1, 0, 0, "p", 1, "start", "a", None)] * 2)})
 
     with pytest.raises(WrongUse, match="`again` has int64 for `once`, of which nothing comes in"):
+        here.ran("run", [(START, END)])
+
+
+def test_what_is_wrong_with_a_column_within_is_told_with_the_loop_and_its_line(tmp_path: Path) -> None:
+    text = FLOW.format(key="line", most=3).replace("less, where: number % 2", "less, where: numbr % 2")
+    text = re.sub(r"\beven\b", "rows", text)  # a stream of the module with the name of a source
+    here = trial(tmp_path, text, {"rows": feed([])})
+
+    line = 1 + [each.strip().partition(":")[0] for each in text.splitlines()].index("gone")
+    with pytest.raises(WrongUse, match=rf"flow.yaml:{line}: stream `gone`: in `rows` of its module, `numbr % 2"):
         here.ran("run", [(START, END)])
 
 

@@ -282,6 +282,8 @@ class RunProgress:
         left = max(0, self._total - self._count)
         rest = self._seconds / self._count * left
         remains = f"{left} left, about {rest:.0f} s" if left else "all done"
+        if ran.behind:
+            remains = f"in one go with {ran.behind} more"
         waits = "  waits to be checked" if ran.entry.state is State.WRITTEN else ""
         before = None if ran.before in {None, sum(rows_of_commit(ran.entry, "landed").values())} else ran.before
         rows = rows_text(ran.entry, before)

@@ -237,7 +237,7 @@ def lease_text(lease: Facts, now: int) -> str:
 
 def _ago(now: int, instant: int) -> str:
     away = spoken(abs(now - instant) // TICKS_PER_SECOND * TICKS_PER_SECOND)
-    return f"{utc_text(instant)} ({away} {'ago' if instant <= now else 'from now'})"
+    return f"{utc_text(instant)} ({away} {'ago' if instant - now < TICKS_PER_SECOND else 'from now'})"
 
 
 def _streams_text(known: KnownRun, facts: Facts) -> str:

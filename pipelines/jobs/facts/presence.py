@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 TRIGGERS = 10
 """Readings that may fail to come before the landing counts as stopped."""
-STARTING = 60 * TICKS_PER_SECOND
-"""How long a stream may take until its first reading: Spark starts, and what was left is finished."""
+STARTING = 300 * TICKS_PER_SECOND
+"""How long a stream that renews its lease may take until its first reading: Spark starts, and what was left, of each
+leg, is finished; a busy machine takes minutes for it."""
 SHORTEST = 10 * TICKS_PER_SECOND
 """Nor does it count as stopped sooner than this."""
 LATELY = 60 * TICKS_PER_SECOND

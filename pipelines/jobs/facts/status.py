@@ -260,7 +260,10 @@ def _commit(known: KnownRun, rows: list[Entry]) -> Facts:
     """Tell a commit, or idle epochs that follow one another."""
     row = rows[-1]
     steps = reversed(known.state.entries)
-    begun = min(step.at for step in steps if step.commit == rows[0].commit and step.state is not State.LEASE)
+    first = min(rows[0].commit, row.first_together)
+    begun = min(step.at for step in steps if step.commit == first and step.state is not State.LEASE)
+    # Of what was worked on in one go each has its share.
+    shared = sum(each.first_together == row.first_together for each in known.state.commits.values())
     successor = known.state.successors.get(row.commit)
     made = {name: count for name in known.tables if (count := _rows(row, name))}
     return {
@@ -279,7 +282,7 @@ def _commit(known: KnownRun, rows: list[Entry]) -> Facts:
         "ledger": sum(_counted(row, "ledger").values()),
         "durations": dict(row.durations),
         "lateness": row.detail.get("lateness"),
-        "seconds": round((row.at - begun) / TICKS_PER_SECOND, 3),
+        "seconds": round((row.at - begun) / TICKS_PER_SECOND / shared, 3),
         "begun_at": begun,
         "changed_at": row.at,
     }

@@ -89,6 +89,8 @@ class Ran:
     seconds: float
     before: int | None = None
     """Rows that had landed for what it replaces; None where it replaces nothing."""
+    behind: int = 0
+    """How many ran in one go with it and are told after it."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,9 @@ class Intervals:
             if len(judged) == len(ready):
                 rows = self._driver.publish_together(entry.commit, judged, files)
                 seconds = (time.perf_counter() - begun) / len(rows)
-                pairs = zip(rows, ready, strict=True)
-                return [Ran(entry=row, seconds=seconds, before=each.before) for row, each in pairs]
+                behind = range(len(rows) - 1, -1, -1)
+                told = zip(rows, ready, behind, strict=True)
+                return [Ran(entry=row, seconds=seconds, before=each.before, behind=left) for row, each, left in told]
             refused = ready[len(judged)].span
             self._refused.add((refused.start, refused.end))
             ready = ready[: len(judged)]

@@ -143,13 +143,21 @@ class LoopLink(Link):
 
 
 def _payloads(stream: Stream, entry: pa.Schema) -> dict[str, pa.Schema]:
-    """Give the payload columns of what a round takes in and of each stream of the module."""
+    """Give the payload columns of what a round takes in and of each stream of the module.
+
+    Raises:
+        PayloadError: one cannot be made; the loop is named, which stands in the flow's file, and the stream behind it.
+    """
     from pipelines.engine.tasks.link_catalogue import output_payload
 
     policy: Any = stream.policy
     known = {policy.entry: entry}
     for each in stream.body.values():
-        known[each.name] = output_payload(each, [known[name] for name in each.inputs])
+        try:
+            known[each.name] = output_payload(each, [known[name] for name in each.inputs])
+        except PayloadError as wrong:
+            problem = f"in `{each.name}` of its module, {wrong.problem}"
+            raise PayloadError(stream.name, problem, wrong.remedy) from wrong
     return known
 
 
