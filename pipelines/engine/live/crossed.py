@@ -6,23 +6,25 @@ anew, a file a bucket, as the leg read them then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pipelines.engine.columnar.columns import arrived_within
 from pipelines.engine.commits.leg_roots import root_of
-from pipelines.engine.commits.readers import log_state, read_stream
-from pipelines.engine.files.parquet import write_table
+from pipelines.engine.commits.readers import log_state, published
+from pipelines.engine.files.parquet import dataset, write_table
 from pipelines.engine.files.writing import only_bucket
 from pipelines.engine.tasks.stages import layout_of
+from pipelines.engine.tasks.turns import is_turn
 from pipelines.flows.plan import plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
-
     from pipelines.engine.commits.entry import Span
+    from pipelines.engine.commits.readers import Published
     from pipelines.engine.landing.sequence import Chain
     from pipelines.flows.model import Flow
 
@@ -59,5 +61,14 @@ class PublishedSpan:
     def _rows(self, stream: str) -> pa.Table:
         """Read the rows of a stream that arrived in the span, in its order; the commits that hold them hold others."""
         root = root_of(self.run, stream)
-        rows = read_stream(root, stream, *self.span, key=self.flow.key_of(stream), state=log_state(root))
-        return rows.filter(arrived_within(*self.span))
+        found = with_turns(published(root, stream, *self.span, state=log_state(root)))
+        order = [(name, "ascending") for name in ("arrival", *self.flow.key_of(stream), "place")]
+        return found.scan(where=arrived_within(*self.span)).sort_by(order)
+
+
+def with_turns(found: Published) -> Published:
+    """Give the rows of a stream with the turns that stand in its files, in no column of its table."""
+    if not found.files:
+        return found
+    turned = [field for field in dataset(found.files).schema if is_turn(field.name)]
+    return replace(found, schema=pa.schema([*found.schema, *turned]))

@@ -17,8 +17,6 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.carry_format import UPGRADES, require_current
 from pipelines.engine.commits.errors import CommitError
@@ -27,6 +25,7 @@ from pipelines.engine.commits.plan import plan_of
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.index import READING, Landing, joined
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.lateness import lateness
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.commit_work import Sequences, WorkTerms, commit_work
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.write import Spans
     from pipelines.engine.live.crossing import Crossing
-    from pipelines.engine.tasks.stages import Engine, Outcome
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
 
 FOLD_EVERY = 50
@@ -388,22 +387,3 @@ def _together(found: Iterable[Mapping[str, Spans]]) -> dict[str, Spans]:
 def _manifest_spans(index: Landing, sequence: LandedSequence) -> dict[str, Spans]:
     index.refresh()
     return {name: index.blind_before(name, sequence.id) for name in sequence.sources}
-
-
-def lateness(outcome: Outcome, now: int, speed: float) -> dict[str, float]:
-    """Say how late the timers of a commit were published: published minus due, in wall-clock milliseconds.
-
-    Args:
-        outcome: of the commit's tasks.
-        now: the instant of publishing on the flow's clock, in ticks; 0 where there is no clock.
-        speed: how much faster than the wall that clock runs.
-
-    Returns:
-        `timers`, and where there are any `p50_ms`, `p99_ms`, `max_ms`.
-    """
-    due = np.concatenate([np.zeros(0, dtype=np.int64), *outcome.due])
-    if not len(due) or not now:
-        return {"timers": len(due)}
-    late = (now - due) / (speed or 1.0) / 1000
-    p50, p99, top = (round(float(value), 1) for value in np.quantile(late, [0.5, 0.99, 1.0]))
-    return {"timers": len(due), "p50_ms": p50, "p99_ms": p99, "max_ms": top}

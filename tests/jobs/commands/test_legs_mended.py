@@ -27,7 +27,8 @@ from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.played import keep_range
-from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
+from tests.jobs import regional as regional_flow
+from tests.jobs.regional import LEGS, MODULE, STREAMS, begun, content, readings, taken, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,27 @@ def test_what_a_leg_lost_is_made_again(
     assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert "all 9 published commits of run `main` stand" in regional.text
     assert content(regional.root) == calm
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_what_a_leg_lost_that_puts_rows_of_others_in_turn_is_made_again(
+    house: House, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """The turns of what crossed stand in the files of the others alone, in no column of their tables."""
+    monkeypatch.setattr(regional_flow, "MODULE", f"{MODULE}  met: {{interleave: [timed.all, some]}}\n")
+    monkeypatch.setattr(regional_flow, "STREAMS", (*STREAMS, "met"))
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    if together:
+        monkeypatch.setattr(housekeeping, "FEW", 2)
+        with open_driver(house.root, flow="tiny") as driver:
+            assert driver.keep_house(every=1)
+    for file in (leg_root(house.root, "main-2") / "streams" / "met").glob("*/c00000002*"):
+        file.unlink()
+
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert "all 9 published commits of run `main` stand" in house.text
+    assert content(house.root) == calm
 
 
 def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pytest
 
 from pipelines.engine.commits.driver import open_driver
@@ -23,6 +25,7 @@ from pipelines.engine.landing.manifest import MANIFEST
 from pipelines.engine.live import landing as live_landing
 from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.live.lateness import lateness
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
@@ -273,6 +276,21 @@ def test_quantiles_of_heartbeats_weigh_commits_by_their_timers() -> None:
     found = heartbeats([epoch(1, lateness=slow), epoch(2, lateness=quick), epoch(3, lateness={"timers": 0})])
     assert found == {"epochs": 2, "timers": 100, "p50_ms": 1.0, "p99_ms": 2.0, "max_ms": 70.0}
     assert heartbeats([epoch(1, lateness={"timers": 0}), epoch(2, None)]) is None
+
+
+def test_quantiles_of_heartbeats_are_those_of_all_timers_together() -> None:
+    """One of 58 that is very late is not 99 % of 156."""
+    late = [np.full(98, 7_000.0), np.append(np.full(57, 16_900.0), 298_000.0)]
+    outcomes = [SimpleNamespace(due=[(START - each * 1000).astype(np.int64)]) for each in late]
+    found = heartbeats(
+        [epoch(n, lateness=lateness(cast("Any", each), START, 1.0)) for n, each in enumerate(outcomes, 1)]
+    )
+
+    assert found is not None
+    for part, name in ((50, "p50_ms"), (99, "p99_ms")):
+        exact = float(np.quantile(np.concatenate(late), part / 100, method="inverted_cdf"))
+        assert exact <= found[name] <= exact * 1.06
+    assert (found["timers"], found["max_ms"]) == (156, 298_000.0)
 
 
 def test_a_stream_that_stopped_by_itself_says_why_until_another_starts(house: House) -> None:
