@@ -14,18 +14,22 @@ from pipelines.cli.running import guarded, quick, tell
 app = typer.Typer()
 
 
-@app.command(epilog="Examples: `pulseline doctor flights`, `pulseline doctor flights --repair`")
+@app.command(epilog="Examples: `pulseline doctor flights`, `pulseline doctor flights --deep --repair`")
 @quick
 def doctor(
     flow: FlowName,
     run: Run = "main",
     repair: Annotated[bool, typer.Option("--repair", help="Do what can be done; else look only.")] = False,  # noqa: FBT002
+    deep: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option("--deep", help="Read every file to its end, not only those that the next commits read."),
+    ] = False,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
     """Say what stands, and what is torn, unsettled, strange or missing, and have it again where it can be had."""
     from pipelines.jobs.commands.doctor import examine
 
-    return examine(flow, run, repair, as_json, tell)
+    return examine(flow, run, repair, as_json, tell, deep=deep)
 
 
 @app.command(epilog="Example: `pulseline maintain flights`")

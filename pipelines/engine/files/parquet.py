@@ -58,8 +58,8 @@ class FileDamagedError(PulselineError):
     file: str
     problem: str
     says = (
-        "{file} must be as it was written, and cannot be read ({problem}): pulseline doctor FLOW says what can be had "
-        "again; a published day is made anew by running it again"
+        "{file} must be as it was written, and cannot be read ({problem}): pulseline doctor FLOW --deep says what can "
+        "be had again; a published day is made anew by running it again"
     )
 
 

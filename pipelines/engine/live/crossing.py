@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
+    from pipelines.engine.commits.paths import NewFile
     from pipelines.engine.files.writing import Written
     from pipelines.engine.landing.sequence import Chain
     from pipelines.engine.tasks.commit_work import Sequences
@@ -102,6 +103,17 @@ class Ticket:
             return cls(**parts, files=files)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no ticket: {error}") from error
+
+
+def files_waiting(root: Path) -> dict[str, set[str]]:
+    """Name the files of a leg that others have still to read, by table; a ticket that is torn names none."""
+    found: dict[str, set[str]] = {}
+    for file in (root / QUEUE).glob("*/*.json"):
+        with suppress(ValueError, FileNotFoundError):
+            for stream, listed in Ticket.from_json(file.read_bytes()).files.items():
+                names = found.setdefault(table_name(root, stream_path(root, stream)), set())
+                names.update(each.name for each in listed)
+    return found
 
 
 class Queue:
@@ -201,9 +213,10 @@ class Queue:
             # A commit that was finished just now has handed its own over, which stands behind those that are read here.
             self._tickets = []
         for row in wanted:
-            found = self._found(row.commit)
+            files = self._files(lists, row)
+            found = self._found(row.commit, files)
             made += found is None
-            self._add(found or self._ticket(row, self._of_log(lists, row, buckets), landed_rows(row)))
+            self._add(found or self._ticket(row, self._of_log(files, row, buckets), landed_rows(row)))
         self.cover(after)
         return made
 
@@ -213,26 +226,41 @@ class Queue:
             if file.stem.isdecimal() and int(file.stem) not in keep:
                 file.unlink(missing_ok=True)
 
-    def _found(self, commit: int) -> Ticket | None:
-        """Read the ticket of a commit; a torn one goes, for the log makes it as one that is not there."""
-        file = self.folder / f"{commit:0{DIGITS}d}.json"
+    def _files(self, lists: FileLists, row: Entry) -> dict[str, tuple[NewFile, ...]]:
+        """Give the files of what crosses that hold rows of this commit alone: those that it wrote, or had again."""
+        found = {}
+        for stream in self._streams:
+            table = table_name(self.root, stream_path(self.root, stream))
+            now = lists.holder(table, row.commit)
+            alone = all(file.first == file.last == row.commit for file in now)
+            found[stream] = now if alone else lists.of(row.commit).get(table, ())
+        return found
+
+    def _found(self, commit: int, files: Mapping[str, Sequence[NewFile]]) -> Ticket | None:
+        """Read the ticket of a commit; one that is torn or names files of before a repair goes, and is made anew."""
+        path = self.folder / f"{commit:0{DIGITS}d}.json"
         try:
-            return Ticket.from_json(file.read_bytes())
+            ticket = Ticket.from_json(path.read_bytes())
         except FileNotFoundError:
             return None
         except ValueError:
-            file.unlink(missing_ok=True)
-            return None
+            ticket = None
+        if ticket is not None and all(
+            {file.name for file in listed} <= {file.name for file in files.get(stream, ())}
+            for stream, listed in ticket.files.items()
+        ):
+            return ticket
+        path.unlink(missing_ok=True)
+        return None
 
     def _of_log(
-        self, lists: FileLists, row: Entry, buckets: Callable[[Entry], int]
+        self, files: Mapping[str, Sequence[NewFile]], row: Entry, buckets: Callable[[Entry], int]
     ) -> dict[str, tuple[TicketFile, ...]]:
-        """Give the files that a commit wrote of what crosses, each with the buckets of its row groups."""
+        """Give the files of what crosses, each with the buckets of its row groups."""
         found = {}
-        for stream in self._streams:
+        for stream, listed in files.items():
             path = stream_path(self.root, stream)
-            files = lists.of(row.commit).get(table_name(self.root, path), ())
-            layout = self._layouts(stream, buckets(row)) if files else Layout()
+            layout = self._layouts(stream, buckets(row)) if listed else Layout()
             found[stream] = tuple(
                 TicketFile(
                     name=file.name,
@@ -240,7 +268,7 @@ class Queue:
                     rows=file.rows,
                     size=file.size,
                 )
-                for file in files
+                for file in listed
             )
         return found
 

@@ -25,6 +25,7 @@ from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.crossing import files_waiting
 from pipelines.engine.live.relanding import can_land_again
 from pipelines.engine.live.remaking import can_be_remade
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.paths import NewFile
+    from pipelines.engine.landing.sequence import LandedSequence
 
 
 class Ill(Enum):
@@ -76,19 +78,20 @@ class Finding:
     """Bytes of these."""
 
 
-def examine_run(root: Path, state: LogState) -> list[Finding]:
+def examine_run(root: Path, state: LogState, *, deep: bool = False) -> list[Finding]:
     """Look through a run's folder; nothing is changed.
 
     Args:
-        root: the run's folder.
+        root: the run's folder, or of one of its legs.
         state: of its log.
+        deep: read every file; else those that the next commits read, and of the others see that they are there.
     """
     found = [finding for path in (commits_path(root), quality_path(root)) for finding in _torn(root, path)]
-    lists = FileLists(root, state)
+    lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
-        found += _table(root, name, state, lists)
+        found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
-    return [*found, *_landing(root, state)]
+    return [*found, *_landing(root, state, deep=deep)]
 
 
 def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
@@ -107,7 +110,7 @@ def _torn(root: Path, path: Path) -> list[Finding]:
     return [Finding(ill=Ill.TORN, table=table_name(root, path), sentence=sentence, remedy="remove them")]
 
 
-def _table(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[Finding]:
+def _table(root: Path, name: str, state: LogState, lists: FileLists, read: set[str] | None) -> Iterator[Finding]:
     path, newest = root / name, state.newest_published
     yield from _torn(root, path)
     upto = newest.commit if newest else 0
@@ -117,7 +120,7 @@ def _table(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator
             yield _lost(name, "its log is gone")
     else:
         yield from _log(root, name, state, lists)
-    yield from _missing(root, name, held, state, lists)
+    yield from _missing(root, name, held, state, lists, read)
     yield from _strays(path, name, set(held), state)
 
 
@@ -177,10 +180,14 @@ def _is_whole(path: Path, file: NewFile, *, read: bool) -> bool:
     return True
 
 
-def _missing(root: Path, name: str, held: dict[str, NewFile], state: LogState, lists: FileLists) -> Iterator[Finding]:
-    # The next commit reads its carry, and `check` holds rows of tables against their hashes.
+def _missing(  # noqa: PLR0913 - a table, and what is known of it
+    root: Path, name: str, held: dict[str, NewFile], state: LogState, lists: FileLists, read: set[str] | None = None
+) -> Iterator[Finding]:
+    """Find the files that are gone or not whole; some are read, all unless given, of the others the size is seen."""
     is_carry = name.startswith(CARRY)
-    gone = {file.name for file in held.values() if not _is_whole(root / name, file, read=is_carry)}
+    gone = {
+        file.name for file in held.values() if not _is_whole(root / name, file, read=read is None or file.name in read)
+    }
     if not gone:
         return
     newest = state.newest_published
@@ -229,15 +236,24 @@ def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
         yield from _missing(root, name, files, state, lists)
 
 
-def _landing(root: Path, state: LogState) -> Iterator[Finding]:
+def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
     landing = landed_path(root)
     if not landing.exists() or lands_elsewhere(root):
         return
     for row in state.published:
         for number in row.sequences:
             try:
-                read_sequence(landing, number)
-            except (LandingError, OSError, ValueError) as problem:
+                sequence = read_sequence(landing, number)
+                if deep and sequence.removed is None:
+                    _read_whole(sequence)
+            except (LandingError, OSError, ValueError, pa.ArrowException) as problem:
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
                 remedy = "land it again from the feed, and compare hashes" if can_land_again(row) else ""
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
+
+
+def _read_whole(sequence: LandedSequence) -> None:
+    for source in sequence.sources:
+        for _ in sequence.open(source, others=True):
+            pass
+    sequence.ledger_rows()

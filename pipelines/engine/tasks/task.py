@@ -24,6 +24,7 @@ from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.commits.history import START_OF_RUN, CarryLine
 from pipelines.engine.commits.readers import Carry, taken_up
 from pipelines.engine.files.ordered import OrderedInput, row_groups, windows
+from pipelines.engine.files.parquet import naming_the_damaged
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.files.writing import NO_ROWS, Layout, TableFile, Written, only_bucket
 from pipelines.engine.landing.references import ReferencedRows
@@ -437,8 +438,16 @@ def _since(rows: pa.Table, start: int) -> pa.Table:
 
 
 def opened(piece: Piece) -> Iterator[pa.Table]:
-    """Read the rows of a piece of a chain, in blocks."""
-    return piece.blocks() if isinstance(piece, ReferencedRows) else row_groups(*piece)
+    """Read the rows of a piece of a chain, in blocks.
+
+    Raises:
+        FileDamagedError: its file is not as it was written.
+    """
+    if isinstance(piece, ReferencedRows):
+        yield from piece.blocks()
+        return
+    with naming_the_damaged([piece[0]]):
+        yield from row_groups(*piece)
 
 
 def file_stem(task: Task) -> str:

@@ -36,7 +36,15 @@ GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.
 """What keeps a run from going on, or readers from counting right."""
 
 
-def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[str], None]) -> int:  # noqa: FBT001 - the command's flags
+def examine(  # noqa: PLR0913 - the command's options
+    called: str,
+    run: str,
+    repair: bool,  # noqa: FBT001 - the command's flag
+    as_json: bool,  # noqa: FBT001 - as above
+    echo: Callable[[str], None],
+    *,
+    deep: bool = False,
+) -> int:
     """Say what is found, do what can be done where that was asked for, and say what is left.
 
     Args:
@@ -45,6 +53,7 @@ def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[
         repair: do what can be done; else nothing is touched.
         as_json: one JSON object a finding instead of words.
         echo: where lines go.
+        deep: read every file, not only those that the next commits read.
 
     Returns:
         1 where something is left that keeps the run from going on, else 0.
@@ -53,25 +62,26 @@ def examine(called: str, run: str, repair: bool, as_json: bool, echo: Callable[[
         LeaseHeldError: a driver is at work on the run, and it was to be repaired.
     """
     known = open_run(called, run)
-    found = _found(known)
+    found = _found(known, deep=deep)
     findings = _named(known, found)
-    _tell(known, findings, as_json, echo)
+    _tell(known, findings, as_json, echo, deep=deep)
     if repair and any(finding.remedy for finding in findings):
         _repair(known, found, echo)
         known = open_run(called, run)
-        findings = _named(known, _found(known))
+        findings = _named(known, _found(known, deep=deep))
         if not as_json:
             echo("")
             echo("after the repair:")
-        _tell(known, findings, as_json, echo)
+        _tell(known, findings, as_json, echo, deep=deep)
     elif not as_json and any(finding.remedy for finding in findings):
-        echo(f"nothing was touched; next: {known.command('doctor', '--repair')}")
+        again = ["--deep"] if deep else []
+        echo(f"nothing was touched; next: {known.command('doctor', *again, '--repair')}")
     return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
 
 
-def _found(known: KnownRun) -> list[list[Finding]]:
+def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
-    return [examine_run(part.root, part.state) for part in known.parts]
+    return [examine_run(part.root, part.state, deep=deep) for part in known.parts]
 
 
 def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]:
@@ -83,7 +93,14 @@ def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]
     ]
 
 
-def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
+def _tell(
+    known: KnownRun,
+    findings: Sequence[Finding],
+    as_json: bool,  # noqa: FBT001 - the command's flag
+    echo: Callable[[str], None],
+    *,
+    deep: bool,
+) -> None:
     for finding in _told(findings, as_json):
         if as_json:
             facts = {"table": finding.table, "found": finding.ill.value, "what": finding.sentence}
@@ -98,7 +115,10 @@ def _tell(known: KnownRun, findings: Sequence[Finding], as_json: bool, echo: Cal
         )
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
         published = sum(len(part.state.published) for part in known.parts)
-        echo(f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names")
+        read = ", read to its end" if deep else ""
+        echo(
+            f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names{read}"
+        )
 
 
 def _told(findings: Sequence[Finding], as_json: bool) -> Iterator[Finding]:  # noqa: FBT001 - the command's flag

@@ -117,7 +117,7 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _memory, _files, _package, _java, _gateway, _python, _network):
+        for judge in (_disk, _memory, _files, _package, _java, _gateway, _python, _worker, _network):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -232,6 +232,21 @@ def _jvm_ended() -> str:
         told = f": {_one_line(why[-1])[:200]}" if why else ""
         return f"Spark's JVM ended before it began{told} ({log} has what it wrote; see also {_java_command()} -version)"
     return f"Spark's JVM ended before it began: see what it wrote above, and {_java_command()} -version"
+
+
+WORKER_GONE = re.compile(
+    r"reading the port number from pyspark\.daemon|PythonWorkerFactory\.\S*stopWorker|Python worker exited unexpectedly"
+)
+
+
+def _worker(error: BaseException) -> str | None:
+    """Judge what Spark says where a Python process of its own is gone, as while it starts."""
+    if not WORKER_GONE.search(str(error)):
+        return None
+    return (
+        "a Python worker of Spark's must run as long as its task; one has ended, killed or out of memory: what is "
+        "published stands, and the same command goes on from here"
+    )
 
 
 def _gateway(error: BaseException) -> str | None:

@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
+    from pipelines.engine.commits.leg_roots import Noted
     from pipelines.flows.model import Flow
     from pipelines.jobs.runs.known import KnownRun
 
 OFF, ON = "off", "on"
+MOST = 5
+"""Streams that are named."""
 UNCROSSABLE = (
     "`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` remembers, "
     "so both must be in one region: write `connection: synchronous` beside `parallel: true` there, or add --regions off"
@@ -54,17 +57,27 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
             f"run `{root.name}` must go on as it began, in one piece; {flow.name} asks for regions of its own "
             f"({_names(legs.values())}): add --regions off to go on, or --run NAME for a run that begins in regions"
         )
-    if noted is not None and noted != told_of(legs_of(replace(flow, legs=legs)) if legs else ()):
-        asked = _names(legs.values()) if legs else "one piece"
+    asked = told_of(legs_of(replace(flow, legs=legs)) if legs else ())
+    if noted is not None and noted != asked:
+        remedy = "put the flow back as it was" if regions else "leave out --regions off"
         raise WrongUse(
             f"run `{root.name}` must go on in the regions that it began in ({_names(noted)}); now it is asked to go on "
-            f"in others ({asked}): put the flow back as it was and leave out --regions off, or give it a run of its "
-            "own (--run NAME)"
+            f"in {_unlike(noted, asked)}: {remedy}, or give it a run of its own (--run NAME)"
         )
     found = replace(flow, legs=legs)
     for name, given in uncrossable(found):
         raise WrongUse(UNCROSSABLE.format(name=name, given=given))
     return found
+
+
+def _unlike(noted: Noted, asked: Noted) -> str:
+    """Say in which other legs, or which streams are made elsewhere in legs of the same names."""
+    if noted.keys() != asked.keys():
+        return f"others ({_names(asked)})" if asked else "one piece"
+    was, now = ({name for told in legs.values() for name in told["streams"]} for legs in (noted, asked))
+    differ = [("which makes", sorted(now - was)), ("which no longer makes", sorted(was - now))]
+    told = [f"{what} {', '.join(names[:MOST])}{' …' if names[MOST:] else ''}" for what, names in differ if names]
+    return f"another flow, {' and '.join(told)}" if told else "others, which make or read other streams"
 
 
 def _names(legs: Iterable[str]) -> str:

@@ -95,10 +95,16 @@ def require_in_use(
     """
     found = edited(state, commit, flow)
     if found.differs:
-        apply = command("apply", called(read_settings(), flow), run=run)
+        own = called(read_settings(), flow)
+        remedy = (
+            f"{command('apply', own, run=run)} takes it into use and says what that means; or put it back as it was"
+        )
+        if flow.legs:
+            begins = f"{command('stream', own, run='NAME')} begins a run in regions with the flow as it is"
+            remedy = f"put it back as it was; {begins}"
         raise WrongUse(
             f"run `{run}` goes on with the flow that it was made by, and {flow.name} has changed since ({found}): "
-            f"{apply} takes it into use and says what that means; or put it back as it was"
+            f"{remedy}"
         )
     row = planned(state, commit)
     before = None if row is None else zones_version(row)

@@ -51,10 +51,10 @@ def rows_in(root: Path) -> dict[str, int]:
     return {name: ds.dataset(found).count_rows() if found else 0 for name, found in files.items()}
 
 
-def doctor(called: str = "runs", *, repair: bool = False) -> tuple[int, list[str]]:
+def doctor(called: str = "runs", *, repair: bool = False, deep: bool = False) -> tuple[int, list[str]]:
     """Call the command and give its exit code and its lines."""
     said: list[str] = []
-    return examine(called, "days", repair, as_json=False, echo=said.append), said
+    return examine(called, "days", repair, as_json=False, echo=said.append, deep=deep), said
 
 
 def first(folder: Path, pattern: str) -> Path:
@@ -90,13 +90,17 @@ def without_a_carry(root: Path) -> None:
     first(root / "carry" / "ordered.state", "c00000003*").unlink()
 
 
-def with_a_damaged_carry(root: Path) -> None:
-    """Have other bits in it, as a disk may."""
-    file = first(root / "carry" / "ordered.state", "c00000003*")
+def flipped(file: Path) -> None:
+    """Have other bits in a file, as a disk may."""
     whole = bytearray(file.read_bytes())
     for place in range(4, len(whole) // 3):
         whole[place] ^= 0xFF
     file.write_bytes(whole)
+
+
+def with_a_damaged_carry(root: Path) -> None:
+    """Have other bits in what the next interval begins from."""
+    flipped(first(root / "carry" / "ordered.state", "c00000003*"))
 
 
 def without_a_log(root: Path) -> None:
@@ -183,6 +187,35 @@ def test_what_is_found_is_had_again_and_gone_on_from(here: Trial, harm: str) -> 
     here.ran("new", SPANS)
     assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
     assert rows_in(root) == rows_in(here.root("new"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern", "told"),
+    [
+        ("streams/ordered/_written", "c00000003*", "missing    streams/ordered: 1 files of commits 3"),
+        ("landed", "00000001*/parcels.parquet", "landing    landed: sequence 1, which commit 1 ran over, cannot be"),
+    ],
+)
+def test_other_bits_in_a_file_that_no_commit_reads_are_found_where_all_are_read(
+    here: Trial, folder: str, pattern: str, told: str
+) -> None:
+    called, root = str(here.base / "flow.yaml"), here.root("days")
+    hashes = here.hashes("days", SPANS[:2])
+    flipped(first(root / folder, pattern))
+
+    assert doctor(called)[0] == Exit.FINE
+    code, said = doctor(called, deep=True)
+    assert code == Exit.CHECK_FAILED
+    assert any(line.startswith(told) for line in said), said
+    assert said[-1] == f"nothing was touched; next: pulseline doctor {called} --deep --repair --run days"
+
+    code, said = doctor(called, deep=True, repair=True)
+    assert code == Exit.FINE, said
+    assert said[-1].endswith("stand, with every file that `commits` names, read to its end")
+    assert here.hashes("days", SPANS[:2]) == hashes
+    here.ran("days", SPANS[2:])
+    here.ran("new", SPANS)
+    assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
 
 
 @pytest.mark.usefixtures("here")

@@ -27,7 +27,9 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.parity import Trial, certify
 from pipelines.jobs.runs.in_legs import with_legs
+from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.readings import land_readings, runner_of
+from pipelines.operators.filter import FilterPolicy
 from tests.jobs.regional import readings, wanted
 
 if TYPE_CHECKING:
@@ -106,10 +108,22 @@ def test_a_run_goes_on_as_it_began(regional: House) -> None:
     flow, state = load_flow(read_settings(), "tiny"), log_state(regional.root)
 
     assert with_legs(flow, regional.root, state, regions=True).legs == in_legs(flow)
-    with pytest.raises(WrongUse, match="asked to go on in others \\(one piece\\)"):
+    with pytest.raises(WrongUse, match="asked to go on in one piece: leave out --regions off"):
         with_legs(flow, regional.root, state, regions=False)
-    with pytest.raises(WrongUse, match="asked to go on in others \\(one piece\\)"):
+    with pytest.raises(WrongUse, match="asked to go on in one piece: put the flow back as it was"):
         with_legs(replace(flow, modules=()), regional.root, state, regions=True)
+    more = {**flow.streams, "later": replace(flow.streams["last"], name="later", inputs=("last",))}
+    with pytest.raises(WrongUse, match="in another flow, which makes later: put the flow back as it was"):
+        with_legs(replace(flow, streams=more), regional.root, state, regions=True)
+
+
+def test_a_changed_flow_of_a_run_in_regions_is_put_back_or_begins_a_run(regional: House) -> None:
+    flow, state = load_flow(read_settings(), "tiny"), log_state(regional.root)
+    last = replace(flow.streams["last"], policy=FilterPolicy(where="number < 20"))
+    changed = replace(flow, streams={**flow.streams, "last": last}, legs=in_legs(flow))
+
+    with pytest.raises(WrongUse, match=r"put it back as it was; pulseline stream tiny --run NAME begins a run in reg"):
+        require_in_use(state, state.tip.commit if state.tip else 0, changed, "main")
 
 
 def test_a_run_in_one_piece_gets_no_regions(house: House) -> None:

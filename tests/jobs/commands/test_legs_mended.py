@@ -16,6 +16,7 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.leg_roots import leg_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.index import Landing
 from pipelines.errors import Exit
 from pipelines.jobs.commands.abandon import abandon_commit
@@ -82,7 +83,7 @@ def test_what_a_leg_lost_is_made_again(
 
 @pytest.mark.parametrize("together", [False, True])
 def test_what_a_leg_lost_that_puts_rows_of_others_in_turn_is_made_again(
-    house: House, monkeypatch: pytest.MonkeyPatch, together: bool
+    house: House, monkeypatch: pytest.MonkeyPatch, *, together: bool
 ) -> None:
     """The turns of what crossed stand in the files of the others alone, in no column of their tables."""
     monkeypatch.setattr(regional_flow, "MODULE", f"{MODULE}  met: {{interleave: [timed.all, some]}}\n")
@@ -99,6 +100,30 @@ def test_what_a_leg_lost_that_puts_rows_of_others_in_turn_is_made_again(
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
     assert "all 9 published commits of run `main` stand" in house.text
     assert content(house.root) == calm
+
+
+@pytest.mark.parametrize("flips", [False, True])
+def test_what_a_leg_has_still_to_read_is_named_found_and_had_again(house: House, *, flips: bool) -> None:
+    made = taken(house, 3, 1, 1)
+    [file] = (house.root / "streams" / "some").glob("*/c00000002*")
+    if flips:
+        whole = bytearray(file.read_bytes())
+        whole[4 : len(whole) // 3] = bytes(byte ^ 0xFF for byte in whole[4 : len(whole) // 3])
+        file.write_bytes(whole)
+    else:
+        file.unlink()
+
+    with pytest.raises((FileDamagedError, FileNotFoundError), match=file.name):
+        taken(house, 3, 3, 3)
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "missing    streams/some: 1 files of commits 2" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+
+    taken(house, 3, 3, 3)
+    came = content(house.root)
+    shutil.rmtree(made.root)
+    taken(house, 3, 3, 3)
+    assert came == content(house.root)
 
 
 def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:

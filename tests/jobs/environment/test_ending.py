@@ -147,6 +147,19 @@ def test_a_file_of_a_run_that_is_gone_leads_to_the_doctor(tmp_path: Path, monkey
     )
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.io.IOException: Stream closed at org.apache.spark.api.python.PythonWorkerFactory.$anonfun$stopWorker$1(",
+        "SparkException: EOFException occurred while reading the port number from pyspark.daemon's stdout and ended",
+    ],
+)
+def test_python_workers_that_are_killed_while_spark_starts_are_named(said: str) -> None:
+    code, line = exit_code_of(RuntimeError(said))
+    assert code == 3
+    assert line.startswith("a Python worker of Spark's must run as long as its task; one has ended, killed or out of")
+
+
 def test_missing_permission_package_memory_and_network_are_recognised() -> None:
     assert "no permission for x" in exit_code_of(PermissionError(errno.EACCES, "denied", "x"))[1]
     assert "read-only" in exit_code_of(OSError(errno.EROFS, "read-only", "x"))[1]
