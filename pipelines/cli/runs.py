@@ -316,8 +316,8 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be kept and reset.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002
     param: Param = None,
-) -> None:
+) -> int:
     """Take a changed flow into use behind the newest commit of a run, and say what is kept, reset and stale."""
     from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 
-    apply_flow(ApplyRequest(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), tell)
+    return apply_flow(ApplyRequest(flow=flow, run=run, dry_run=dry_run, params=param or (), as_json=as_json), tell)

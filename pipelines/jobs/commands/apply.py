@@ -21,6 +21,7 @@ from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry_over import Ground, adopt
 from pipelines.engine.tasks.stages import check_tables
+from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
@@ -99,8 +100,11 @@ class ApplyPlan:
         return tuple(each.stream for each in self.found.changes if each.fate in STALE)
 
 
-def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
+def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     """Take a flow into use as it is now, and say what that means for each stream.
+
+    Returns:
+        1 where it was only to be said what that means, and a consumer's contract would be broken; else 0.
 
     Raises:
         WrongUse: nothing is published, a commit waits to be finished under the flow of before, or a consumer's contract
@@ -132,9 +136,10 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> None:
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
     if wanted.as_json:
         echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)}, ensure_ascii=False))
-        return
-    for line in lines_of(known, plan, done, keeps=not breaks):
-        echo(line)
+    else:
+        for line in lines_of(known, plan, done, keeps=not breaks):
+            echo(line)
+    return Exit.CHECK_FAILED if breaks else Exit.FINE
 
 
 def _breaks(settings: Settings, flow: Flow, schemas: Mapping[str, pa.Schema]) -> tuple[str, ...]:

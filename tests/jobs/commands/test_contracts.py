@@ -12,6 +12,7 @@ import pytest
 from open_data_contract_standard.model import OpenDataContractStandard
 from ruamel.yaml import YAML
 
+from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.flows import contract_flow, validate_flow
 from pipelines.jobs.environment.errors import WrongUse
@@ -89,7 +90,7 @@ def test_a_change_that_breaks_a_contract_is_told_by_apply_and_not_taken_into_use
     edit(house, "  punctual:", "  prompt:")
     broken = "the contract of billing (contracts/billing.yaml) is broken: it reads `punctual`, which tiny does not have"
     house.printed.clear()
-    apply_flow(ApplyRequest(flow="tiny", dry_run=True), house.tell)
+    assert apply_flow(ApplyRequest(flow="tiny", dry_run=True), house.tell) == Exit.CHECK_FAILED
     told = house.text
     assert broken in told
     assert "nothing was done; next: agree with who keeps the contract" in told
@@ -98,7 +99,7 @@ def test_a_change_that_breaks_a_contract_is_told_by_apply_and_not_taken_into_use
     edit(house, "  prompt:", "  punctual:")
     edit(house, "delay: 1h", "delay: 2h")
     house.printed.clear()
-    apply_flow(ApplyRequest(flow="tiny"), house.tell)
+    assert apply_flow(ApplyRequest(flow="tiny"), house.tell) == Exit.FINE
     assert "takes it into use" in house.text, "another delay breaks no contract"
 
 
