@@ -6,7 +6,8 @@ Behind the gate of each backfilled day, and behind every stream.
 
 It runs by itself when a backfill or a stream of the flow has published: over each span that they name, else over all
 that is published. What its gate has just judged is not judged again: `check` is skipped and says so. By hand: press
-*Trigger*, choose a run and a span.
+*Trigger*, choose a run and a span; *Compute some days again* holds a sample of them against what comes of the same
+landed rows now.
 
 | task | does |
 | --- | --- |

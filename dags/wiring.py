@@ -145,6 +145,12 @@ def quality_form() -> dict[str, Param]:
         "run": run_name("main"),
         "start": date("First day", "Empty: all that is published."),
         "end": date("Up to", "The day after the last one."),
+        "deep": Param(
+            default=False,
+            type="boolean",
+            title="Compute some days again",
+            description="Also work on a few of them anew, from what landed, and compare (`check --deep`).",
+        ),
     }
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BACKFILL_KEYS = ("start", "end", "engine", "force")
 STREAM_KEYS = ("run", "start", "end", "speed", "for", "until", "after_backfill")
-QUALITY_KEYS = ("run", "start", "end")
+QUALITY_KEYS = ("run", "start", "end", "deep")
 REPLAY_KEYS = ("run", "from", "to", "into", "speed")
 ENGINES = ("core", "batch")
 STREAM_TITLES = {"for": "Stop after"}
@@ -114,7 +114,8 @@ def quality(asked: RequestedRun) -> Request:
     for form in forms:
         run, span = form.text("run") or MAIN_RUN, _both(asked, form)
         open_run(asked.called, run)
-        check = ["check", asked.called, *(asked.words(span) if span else ()), "--run", run, "--json"]
+        deep = ["--deep"] if form.flag("deep") else []
+        check = ["check", asked.called, *(asked.words(span) if span else ()), "--run", run, *deep, "--json"]
         checks += [check] if check not in checks else []
         runs.append(run)
     runs = list(dict.fromkeys(runs))

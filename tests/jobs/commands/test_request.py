@@ -287,6 +287,10 @@ def test_pages_are_kept_for_airflows_run(ask: Asking) -> None:
 def test_quality_by_hand_checks_all_or_a_span(house: House, ask: Asking) -> None:
     house.backfill("2013-01-01", "2013-01-02")
     assert ask.found("quality", {})["commands"]["check"] == [["check", "tiny", "--run", "main", "--json"]]
+    deep = ask.found("quality", {"start": "2013-01-01", "end": "2013-01-02", "deep": True})["commands"]["check"]
+    assert deep == [
+        ["check", "tiny", "--start", "2013-01-01", "--end", "2013-01-02", "--run", "main", "--deep", "--json"]
+    ]
     code, told = ask("quality", {}, '--events=[{"run": "../x"}]')
     assert (code, "a name of letters" in told) == (2, True)
 
