@@ -31,19 +31,22 @@ from expectations.reckoned import Reckoned
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import LEDGER, CommitKind
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import RowsRemovedError
 from pipelines.engine.landing.manifest import read_sequence
-from pipelines.flows.known_columns import OF_EVERY_LANDING
 from pipelines.flows.model import Source
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    import pyarrow.parquet as pq
 
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.views import JudgedCommits
 
@@ -294,11 +297,58 @@ def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> Land
     keys: set[tuple[Any, ...]] = set()
     rows, nulls = 0, Counter[str]()
     for number in entry.sequences:
-        for batch in read_sequence(landed_path(root), number).open(source):
-            events = pa.Table.from_batches([batch]).filter(pc.field("kind").isin(list(EVENTS)))
-            rows += events.num_rows
-            payload = (name for name in events.column_names if name not in OF_EVERY_LANDING)
-            nulls.update({name: events[name].null_count for name in payload})
-            said = events.select(list(key)).group_by(list(key)).aggregate([])
-            keys.update(tuple(row.values()) for row in said.to_pylist())
+        found = heard_of(read_sequence(landed_path(root), number), source, key)
+        rows += found.rows
+        nulls.update(found.nulls)
+        keys.update(found.keys or ())
     return LandedInterval(frozenset(keys) if len(keys) <= MOST_KEYS else None, rows, nulls)
+
+
+def heard_of(sequence: LandedSequence, source: str, key: Sequence[str]) -> LandedInterval:
+    """Say what landed of a source in a sequence; of a file whose footer says its rows and nulls the key alone is read.
+
+    Args:
+        sequence: that is kept.
+        source: its name.
+        key: columns of its key.
+    """
+    landed, payload = sequence.sources[source], sequence.payload(source).names
+    groups = () if landed.referenced is not None else landed.groups(lambda _: True)
+    if groups:
+        with opened(sequence.path(landed)) as file:
+            told = _footer(file, groups, payload)
+            if told is not None:
+                keys = _keys(file.iter_batches(row_groups=list(groups), columns=list(key)), key)
+                return LandedInterval(keys, *told)
+    batches = [_events(batch) for batch in sequence.open(source)]
+    nulls = Counter({name: sum(events[name].null_count for events in batches) for name in payload} if batches else {})
+    keys = _keys((batch for events in batches for batch in events.to_batches()), key)
+    return LandedInterval(keys, sum(events.num_rows for events in batches), nulls)
+
+
+def _events(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch]).filter(pc.field("kind").isin(list(EVENTS)))
+
+
+def _keys(batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Keys:
+    said = (pa.Table.from_batches([batch]).select(list(key)).group_by(list(key)).aggregate([]) for batch in batches)
+    return frozenset(tuple(row.values()) for rows in said for row in rows.to_pylist())
+
+
+def _footer(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> tuple[int, dict[str, int]] | None:
+    """Give the rows of some row groups and the nulls of each column; None where the footer does not say them.
+
+    It does not of columns within columns, nor where there may be other rows than events.
+    """
+    at = {file.schema.column(place).path: place for place in range(len(file.schema))}
+    if not all(name in at for name in ("kind", *columns)):
+        return None
+    parts = [file.metadata.row_group(group) for group in groups]
+    kinds = [part.column(at["kind"]).statistics for part in parts]
+    if not all(each and each.has_min_max and min(EVENTS) <= each.min and each.max <= max(EVENTS) for each in kinds):
+        return None
+    found = {name: [part.column(at[name]).statistics for part in parts] for name in columns}
+    if not all(each and each.has_null_count for some in found.values() for each in some):
+        return None
+    nulls = {name: sum(each.null_count for each in some) for name, some in found.items()}
+    return sum(part.num_rows for part in parts), nulls

@@ -6,8 +6,13 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pytest
+
 from pipelines.engine.commits.entry import CommitKind, Entry, State
+from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.manifest import read_sequence
 from pipelines.jobs.facts import usual
 from pipelines.jobs.facts.usual import (
     LandedInterval,
@@ -15,6 +20,7 @@ from pipelines.jobs.facts.usual import (
     empty,
     fell_silent,
     gaps,
+    heard_of,
     more_lines,
     more_nulls,
     never_spoke,
@@ -25,9 +31,10 @@ from pipelines.jobs.runs.counts import counted
 from tests.laws.trials import PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    import pytest
+    import pyarrow.parquet as pq
 
 DAY = 86_400_000_000
 MONDAY = int(dt.datetime(2024, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
@@ -179,3 +186,31 @@ def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.Monke
     again = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), last, state)}
     assert again["ports_speak"].unexpected == 0, "north spoke before"
     assert [row["depot"] for row in again["keys_speak"].rows] == ["north"], "what is before the judged span counts"
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_footer_says_what_reading_all_rows_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nested: bool
+) -> None:
+    rows = parcels()
+    if nested:
+        few = pa.array([None if at % 5 == 0 else [None, at] for at in range(rows.num_rows)])
+        rows = rows.append_column("stops", few)
+    made = trial(tmp_path, PARCELS, {"parcels": rows})
+    made.ran("main", SPANS)
+    landing = landed_path(made.root("main"))
+    sequences = [read_sequence(landing, number) for number in (1, 2, 3)]
+    seen: list[object] = []
+    footer = usual._footer
+
+    def asked(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str]) -> object:
+        seen.append(footer(file, groups, columns))
+        return seen[-1]
+
+    monkeypatch.setattr(usual, "_footer", asked)
+    told = [heard_of(sequence, "parcels", ["depot"]) for sequence in sequences]
+    monkeypatch.setattr(usual, "_footer", lambda *_: None)
+
+    assert [found is None for found in seen] == [nested] * 3
+    assert told == [heard_of(sequence, "parcels", ["depot"]) for sequence in sequences]
+    assert all(found.nulls["note"] and found.rows for found in told)
