@@ -1,4 +1,4 @@
-"""**Overview** on the navigation bar: all flows; the tab **Pulseline** on a DAG and its runs: the interval's report.
+"""**Overview** on the navigation bar: all flows; on a DAG and its runs **Pulseline**, its report, and **Plan**.
 
 Every process of Airflow loads this file, each task too, so it imports nothing that is heavy.
 """
@@ -54,6 +54,12 @@ class PulselinePlugin(AirflowPlugin):
             "href": f"{PREFIX[1:]}/dags/{{DAG_ID}}",
             "destination": "dag",
             "url_route": "pulseline",
+        },
+        {
+            "name": "Plan",
+            "href": f"{PREFIX[1:]}/dags/{{DAG_ID}}/plan",
+            "destination": "dag",
+            "url_route": "pulseline-plan",
         },
         {
             "name": "Pulseline",

@@ -25,6 +25,7 @@ from dags.running import SAID
 from dags.tab.pages import INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
+from pipelines.errors import PulselineError
 from pipelines.jobs.environment.settings import read_settings
 
 REPORT = "report"
@@ -81,6 +82,21 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
     if page is None:
         return _anew(request, *_under_way(session, flow, dag_id, run_id))
     return _go_to(request, dag_id, page)
+
+
+@pages.get("/dags/{dag_id}/plan", response_class=HTMLResponse)
+def plan(dag_id: str) -> Response:
+    """Show where each day of a DAG's flow stands, and what running what is left would do."""
+    flow = flow_of(dag_id)
+    if flow is None:
+        return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no plan of it.")
+    # With it comes what reads tables, which no other page needs.
+    from dags.tab.plan import plan_page
+
+    try:
+        return HTMLResponse(plan_page(flow, dag_id, reports()), headers=HEADERS)
+    except PulselineError as error:
+        return _empty("No plan", str(error))
 
 
 @pages.get("/dags/{dag_id}/pages/{run}/{name}", response_class=HTMLResponse)

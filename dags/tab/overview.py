@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dags.tab.pages import KINDS, Page, flow_of
+from dags.tab.pages import BACKFILL, KINDS, Page, flow_of
 from expectations.report.site import SCRIPT_HASH, render_index
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.jobs.environment.offered import flow_names
-from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.environment.settings import MAIN_RUN, read_settings
 from pipelines.jobs.facts.home import read_home
 from pipelines.jobs.proofs.certificates import kept_certificate
 
@@ -38,7 +38,10 @@ def overview_page(readable: Collection[str], reports: Path) -> str:
 
 
 def _linked(run: SiteRun, readable: Collection[str], reports: Path) -> SiteRun:
-    """Lead to the page of a run, where it has one, below a DAG that may be seen."""
+    """Lead to the page of a run, where it has one, and to its plan, below a DAG that may be seen."""
+    backfill = f"{BACKFILL}_{run.flow}"
+    if run.run == MAIN_RUN and backfill in readable:
+        run = replace(run, plan=f"dags/{backfill}/plan")
     dag_id = next(dag_id for kind in KINDS if (dag_id := f"{kind}_{run.flow}") in readable)
     page = Page(flow=run.flow, run=run.run)
     if page.file(reports) is None:

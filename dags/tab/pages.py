@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-KINDS = ("backfill", "stream", "replay", "quality")
+BACKFILL = "backfill"
+KINDS = (BACKFILL, "stream", "replay", "quality")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_+-]{0,99}\.html")
 ROWS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,149}\.csv")

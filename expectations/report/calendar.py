@@ -36,9 +36,9 @@ class CalendarState(StrEnum):
     """Nothing is published, and what comes behind it is."""
     STALE = "stale"
     """Published, and it would come out otherwise now."""
-    PUBLISHED = "published"
     PLANNED = "planned"
-    """Behind what is published."""
+    """Behind what is published; of a day that is half published the other half is."""
+    PUBLISHED = "published"
 
 
 WORST_FIRST = tuple(CalendarState)
@@ -50,6 +50,7 @@ MARKS = {
     CalendarState.HELD: "?",
     CalendarState.MISSING: "–",
     CalendarState.STALE: "↻",
+    CalendarState.PLANNED: "○",
 }
 WARNED = "•"
 """What marks a published day of which something only warns."""
@@ -112,16 +113,25 @@ class CalendarView:
 
 
 def calendar_view(facts: ReportFacts, clock: ReportClock) -> CalendarView | None:
-    """Lay the calendar out; none where the page has none."""
-    if not facts.calendar:
-        return None
-    days = facts.calendar
+    """Lay the calendar of a run out; none where the page has none."""
+    told = "as the run's tables tell; each leads to its page"
+    return lay_out(facts.calendar, clock, told) if facts.calendar else None
+
+
+def lay_out(days: Sequence[CalendarDay], clock: ReportClock, told: str) -> CalendarView:
+    """Lay days out by months, and intervals that are longer by years.
+
+    Args:
+        days: one at least, in order.
+        clock: of the flow.
+        told: what they are told from.
+    """
     counts = Counter(day.state for day in days)
     of_days = all(day.end - day.start <= LONGEST_DAY for day in days)
     waiting = [day for day in reversed(days) if day.state in WAITING]
     noun = "day" if of_days else "interval"
     return CalendarView(
-        lead=f"{counted(len(days), noun)}, as the run's tables tell; each leads to its page.{_warned(days, noun)}",
+        lead=f"{counted(len(days), noun)}, {told}.{_warned(days, noun)}",
         states=tuple((state, MARKS.get(state, ""), counts[state]) for state in WORST_FIRST if counts[state]),
         months=_months(days, clock, of_days=of_days),
         lines=tuple((day.state, clock.span(day.start, day.end), day.cause, day.page) for day in waiting[:MOST_TOLD]),

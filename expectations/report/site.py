@@ -85,6 +85,8 @@ class SiteRun:
     """Of its pages, relative to the site, with a slash behind it."""
     page: str = ""
     """Name of its page in that folder; empty where it has none."""
+    plan: str = ""
+    """Where its plan is; empty where it has none."""
     newest: int | None = None
     """Where the newest published day ends, in ticks; None where nothing is published."""
     newest_start: int | None = None

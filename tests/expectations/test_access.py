@@ -9,10 +9,12 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
 from dags.tab.progress import TaskStep, progress_page
-from expectations.report import render
+from expectations.report import Around, render
 from expectations.report.calendar import CalendarState
+from expectations.report.plan import render_plan
 from expectations.report.site import SiteFacts, SiteLive, render_index
 from tests.browsers import browser_path
+from tests.expectations.test_report_plan import EVERY
 from tests.expectations.test_report_site import RED, RUN, WAITS, day, overview
 
 if TYPE_CHECKING:
@@ -69,6 +71,10 @@ def test_the_page_of_all_flows(browser: Browser) -> None:
     live = SiteLive(works="streams", lag=9 * 10**9, silent=("trips",), late_ms=(20.0, 900.0))
     runs = (RUN, WAITS, RED, dataclasses.replace(RUN, run="live", live=live))
     assert hindrances(browser, render_index(SiteFacts(runs=runs), refresh=15)) == []
+
+
+def test_the_page_of_a_plan(browser: Browser) -> None:
+    assert hindrances(browser, render_plan(EVERY, Around(index="../../overview", flow="../backfill_flights"))) == []
 
 
 def test_the_page_of_tasks(browser: Browser) -> None:

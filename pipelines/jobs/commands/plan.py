@@ -62,13 +62,13 @@ def show_plan(wanted: PlanRequest, echo: Callable[[str], None]) -> None:
             )
         )
         return
-    for line in _lines(plan, moments):
-        echo(line)
-    echo(_summary(plan))
-    echo(f"next: {_next(wanted, plan)}")
+    for group in plan.alike:
+        echo(_line(group, moments))
+    echo(summary(plan))
+    echo(f"next: {next_step(wanted, plan)}")
 
 
-def _next(wanted: PlanRequest, plan: RunPlan) -> str:
+def next_step(wanted: PlanRequest, plan: RunPlan) -> str:
     """Spell the command to type next: a commit that waits for somebody's word comes before all that would run."""
     held = next((each.commit for each in plan.found if each.state is PlanState.HELD), None)
     if held is not None:
@@ -174,28 +174,14 @@ def _bounds(wanted: PlanRequest) -> list[str]:
     return [word for option, given in pairs if given for word in (option, given)]
 
 
-def _lines(plan: RunPlan, moments: Moments) -> Iterator[str]:
-    """Give a line for each run of intervals that stand alike, in order."""
-    group: list[PlannedInterval] = []
-    for each in [*plan.found, None]:
-        if group and (each is None or (each.state, each.cause, each.follows) != _kind(group[-1])):
-            yield _line(group, moments)
-            group = []
-        if each is not None:
-            group.append(each)
-
-
-def _kind(each: PlannedInterval) -> tuple[PlanState, str | None, bool]:
-    return each.state, each.cause, each.follows
-
-
 def _line(group: Sequence[PlannedInterval], moments: Moments) -> str:
     span = moments.span(group[0].span.start, group[-1].span.end)
-    cause = "what comes before it is run again" if group[0].follows else group[0].cause
-    return f"{group[0].state:9}  {span}  ({counted(len(group), 'interval')}){f'  {cause}' if cause else ''}"
+    cause = f"  {group[0].why}" if group[0].why else ""
+    return f"{group[0].state:9}  {span}  ({counted(len(group), 'interval')}){cause}"
 
 
-def _summary(plan: RunPlan) -> str:
+def summary(plan: RunPlan) -> str:
+    """Say what running a plan would do, and cost."""
     if not plan.found:
         return "nothing is published, and the flow does not say what its sources hold: give --start and --end"
     if not plan.left:

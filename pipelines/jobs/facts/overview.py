@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.commits.quality import Quality
+    from pipelines.flows.model import Flow
 
 STATES = {
     PlanState.PUBLISHED: CalendarState.PUBLISHED,
@@ -152,12 +153,20 @@ def calendar_of(about: Reported, checks: Sequence[Quality]) -> list[CalendarDay]
     """
     found = {(each.start, each.end): each for each in (*_intervals(about), *_epochs(about))}
     failed = [each for each in checks if not each.held]
-    ordered = [_judged(found[span], failed, about) for span in sorted(found)]
-    if about.flow.every >= DAY:
-        return ordered
-    moments = Moments(about.flow.timezone)
-    days = groupby(ordered, key=lambda each: moments.at(each.start).date())
-    return [_one_day(list(group)) for _, group in days]
+    return days_of(about.flow, [_judged(found[span], failed, about) for span in sorted(found)])
+
+
+def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:
+    """Tell the intervals of each day as one, where they are shorter than days.
+
+    Args:
+        flow: says how long intervals are, and whose days.
+        ordered: a day of the calendar for each interval, in order.
+    """
+    if flow.every >= DAY:
+        return list(ordered)
+    moments = Moments(flow.timezone)
+    return [_one_day(list(group)) for _, group in groupby(ordered, key=lambda each: moments.at(each.start).date())]
 
 
 def _intervals(about: Reported) -> Iterator[CalendarDay]:
@@ -172,9 +181,8 @@ def _intervals(about: Reported) -> Iterator[CalendarDay]:
         edit=lambda entry: str(edited(state, entry.commit, flow)) or "its definition is another",
     )
     for each in planning.plan().found:
-        cause = "what comes before it is run again" if each.follows else each.cause or ""
         yield CalendarDay(
-            start=each.span.start, end=each.span.end, state=STATES[each.state], cause=cause, rows=each.rows
+            start=each.span.start, end=each.span.end, state=STATES[each.state], cause=each.why, rows=each.rows
         )
 
 

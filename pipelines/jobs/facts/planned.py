@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.history import START_OF_RUN, CommitKind, Span, State
@@ -20,10 +21,13 @@ from pipelines.jobs.runs.gate import REJECTED
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.flows.model import Flow
+
+
+FOLLOWS = "what comes before it is run again"
 
 
 class PlanState(StrEnum):
@@ -62,6 +66,11 @@ class PlannedInterval:
         """Say whether running the plan runs it."""
         return self.state is not PlanState.PUBLISHED
 
+    @property
+    def why(self) -> str:
+        """Say why it is not as it should be; nothing where it is, or nobody ran it yet."""
+        return FOLLOWS if self.follows else self.cause or ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
@@ -76,6 +85,12 @@ class RunPlan:
     def left(self) -> tuple[PlannedInterval, ...]:
         """Give what running would run."""
         return tuple(each for each in self.found if each.runs)
+
+    @property
+    def alike(self) -> Iterator[tuple[PlannedInterval, ...]]:
+        """Give the intervals that follow one another and stand alike, together."""
+        for _, group in groupby(self.found, key=lambda each: (each.state, each.why)):
+            yield tuple(group)
 
     @property
     def seconds(self) -> float:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.plan import PlanRequest, run_plan, show_plan
@@ -128,3 +129,42 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     with open_driver(house.root, flow="tiny") as driver:
         driver.reject(3, verdict="not ours")
     assert states(house) == ["published", "published", "red"]
+
+
+def page(house: House) -> str:
+    """Give the page **Plan** of the flow, as Airflow shows it."""
+    return plan_page("tiny", "backfill_tiny", house.home / "reports")
+
+
+def test_the_page_says_what_the_command_says_and_leads_to_the_pages_that_there_are(three: House) -> None:
+    feed(three, pa.concat_tables([trips(), trips().slice(0, 1)]))
+    report = three.home / "reports" / "tiny" / "main" / "2013-01-02.html"
+    report.parent.mkdir(parents=True)
+    report.touch()
+    shown = page(three)
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    *_, summary, step = three.text.splitlines()
+    assert f"R{summary[1:]}." in shown
+    assert step.removeprefix("next: ") in shown
+    assert "is not what landed: a late or changed file" in shown
+    assert 'href="pages/main/2013-01-02.html"' in shown
+    assert "pages/main/2013-01-01.html" not in shown
+
+
+def test_the_page_of_a_flow_that_never_ran_and_does_not_end_says_what_to_do(house: House) -> None:
+    assert "nothing is published, and the flow does not say what its sources hold" in page(house).lower()
+
+
+def test_hours_are_told_by_their_days(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "every: 6h\nstarts: 2013-01-01\nends: 2013-01-04\n")
+    house.backfill("2013-01-01", "2013-01-02T12:00:00-05:00")
+    shown = page(house)
+    assert shown.count('<span class="day planned" title="Wed 2 Jan 2013: planned, 4 intervals') == 1
+    assert "Running would run 6 intervals of 12" in shown
+
+
+def test_a_flow_that_is_called_otherwise_than_its_file_has_its_page(three: House) -> None:
+    file = three.config / "flows" / "tiny.yaml"
+    file.rename(file.with_stem("trips_of_two"))
+    assert "Next: <code>pulseline run trips_of_two --plan" in page(three)
