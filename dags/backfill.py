@@ -12,6 +12,9 @@ Each day is landed, run, checked, published, and gets a page.
         --from-date 2013-01-01T00:00-05:00 --to-date 2013-01-05T00:00-05:00
 
   Days go one after the other, for each takes up the carry of the day before, however many runs Airflow starts at once.
+* **What is not as it should be**: the tab **Plan** shows each day, published, stale and why, held, missing, red or
+  planned, and what running costs; its button, or *Run the plan* in the form, runs the rest in order. What only follows
+  is left alone where the carry comes out as it was.
 * **Every day**, where the flow does not say that its sources end: Airflow starts yesterday's run after midnight. It
   begins where what is published ends, at first where the sources start, so a day that was missed is filled before it.
 

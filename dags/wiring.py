@@ -97,6 +97,12 @@ def backfill_form() -> dict[str, Param]:
             title="Run again what is published",
             description="Otherwise days that are published and not stale are left alone.",
         ),
+        "plan": Param(
+            default=False,
+            type="boolean",
+            title="Run the plan",
+            description="What the page Plan names and no more, in order; the days above bound it, empty: all of it.",
+        ),
     }
 
 

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.arrived import Standing
@@ -87,25 +88,31 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         WrongUse: no such flow, or one that lives by the real clock.
         RejectedError: an interval may not be published; those after it were not begun.
     """
-    from pipelines.jobs.commands.run import run_flow
+    from pipelines.jobs.commands.run import json_of, run_flow
 
     asked = PlanRequest(
         flow=wanted.flow, start=wanted.start or None, end=wanted.end or None, run=wanted.run, params=wanted.params
     )
     flow, plan = planned(asked)
     moments, root = Moments(flow.timezone), read_settings().root(flow.name, wanted.run)
-    ran, spared = 0, 0
-    for part in _parts(plan.left):
+    ran: list[Entry] = []
+    spared = 0
+    parts = list(_parts(plan.left))
+    for part in parts:
         if part[0].follows and _stands(log_state(root), part[0]):
             spared += 1
             continue
         first, last = (moments.argument(tick) for tick in (part[0].span.start, part[-1].span.end))
         whole = len(part) == 1 and part[0].commit is not None
-        run_flow(replace(wanted, start=first, end=last, one_shot=wanted.one_shot or whole), echo)
-        ran += len(part)
+        own = replace(wanted, start=first, end=last, one_shot=wanted.one_shot or whole, as_json=False)
+        ran += run_flow(own if part is parts[-1] else replace(own, hold=False), echo)
     as_they_were = len(plan.found) - len(plan.left)
     spared_text = f"; {counted(spared, 'interval')} stood, for the carry came out as before" if spared else ""
-    echo(f"plan: {counted(ran, 'interval')} ran{spared_text}; {as_they_were} stayed as they were")
+    echo(f"plan: {counted(len(ran), 'interval')} ran{spared_text}; {as_they_were} stayed as they were")
+    if wanted.as_json:
+        held = next((each.commit for each in ran if each.state is State.WRITTEN), None)
+        report = command("report", wanted.flow, run=wanted.run)
+        echo(json_of(wanted, flow, ran, report if held is None else publishing(wanted.flow, held, run=wanted.run)))
 
 
 def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:

@@ -15,7 +15,7 @@ from pipelines.errors import Exit
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_frame
-from pipelines.jobs.commands.requested import RequestedRun, days_of, filled_text, held, not_done, whole
+from pipelines.jobs.commands.requested import OWN_DAYS, RequestedRun, days_of, filled_text, held, not_done, whole
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.forms import Form
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Span = tuple[int, int]
     Request = dict[str, Any]
 
-BACKFILL_KEYS = ("start", "end", "engine", "force")
+BACKFILL_KEYS = ("start", "end", "engine", "force", "plan")
 STREAM_KEYS = ("run", "start", "end", "speed", "for", "until", "after_backfill")
 QUALITY_KEYS = ("run", "start", "end", "deep")
 REPLAY_KEYS = ("run", "from", "to", "into", "speed")
@@ -49,7 +49,8 @@ MOST_PAGES = 31
 def backfill(asked: RequestedRun) -> Request:
     """Say which intervals are run: those of the form, else of Airflow's data interval.
 
-    What is published and not stale at their beginning is left alone, unless it is forced.
+    What is published and not stale at their beginning is left alone, unless it is forced. Of a plan only what is not
+    as it should be is run.
 
     Raises:
         WrongUse: the form makes no sense, or the days are not among those that the flow's sources hold.
@@ -60,6 +61,8 @@ def backfill(asked: RequestedRun) -> Request:
     if asked.flow.clock is Clock.WALL:
         raise WrongUse(f"{asked.called} lives by the real clock and has no days to run again: see its stream")
     engine, force = form.choice("engine", ENGINES), form.flag("force")
+    if form.flag("plan"):
+        return _of_plan(asked, form, ["--engine", engine] if engine else [])
     spans = held(asked, days_of(asked, form))
     state = asked.state(MAIN_RUN)
     left = spans if force else not_done(spans, state)
@@ -74,6 +77,29 @@ def backfill(asked: RequestedRun) -> Request:
         request["skip"] = {"run": sentence}
     words = ["run", asked.called, *asked.words(whole(left or spans)), *(["--engine", engine] if engine else [])]
     return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
+
+
+def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
+    """Say what of a plan is run: between the days of the form, else all that is not as it should be.
+
+    Raises:
+        WrongUse: all days are to be run again, Airflow gives the days, or nothing says which there are.
+    """
+    from pipelines.jobs.commands.plan import PlanRequest, planned, summary
+
+    if form.flag("force"):
+        raise WrongUse("`plan` in the form runs what is not as it should be, `force` all days: choose one of both")
+    if asked.by in OWN_DAYS:
+        raise WrongUse("a scheduled run takes its days from Airflow: leave `plan` out")
+    _, plan = planned(PlanRequest(flow=asked.called, start=form.text("start"), end=form.text("end")))
+    if not plan.found:
+        raise WrongUse(summary(plan))
+    left = held(asked, [(each.span.start, each.span.end) for each in plan.left or plan.found])
+    request: Request = {"flow": asked.flow.name, "run": MAIN_RUN, "note": summary(plan), **_told(asked, left)}
+    if not plan.left:
+        request["skip"] = {"run": summary(plan)}
+    words = ["run", asked.called, "--plan", *asked.words(whole(left)), *engine, "--hold", "--json"]
+    return request | {"commands": {"run": [words], "report": _pages(asked, left)}}
 
 
 def stream(asked: RequestedRun) -> Request:

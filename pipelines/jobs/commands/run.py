@@ -73,8 +73,8 @@ class RunRequest:
     """`name=value`, for the parameters of the flow."""
 
 
-def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
-    """Backfill a flow over a span of its grid and say what came of each interval."""
+def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ...]:
+    """Backfill a flow over a span of its grid, say what came of each interval, and give the commits."""
     at_once_of(wanted.at_once)
     settings = read_settings()
     flow = load_flow(settings, wanted.flow, parameters_of(wanted.params))
@@ -110,7 +110,9 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     _warned(wanted, judged, ran, echo)
     if others := under_another_flow(log_state(root)):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
-    _next(wanted, flow, ran, echo)
+    entries = tuple(each.entry for each in ran)
+    _next(wanted, flow, entries, echo)
+    return entries
 
 
 def _left(
@@ -227,12 +229,12 @@ def _warned(
         echo(f"note: {others}{command('report', wanted.flow, run=wanted.run)} has the rows that break them")
 
 
-def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[str], None]) -> None:
-    for source, (landed, lost) in unread([each.entry for each in ran]).items():
+def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Entry], echo: Callable[[str], None]) -> None:
+    for source, (landed, lost) in unread(ran).items():
         if lost > landed:
             said = f"{counted(lost, 'row')} of `{source}` could not be read, and {landed:,} could"
             echo(f"note: {said}: {command('ledger', wanted.flow, run=wanted.run)} says what was wrong with each")
-    held = next((each.entry.commit for each in ran if each.entry.state is State.WRITTEN), None)
+    held = next((each.commit for each in ran if each.state is State.WRITTEN), None)
     if held is None:
         shown = command("show", wanted.flow, list(flow.streams)[-1], run=wanted.run)
         step = f"{shown}, or {command('report', wanted.flow, run=wanted.run)}"
@@ -240,8 +242,13 @@ def _next(wanted: RunRequest, flow: Flow, ran: Sequence[Ran], echo: Callable[[st
         step = publishing(wanted.flow, held, run=wanted.run)
     echo(f"next: {step}")
     if wanted.as_json:
-        told = {"flow": flow.name, "run": wanted.run, "commits": [facts_of(each.entry) for each in ran], "next": step}
-        echo(json.dumps(told))
+        echo(json_of(wanted, flow, ran, step))
+
+
+def json_of(wanted: RunRequest, flow: Flow, ran: Sequence[Entry], step: str) -> str:
+    """Spell what was done, and what to type next, as one line of JSON."""
+    commits = [facts_of(each) for each in ran]
+    return json.dumps({"flow": flow.name, "run": wanted.run, "commits": commits, "next": step})
 
 
 def facts_of(entry: Entry) -> dict[str, object]:

@@ -131,6 +131,22 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     assert states(house) == ["published", "published", "red"]
 
 
+def test_of_several_parts_the_last_alone_waits_and_one_line_of_json_has_the_commits_of_all(three: House) -> None:
+    ran(three)
+    feed(three, trips().slice(3))
+    three.printed.clear()
+    wanted = RunRequest(flow="tiny", start="", end="", engine="core", check=False, hold=True, as_json=True)
+    run_plan(wanted, three.tell)
+    told = [json.loads(line) for line in three.text.splitlines() if line.startswith("{")]
+    assert len(told) == 1
+    assert [(each["commit"], each["state"]) for each in told[0]["commits"]] == [
+        (4, "published"),
+        (5, "published"),
+        (6, "written"),
+    ]
+    assert "pulseline publish tiny --commit 6" in told[0]["next"]
+
+
 def page(house: House) -> str:
     """Give the page **Plan** of the flow, as Airflow shows it."""
     return plan_page("tiny", "backfill_tiny", house.home / "reports")

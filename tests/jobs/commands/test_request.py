@@ -157,6 +157,35 @@ def test_what_is_published_is_left_alone_unless_forced(house: House, ask: Asking
     assert more["commands"]["run"] == [words("--start", "2013-01-03", "--end", "2013-01-04")]
 
 
+def test_of_a_plan_only_what_is_not_as_it_should_be_is_run(house: House, ask: Asking) -> None:
+    bounded(house)
+    house.backfill("2013-01-01", "2013-01-03")
+    code, told = ask("backfill", {"plan": True, "engine": "core"})
+    assert code == 0, told
+    said, found = told.splitlines()
+    assert said.startswith("running would run 1 interval of 3")
+    [run] = json.loads(found)["commands"]["run"]
+    span = ("--start", "2013-01-03", "--end", "2013-01-04")
+    assert run == ["run", "tiny", "--plan", *span, "--engine", "core", "--hold", "--json"]
+    code, told = ask("backfill", {"plan": True, "end": "2013-01-03"})
+    assert json.loads(told.splitlines()[-1])["skip"]["run"] == "2 intervals as they should be; nothing to run"
+
+
+@pytest.mark.parametrize(
+    ("conf", "more", "said"),
+    [
+        ({"force": True}, (), "choose one of both"),
+        ({}, ("--by=scheduled",), "takes its days from Airflow: leave `plan` out"),
+        ({}, (), "the flow does not say what its sources hold: give --start and --end"),
+    ],
+)
+def test_a_plan_that_nobody_could_mean_is_refused(
+    ask: Asking, conf: dict[str, object], more: tuple[str, ...], said: str
+) -> None:
+    code, told = ask("backfill", conf | {"plan": True}, *more)
+    assert (code, said in told) == (2, True), told
+
+
 def test_a_stale_day_is_run_again_with_all_behind_it(house: House, ask: Asking) -> None:
     from pipelines.engine.commits.readers import log_state
     from tests.jobs.conftest import trips
