@@ -9,24 +9,32 @@ import html
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
+from airflow.api_fastapi.core_api.routes.public.dag_run import trigger_dag_run
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from airflow.api_fastapi.logging.decorators import action_logging
+from airflow.models.dag import DagModel
+from airflow.models.dagbag import DBDagBag
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Form, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
 from dags.running import SAID
-from dags.tab.pages import INDEX, Page, RowsFile, flow_of, page_at
+from dags.tab.pages import BACKFILL, INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
-from pipelines.errors import PulselineError
 from pipelines.jobs.environment.settings import read_settings
+
+if TYPE_CHECKING:
+    from expectations.report.plan import PlanForm
 
 REPORT = "report"
 """The task whose result names the page."""
@@ -35,8 +43,9 @@ STREAM = "stream"
 ORDER = ("request", "run", STREAM, "replay", "check", ASKS, "publish", REPORT)
 """Tasks, as they follow one another."""
 POLICY = "Content-Security-Policy"
+SENDS_NOTHING = "form-action 'none'"
 HEADERS = {
-    POLICY: "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    POLICY: f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; {SENDS_NOTHING}; "
     "frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -46,6 +55,9 @@ STILL = "still"
 """In the address of a page that is not asked for again."""
 NO_MORE: Mapping[str, str] = MappingProxyType({})
 MAY_SEE = requires_access_dag("GET", DagAccessEntity.RUN)
+MAY_RUN = requires_access_dag("POST", DagAccessEntity.RUN)
+OWN = "same-origin"
+"""What a browser says of a form that a page of ours sent."""
 EMPTY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">
 <title>Pulseline</title><style>body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 40em; margin: 4em auto;
 padding: 0 1em }}</style><h1>{title}</h1><p>{text}</p></html>"""
@@ -85,18 +97,53 @@ def of_run(request: Request, dag_id: str, run_id: str, session: SessionDep) -> R
 
 
 @pages.get("/dags/{dag_id}/plan", response_class=HTMLResponse)
-def plan(dag_id: str) -> Response:
+def plan(dag_id: str, user: GetUserDep, session: SessionDep) -> Response:
     """Show where each day of a DAG's flow stands, and what running what is left would do."""
     flow = flow_of(dag_id)
     if flow is None:
         return _empty("Not a flow", f"{dag_id} is none of Pulseline's DAGs, so there is no plan of it.")
     # With it comes what reads tables, which no other page needs.
-    from dags.tab.plan import plan_page
+    from dags.tab.plan import UNREADABLE, plan_page
 
     try:
-        return HTMLResponse(plan_page(flow, dag_id, reports()), headers=HEADERS)
-    except PulselineError as error:
+        page = plan_page(flow, dag_id, reports(), _form(flow, user, session))
+    except UNREADABLE as error:
         return _empty("No plan", str(error))
+    return HTMLResponse(page, headers=HEADERS | {POLICY: HEADERS[POLICY].replace(SENDS_NOTHING, "form-action 'self'")})
+
+
+def _form(flow: str, user: GetUserDep, session: SessionDep) -> PlanForm | None:
+    """Give the button that runs a plan to who may trigger the flow's backfill."""
+    from expectations.report.plan import PlanForm
+
+    dag_id = f"{BACKFILL}_{flow}"
+    dag = session.get(DagModel, dag_id)
+    may = get_auth_manager().is_authorized_dag(
+        method="POST", user=user, access_entity=DagAccessEntity.RUN, details=DagDetails(id=dag_id)
+    )
+    if dag is None or not may:
+        return None
+    return PlanForm(action=f"../{dag_id}/plan", runs=dag_id, paused=bool(dag.is_paused))
+
+
+@app.post("/dags/{dag_id}/plan", dependencies=[Depends(MAY_RUN), Depends(action_logging("trigger_dag_run"))])
+def run_plan(  # noqa: PLR0913 - what is triggered, and by whom
+    request: Request,
+    dag_id: str,
+    start: Annotated[str, Form()],
+    end: Annotated[str, Form()],
+    user: GetUserDep,
+    session: SessionDep,
+) -> Response:
+    """Trigger the plan between two days, as Airflow's own form would, and show how far that run is."""
+    if request.headers.get("sec-fetch-site", OWN) != OWN:
+        return _empty("Not from here", "Another site asked for this run, so nothing was begun.", status=403)
+    asked = TriggerDAGRunPostBody(logical_date=None, conf={"plan": True, "start": start, "end": end})
+    run: Any = trigger_dag_run(dag_id, asked, DBDagBag(), user, session, request)
+    # The page that comes next looks for it.
+    session.commit()
+    here = f"{request.scope['root_path']}/dags/{dag_id}/runs/{quote(run.run_id, safe='')}"
+    return RedirectResponse(here, status_code=303, headers=HEADERS)
 
 
 @pages.get("/dags/{dag_id}/pages/{run}/{name}", response_class=HTMLResponse)

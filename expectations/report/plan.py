@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from expectations.report.verdict import Tone
 from expectations.report.words import ReportClock, count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from expectations.report.calendar import CalendarDay
     from expectations.report.page import Around
@@ -63,12 +64,25 @@ class PlanFacts:
     made_at: int | None = None
 
 
-def render_plan(facts: PlanFacts, around: Around | None = None) -> str:
+@dataclass(frozen=True, kw_only=True)
+class PlanForm:
+    """The button that runs what is left, for somebody who may."""
+
+    action: str
+    """Where it is sent to, with the first day as `start` and the day after the last one as `end`."""
+    runs: str
+    """What it makes a run of."""
+    paused: bool = False
+    """Whether that run would have to wait until somebody lets it go on."""
+
+
+def render_plan(facts: PlanFacts, around: Around | None = None, form: PlanForm | None = None) -> str:
     """Write the page of a plan.
 
     Args:
         facts: what the jobs read in the tables of the run and the files of its sources.
         around: where the page of all flows and that of the flow's run are; None for a page that stands alone.
+        form: the button; None for who may not press it, and for a page that stands alone.
 
     Returns:
         A complete HTML document that loads nothing.
@@ -80,6 +94,8 @@ def render_plan(facts: PlanFacts, around: Around | None = None) -> str:
         .render(
             facts=facts,
             around=around,
+            form=form if facts.left else None,
+            bounds=_bounds(facts, clock),
             tone=_tone(facts),
             tones=TONES,
             open=Tone.OPEN,
@@ -90,6 +106,29 @@ def render_plan(facts: PlanFacts, around: Around | None = None) -> str:
             words=words,
         )
     )
+
+
+def _bounds(facts: PlanFacts, clock: ReportClock) -> tuple[str, str, str]:
+    """Give what the button offers: the first day, the day after the last one, and what is run between them.
+
+    What nobody ran yet may be a year, so it is offered only where nothing else is left.
+    """
+    waiting = [each for each in facts.spans if each.state in WAITING]
+    spans = waiting or [each for each in facts.spans if each.state is CalendarState.PLANNED]
+    if not spans:
+        return "", "", ""
+    after = clock.at(spans[-1].end - 1).date() + dt.timedelta(days=1)
+    return f"{clock.at(spans[0].start):%Y-%m-%d}", after.isoformat(), any_of({each.state for each in spans})
+
+
+def any_of(states: Collection[CalendarState]) -> str:
+    """Join the states that occur as a sentence does.
+
+    >>> any_of({CalendarState.STALE, CalendarState.MISSING, CalendarState.RED})
+    'red, missing or stale'
+    """
+    *others, last = (state.value for state in CalendarState if state in states)
+    return " or ".join(filter(None, [", ".join(others), last]))
 
 
 def causes(spans: Sequence[PlanSpan]) -> tuple[PlanSpan, ...]:

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from dags.tab.progress import TaskStep, progress_page
 from expectations.report import Around, render
 from expectations.report.calendar import CalendarState
-from expectations.report.plan import render_plan
+from expectations.report.plan import PlanForm, render_plan
 from expectations.report.site import SiteFacts, SiteLive, render_index
 from tests.browsers import browser_path
 from tests.expectations.test_report_plan import EVERY
@@ -74,7 +74,9 @@ def test_the_page_of_all_flows(browser: Browser) -> None:
 
 
 def test_the_page_of_a_plan(browser: Browser) -> None:
-    assert hindrances(browser, render_plan(EVERY, Around(index="../../overview", flow="../backfill_flights"))) == []
+    form = PlanForm(action="../backfill_flights/plan", runs="backfill_flights")
+    page = render_plan(EVERY, Around(index="../../overview", flow="../backfill_flights"), form)
+    assert hindrances(browser, page.replace("<details>", "<details open>")) == []
 
 
 def test_the_page_of_tasks(browser: Browser) -> None:

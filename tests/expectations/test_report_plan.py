@@ -9,7 +9,7 @@ import pytest
 
 from expectations.report import Around
 from expectations.report.calendar import CalendarState
-from expectations.report.plan import PlanFacts, PlanSpan, causes, render_plan
+from expectations.report.plan import PlanFacts, PlanForm, PlanSpan, causes, render_plan
 from tests.expectations.conftest import DAY, START
 from tests.expectations.test_report_page import HOSTILE, Reading
 from tests.expectations.test_report_site import MEGABYTE, YEAR, day
@@ -109,6 +109,21 @@ def test_it_leads_to_all_flows_and_to_the_pages_of_days_and_nowhere_else() -> No
     page = render_plan(plan(span("published", 1, 1), days=days), Around(index="../../overview", flow="../backfill_f"))
     assert re.findall(r'href="([^"]*)"', page) == ["../../overview", "../backfill_f", "pages/main/2013-01-01.html"]
     assert not re.findall(r'href="([^"]*)"', render_plan(EVERY))
+
+
+def test_the_button_offers_what_is_open_and_a_year_ahead_only_where_nothing_else_is() -> None:
+    form = PlanForm(action="../backfill_flights/plan", runs="backfill_flights")
+    page = render_plan(EVERY, form=form)
+    assert re.findall(r'name="(\w+)" value="([^"]*)"', page) == [("start", "2013-01-02"), ("end", "2013-01-06")]
+    assert '<form class="press" method="post" action="../backfill_flights/plan">' in page
+    assert "Run what is red, held, missing or stale</button>" in page
+    ahead = render_plan(plan(span("published", 1, 2), span("planned", 3, 365)), form=form)
+    assert 'value="2013-01-03"' in ahead
+    assert 'value="2014-01-01"' in ahead
+    assert "Run what is planned</button>" in ahead
+    assert "unpause it" in render_plan(EVERY, form=dataclasses.replace(form, paused=True))
+    for silent in (render_plan(EVERY), render_plan(plan(span("published", 1, 2)), form=form)):
+        assert "<form" not in silent
 
 
 def test_hostile_names_are_words() -> None:
