@@ -11,11 +11,11 @@ from dags.tab.pages import Page
 from expectations.report import Around
 from expectations.report.plan import render_plan
 from pipelines.errors import PulselineError
-from pipelines.jobs.commands.plan import PlanRequest, next_step, planned, summary
 from pipelines.jobs.commands.report import page_name
 from pipelines.jobs.environment.offered import flow_names
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.planned_page import plan_facts
+from pipelines.jobs.facts.planning import PlanRequest, next_step, planned, summary
 from pipelines.jobs.runs.known import flow_name_or_file
 
 if TYPE_CHECKING:

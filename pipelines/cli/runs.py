@@ -106,7 +106,8 @@ def plan(
 
     A late or changed file of a published interval is noticed: what arrives for it is held against what landed.
     """
-    from pipelines.jobs.commands.plan import PlanRequest, show_plan
+    from pipelines.jobs.commands.plan import show_plan
+    from pipelines.jobs.facts.planning import PlanRequest
 
     show_plan(PlanRequest(flow=flow, start=start, end=end, run=run, params=param or (), as_json=as_json), tell)
 

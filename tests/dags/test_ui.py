@@ -185,6 +185,23 @@ def test_all_flows_stand_on_the_navigation_bar_with_what_needs_a_person(
     page.screenshot(path=pictures / "overview.png")
     shown.get_by_label("Find a flow").fill("flights 2013-01-01")
     shown.get_by_role("status").wait_for()
-    shown.locator("table").get_by_role("link", name="flights").first.click()
+    assert shown.get_by_role("link", name="plan of flights").get_attribute("href") == f"dags/{DAG}/plan"
+    shown.locator("table").get_by_role("link", name="flights", exact=True).click()
     shown.locator("h1").wait_for()
     shown.locator("h1", has_text="Commit 2 is not published").wait_for()
+
+
+def test_the_plan_says_which_day_is_red_and_its_button_runs_that_day_alone(
+    page: Page, stack: Stack, pictures: Path
+) -> None:
+    page.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}")
+    page.get_by_role("link", name="Plan", exact=True).click()
+    shown = page.frame_locator("iframe")
+    shown.locator("li", has_text="1 red").wait_for()
+    assert "rejected by admin: one flight is nine hours early" in shown.locator("#causes").inner_text()
+    page.screenshot(path=pictures / "plan.png")
+    shown.get_by_role("button", name="Run what is red").click()
+    shown.locator("table", has_text="request").wait_for()
+    run = str(stack.runs(DAG)[-1]["dag_run_id"])
+    assert stack.ended(DAG, run) == "success", stack.told(DAG, run)
+    assert [entry.commit for entry in log_state(stack.ground.home / "flights" / "main").published] == [1, 3]

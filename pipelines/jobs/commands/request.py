@@ -85,7 +85,7 @@ def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
     Raises:
         WrongUse: all days are to be run again, Airflow gives the days, or nothing says which there are.
     """
-    from pipelines.jobs.commands.plan import PlanRequest, planned, summary
+    from pipelines.jobs.facts.planning import PlanRequest, planned, summary
 
     if form.flag("force"):
         raise WrongUse("`plan` in the form runs what is not as it should be, `force` all days: choose one of both")

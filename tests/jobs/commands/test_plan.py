@@ -12,8 +12,9 @@ import pytest
 from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
-from pipelines.jobs.commands.plan import PlanRequest, run_plan, show_plan
+from pipelines.jobs.commands.plan import run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest
+from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.runs.gate import hold
 from tests.jobs.conftest import trips
 
