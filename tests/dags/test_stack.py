@@ -11,8 +11,9 @@ import os
 import signal
 from contextlib import suppress
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psutil
 import pytest
@@ -23,13 +24,14 @@ from pipelines.engine.commits.readers import log_state
 from tests.dags.conftest import TRIPS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tests.dags.conftest import Ground, Stack
 
 DAYS = [f"2013-01-0{day}" for day in range(1, 6)]
 STRICT = "late: drop, expect: [{expect_column_values_to_be_in_set: {column: station, value_set: [north]}}]}"
 """What no day of the trips keeps."""
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 SPEED = 1_000
 """Five days in seven minutes, so that the stream is under way whenever something is killed."""
 SOON = 90.0
@@ -39,10 +41,18 @@ SOON = 90.0
 def get(stack: Stack, path: str, *, known: bool = True) -> tuple[int, dict[str, str], str]:
     """Ask for a page as a browser does, with the cookie of whoever signed in."""
     stack.doorway.ask("GET", "/api/v2/dags?limit=1")
-    cookie = {"Cookie": f"_token={stack.doorway._token}"} if known else {}
+    return send(stack, "GET", path, stack.doorway._token if known else None)
+
+
+def send(  # noqa: PLR0913 - what is asked, and by whom
+    stack: Stack, method: str, path: str, token: str | None, form: str = "", more: Mapping[str, str] = NOTHING_MORE
+) -> tuple[int, dict[str, str], str]:
+    """Ask as a browser does, with somebody's cookie, or nobody's."""
+    kind = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+    cookie = {"Cookie": f"_token={token}"} if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", stack.port, timeout=30)
     try:
-        connection.request("GET", path, headers=cookie)
+        connection.request(method, path, form or None, headers=cookie | kind | dict(more))
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.getheaders()}
         return answer.status, headers, answer.read().decode()
@@ -377,4 +387,12 @@ def test_a_user_is_let_in_by_a_command_and_may_look_only(stack: Stack) -> None:
     assert ann.ask("GET", "/api/v2/dags?limit=1")["total_entries"]
     with pytest.raises(ValueError, match="403"):
         ann.ask("PATCH", "/api/v2/dags/quality_trips", {"is_paused": False})
+    dag, days = "backfill_flights", urlencode({"start": DAYS[0], "end": DAYS[1]})
+    path, before = f"/pulseline/dags/{dag}/plan", len(stack.runs(dag))
+    hers, own = ann._token, stack.doorway._token
+    assert "<form" not in send(stack, "GET", path, hers)[2]
+    assert "Run what is " in send(stack, "GET", path, own)[2]
+    assert send(stack, "POST", path, hers, days)[0] == 403
+    assert send(stack, "POST", path, own, days, {"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert len(stack.runs(dag)) == before
     assert "ann  viewer" in stack.ground.call("pipelines.cli", "airflow-users").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import changed_sources
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.catalog import open_recorded
+from pipelines.flows.definition import flow_to_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import Entry
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
+
+FOUND: dict[str, dict[int, tuple[tuple[object, ...], tuple[str, ...]]]] = {}
+"""By landing and sequence, what it was held against and what was found: where a file changed, every interval is read
+again, and a page is asked for again and again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +80,20 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
 def _changed(settings: Settings, flow: Flow, run: str) -> Callable[[Entry], tuple[str, ...]]:
     landing = landed_path(settings.root(flow.name, run))
     feeds = open_recorded(flow, settings.feeds_base(flow))
+    found = FOUND.setdefault(str(landing), {})
+    now = (json.dumps(flow_to_json(flow)), *(feed.fingerprint() for feed in feeds.values()))
+
+    def looked(number: int, standing: Standing) -> tuple[str, ...]:
+        landed = load_manifest(landing, number)
+        stood = (landed.ledger.content, *((each.feed, each.content) for each in landed.sources.values()))
+        before = found.get(number)
+        if before is None or before[0] != (now, stood, standing):
+            before = found[number] = ((now, stood, standing), changed_sources(landed, flow, feeds, standing))
+        return before[1]
 
     def changed(entry: Entry) -> tuple[str, ...]:
         standing = Standing.LATER if entry.parent else Standing.FIRST
-        landed = (load_manifest(landing, number) for number in entry.sequences)
-        return tuple(dict.fromkeys(name for each in landed for name in changed_sources(each, flow, feeds, standing)))
+        return tuple(dict.fromkeys(name for number in entry.sequences for name in looked(number, standing)))
 
     return changed
 
