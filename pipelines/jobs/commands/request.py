@@ -84,6 +84,7 @@ def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
 
     Raises:
         WrongUse: all days are to be run again, Airflow gives the days, or nothing says which there are.
+        CommitError: earlier days must be run first.
     """
     from pipelines.jobs.facts.planning import PlanRequest, planned, summary
 
@@ -96,7 +97,9 @@ def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
         raise WrongUse(summary(plan))
     left = held(asked, [(each.span.start, each.span.end) for each in plan.left or plan.found])
     request: Request = {"flow": asked.flow.name, "run": MAIN_RUN, "note": summary(plan), **_told(asked, left)}
-    if not plan.left:
+    if plan.left:
+        asked.state(MAIN_RUN).parent_for(left[0][0])
+    else:
         request["skip"] = {"run": summary(plan)}
     words = ["run", asked.called, "--plan", *asked.words(whole(left)), *engine, "--hold", "--json"]
     return request | {"commands": {"run": [words], "report": _pages(asked, left)}}

@@ -171,6 +171,14 @@ def test_of_a_plan_only_what_is_not_as_it_should_be_is_run(house: House, ask: As
     assert json.loads(told.splitlines()[-1])["skip"]["run"] == "2 intervals as they should be; nothing to run"
 
 
+def test_a_plan_that_begins_behind_a_gap_is_refused_before_it_runs(house: House, ask: Asking) -> None:
+    bounded(house)
+    house.backfill("2013-01-01", "2013-01-02")
+    code, told = ask("backfill", {"plan": True, "start": "2013-01-03"})
+    assert code != 0
+    assert "2013-01-02" in told, told
+
+
 @pytest.mark.parametrize(
     ("conf", "more", "said"),
     [
