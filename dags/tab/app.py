@@ -136,6 +136,8 @@ def run_plan(  # noqa: PLR0913 - what is triggered, and by whom
     session: SessionDep,
 ) -> Response:
     """Trigger the plan between two days, as Airflow's own form would, and show how far that run is."""
+    if dag_id != f"{BACKFILL}_{flow_of(dag_id)}":
+        return _empty("Not a backfill", f"{dag_id} runs no plan, so nothing was begun.", status=404)
     if request.headers.get("sec-fetch-site", OWN) != OWN:
         return _empty("Not from here", "Another site asked for this run, so nothing was begun.", status=403)
     asked = TriggerDAGRunPostBody(logical_date=None, conf={"plan": True, "start": start, "end": end})

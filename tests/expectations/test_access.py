@@ -69,7 +69,7 @@ def test_the_page_of_a_run_under_way_and_of_all_its_days(browser: Browser, week:
 
 def test_the_page_of_all_flows(browser: Browser) -> None:
     live = SiteLive(works="streams", lag=9 * 10**9, silent=("trips",), late_ms=(20.0, 900.0))
-    runs = (RUN, WAITS, RED, dataclasses.replace(RUN, run="live", live=live))
+    runs = (RUN, WAITS, RED, dataclasses.replace(RUN, run="live", live=live, plan="plan"))
     assert hindrances(browser, render_index(SiteFacts(runs=runs), refresh=15)) == []
 
 

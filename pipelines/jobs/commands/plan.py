@@ -59,7 +59,7 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     flow, plan = planned(asked)
     moments, root = Moments(flow.timezone), read_settings().root(flow.name, wanted.run)
     ran: list[Entry] = []
-    spared = 0
+    done, spared = 0, 0
     parts = list(_parts(plan.left))
     for part in parts:
         if part[0].follows and _stands(log_state(root), part[0]):
@@ -69,9 +69,10 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         whole = len(part) == 1 and part[0].commit is not None
         own = replace(wanted, start=first, end=last, one_shot=wanted.one_shot or whole, as_json=False)
         ran += run_flow(own if part is parts[-1] else replace(own, hold=False), echo)
+        done += len(part)
     as_they_were = len(plan.found) - len(plan.left)
     spared_text = f"; {counted(spared, 'interval')} stood, for the carry came out as before" if spared else ""
-    echo(f"plan: {counted(len(ran), 'interval')} ran{spared_text}; {as_they_were} stayed as they were")
+    echo(f"plan: {counted(done, 'interval')} ran{spared_text}; {as_they_were} stayed as they were")
     if wanted.as_json:
         held = next((each.commit for each in ran if each.state is State.WRITTEN), None)
         report = command("report", wanted.flow, run=wanted.run)

@@ -84,6 +84,7 @@ def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
 
     Raises:
         WrongUse: all days are to be run again, Airflow gives the days, or nothing says which there are.
+        GridError: the days lie off the flow's grid.
         CommitError: earlier days must be run first.
     """
     from pipelines.jobs.facts.planning import PlanRequest, planned, summary
@@ -92,6 +93,7 @@ def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:
         raise WrongUse("`plan` in the form runs what is not as it should be, `force` all days: choose one of both")
     if asked.by in OWN_DAYS:
         raise WrongUse("a scheduled run takes its days from Airflow: leave `plan` out")
+    _both(asked, form)
     _, plan = planned(PlanRequest(flow=asked.called, start=form.text("start"), end=form.text("end")))
     if not plan.found:
         raise WrongUse(summary(plan))

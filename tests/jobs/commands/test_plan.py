@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dags.tab.overview import overview_page
 from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
@@ -185,3 +186,9 @@ def test_a_flow_that_is_called_otherwise_than_its_file_has_its_page(three: House
     file = three.config / "flows" / "tiny.yaml"
     file.rename(file.with_stem("trips_of_two"))
     assert "Next: <code>pulseline run trips_of_two --plan" in page(three)
+
+
+def test_the_overview_leads_to_the_plan_of_a_flow_whose_backfill_may_be_seen(three: House) -> None:
+    reports = three.home / "reports"
+    assert 'href="dags/backfill_tiny/plan">plan<' in overview_page({"backfill_tiny", "stream_tiny"}, reports)
+    assert "/plan" not in overview_page({"stream_tiny"}, reports)

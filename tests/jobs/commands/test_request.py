@@ -167,14 +167,14 @@ def test_of_a_plan_only_what_is_not_as_it_should_be_is_run(house: House, ask: As
     [run] = json.loads(found)["commands"]["run"]
     span = ("--start", "2013-01-03", "--end", "2013-01-04")
     assert run == ["run", "tiny", "--plan", *span, "--engine", "core", "--hold", "--json"]
-    code, told = ask("backfill", {"plan": True, "end": "2013-01-03"})
+    code, told = ask("backfill", {"plan": True, "start": "2013-01-01", "end": "2013-01-03"})
     assert json.loads(told.splitlines()[-1])["skip"]["run"] == "2 intervals as they should be; nothing to run"
 
 
 def test_a_plan_that_begins_behind_a_gap_is_refused_before_it_runs(house: House, ask: Asking) -> None:
     bounded(house)
     house.backfill("2013-01-01", "2013-01-02")
-    code, told = ask("backfill", {"plan": True, "start": "2013-01-03"})
+    code, told = ask("backfill", {"plan": True, "start": "2013-01-03", "end": "2013-01-04"})
     assert code != 0
     assert "2013-01-02" in told, told
 
@@ -183,6 +183,8 @@ def test_a_plan_that_begins_behind_a_gap_is_refused_before_it_runs(house: House,
     ("conf", "more", "said"),
     [
         ({"force": True}, (), "choose one of both"),
+        ({"start": "2013-01-01"}, (), "`start` in the form stands alone, expected `end` with it"),
+        ({"start": "2013-01-03", "end": "2013-01-01"}, (), "expected an end after the start"),
         ({}, ("--by=scheduled",), "takes its days from Airflow: leave `plan` out"),
         ({}, (), "the flow does not say what its sources hold: give --start and --end"),
     ],
