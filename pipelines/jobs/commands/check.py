@@ -32,6 +32,7 @@ from pipelines.jobs.facts.unchanged import unchanged_in
 from pipelines.jobs.facts.usual import usual
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views_of
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.lineage import CHECK, Job, followed
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
@@ -231,8 +232,16 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     known, settings = open_run(name, run), read_settings()
     flow = _with_own(known, settings, _flow_of(known, commit))
     parts = _wanted(known, flow, start, end, commit)
-    with spark_if_asked(settings) as session:
-        found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts, deep))
+    job = Job(
+        flow=flow,
+        root=known.root,
+        base=settings.feeds_base(flow),
+        command=CHECK,
+        engine=settings.engine,
+        span=parts[MAIN].judged.span,
+    )
+    with followed(job) as ending, spark_if_asked(settings) as session:
+        ending.found = found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts, deep))
     docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
     verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
     for line in json_lines(verdict) if as_json else text_lines(verdict):
@@ -259,10 +268,11 @@ def _reckoned(flow: Flow, parts: Parts, deep: DeepSample | None) -> tuple[Reckon
 def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:
     """Give a flow with the checks that its file has now; those that it was made with where there is no file."""
     try:
-        return with_checks(made, load_flow(settings, known.called, known.given))
+        own = load_flow(settings, known.called, known.given)
     except WrongUse:
         # No file: the run is known by its tables alone.
         return made
+    return replace(with_checks(made, own), file=own.file)
 
 
 def _wanted(known: KnownRun, flow: Flow, start: str | None, end: str | None, commit: int | None) -> Parts:

@@ -10,14 +10,15 @@ from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.errors import Exit
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.report import write_page
-from pipelines.jobs.commands.run import RunProgress, checking
+from pipelines.jobs.commands.run import RunProgress, checking, job_of
 from pipelines.jobs.commands.stream import Live, run_live
-from pipelines.jobs.environment.engines import engine_named
+from pipelines.jobs.environment.engines import BATCH, CORE, engine_named
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.proofs.certificates import keep_certificate
 from pipelines.jobs.proofs.parity import Trial, certify, require_ways, text_lines
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.remade import make_anew, require_remade
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -61,7 +62,8 @@ def run_demo(echo: Callable[[str], None]) -> int:
         wanted = Backfill(
             flow=flow, root=root, base=settings.feeds_base(flow), engine=spark, gate=checking(root, flow, spark.session)
         )
-        progress.summary(run_backfill(wanted, spans, done=progress.done))
+        with followed(job_of(wanted, spans, BATCH)):
+            progress.summary(run_backfill(wanted, spans, done=progress.done))
         echo(f"\n2 of 5  the same days live on Structured Streaming, a day in about {MINUTE / len(spans):.0f} s")
         play_live(settings, flow, spans, spark, echo)
         echo("\n3 of 5  parity certificate: the same days computed in other ways")
@@ -107,9 +109,10 @@ def play_live(
 def run_modules(settings: Settings) -> str:
     """Backfill days of the flow that has modules; say what came of them."""
     flow = load_flow(settings, MODULES)
-    root, engine = settings.root(flow.name), engine_named("core")
+    root, engine, spans = settings.root(flow.name), engine_named(CORE), intervals(flow, START, MODULES_END)
     wanted = Backfill(flow=flow, root=root, base=settings.feeds_base(flow), engine=engine)
-    run_backfill(wanted, intervals(flow, START, MODULES_END))
+    with followed(job_of(wanted, spans, CORE)):
+        run_backfill(wanted, spans)
     total = _rows_by_stream(log_state(root))
     late, legs, windy = (total[name]["data"] for name in ("late", "knock_on", "analysed.windy"))
     return (

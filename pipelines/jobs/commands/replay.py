@@ -28,6 +28,7 @@ from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
 from pipelines.jobs.runs.in_legs import require_caught_up
 from pipelines.jobs.runs.in_use import as_run
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.lineage import Job, followed
 from pipelines.jobs.runs.remade import is_remade, make_anew
 from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -96,9 +97,18 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     tell = (lambda _: None) if wanted.as_json else echo
     tell(_begins(recording, wanted))
     engine = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log, settings.spark)
+    job = Job(
+        flow=flow,
+        root=root,
+        base=settings.feeds_base(flow),
+        command=COMMAND,
+        engine=wanted.engine or settings.engine,
+        span=(recording.start, recording.end),
+    )
     begun = time.perf_counter()
     try:
-        play(recording, flow, root, engine, wanted.speed, tell)
+        with followed(job):
+            play(recording, flow, root, engine, wanted.speed, tell)
     finally:
         engine.close()
     seconds = time.perf_counter() - begun

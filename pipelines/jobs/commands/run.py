@@ -27,6 +27,7 @@ from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
+from pipelines.jobs.runs.lineage import Job, followed
 from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments
@@ -99,8 +100,10 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     progress = RunProgress(flow, len(spans), echo)
     if session is not None:
         echo(f"{counted(len(spans), 'interval')} to run; Spark starts, some seconds")
+    backfill = _backfill(wanted, settings, flow, runner, gate)
     try:
-        ran = run_backfill(_backfill(wanted, settings, flow, runner, gate), spans, done=progress.done)
+        with followed(job_of(backfill, spans, wanted.engine or settings.engine)):
+            ran = run_backfill(backfill, spans, done=progress.done)
     except PulselineError:
         _left(flow, state, log_state(root), spans, echo)
         raise
@@ -113,6 +116,12 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     entries = tuple(each.entry for each in ran)
     _next(wanted, flow, entries, echo)
     return entries
+
+
+def job_of(backfill: Backfill, spans: Sequence[Interval], engine: str) -> Job:
+    """Give a backfill as catalogues are told of it."""
+    span = (spans[0][0], spans[-1][1])
+    return Job(flow=backfill.flow, root=backfill.root, base=backfill.base, command="run", engine=engine, span=span)
 
 
 def _left(

@@ -45,7 +45,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.metrics import EVERY as METRICS_EVERY
 from pipelines.jobs.commands.metrics import write_metrics
 from pipelines.jobs.environment.buffer_settings import Buffering, open_buffers
-from pipelines.jobs.environment.engines import engine_named
+from pipelines.jobs.environment.engines import BATCH, engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -55,6 +55,7 @@ from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.in_legs import wants_regions, with_legs
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
+from pipelines.jobs.runs.lineage import Job, followed
 from pipelines.jobs.runs.played import keep_range, read_range
 from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
@@ -479,6 +480,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
     asked = threading.Event()
     with (
         _signals(asked, signal.SIGTERM),
+        followed(_job_of(live)),
         open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver,
         noted_stop(live.root),
     ):
@@ -500,6 +502,19 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
             tell("Spark ended with the signal that stopped this: the next start finishes what its last epoch had begun")
     tell(session.figures.line(session.lander.looked))
     return session.figures
+
+
+def _job_of(live: Live) -> Job:
+    """Give a stream as catalogues are told of it."""
+    return Job(
+        flow=live.flow,
+        root=live.root,
+        base=live.base,
+        command="stream",
+        engine=BATCH,
+        span=None if live.start is None or live.end is None else (live.start, live.end),
+        is_live=True,
+    )
 
 
 class _signals:  # noqa: N801 - used as a statement
@@ -566,7 +581,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     require_own_landing(root, "stream")
     require_own_file(root, flow)
     first, last = played_range(flow, root, asked.start, asked.end)
-    spark = engine_named("batch", settings.master, settings.spark_log, settings.spark)
+    spark = engine_named(BATCH, settings.master, settings.spark_log, settings.spark)
     live = Live(
         flow=flow,
         root=root,

@@ -55,6 +55,11 @@ def exit_code_of(error: BaseException) -> tuple[int, str]:
     """
     if os.environ.get(DEBUG):
         traceback.print_exception(error, file=sys.stderr)
+    return judged(error)
+
+
+def judged(error: BaseException) -> tuple[int, str]:
+    """Give the exit code and the line of `exit_code_of`, and print nothing."""
     for judge in (_interrupted, _of_machine, _own, _carried, _broken):
         found = judge(error)
         if found is not None:

@@ -1,0 +1,64 @@
+"""What catalogues call the places that rows come from and lie in, by the naming rules of OpenLineage."""
+
+from __future__ import annotations
+
+import os
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipelines.engine.files.stored import without_user
+from pipelines.flows.feeds.builtin import BuiltInSpec
+from pipelines.flows.feeds.kafka import KafkaSpec
+from pipelines.flows.feeds.socket import SocketSpec
+
+if TYPE_CHECKING:
+    from pipelines.flows.model import Source
+
+PATTERN = frozenset("*?[")
+
+
+class Named(NamedTuple):
+    """A dataset by the place that holds it and its name there."""
+
+    namespace: str
+    name: str
+
+
+def of_path(path: Path) -> Named:
+    """Name a file, a folder or a Delta table, of this machine or in an object store.
+
+    >>> of_path(Path("/srv/home/flights/main/streams/beating"))
+    Named(namespace='file', name='/srv/home/flights/main/streams/beating')
+    """
+    scheme, stored, rest = str(path).partition("://")
+    if not stored:
+        return Named("file", str(path))
+    bucket, _, key = rest.partition("/")
+    account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    if scheme == "az" and account:
+        return Named(f"abfss://{bucket}@{account}.dfs.core.windows.net", key)
+    return Named(f"{scheme}://{bucket}", key)
+
+
+def of_source(source: Source, base: Path) -> Named:
+    """Name what a source reads; of several files, or a pattern, the folder that holds all of them.
+
+    Args:
+        source: of a flow.
+        base: folder that paths of its feed are relative to.
+    """
+    feed = source.feed
+    if isinstance(feed, BuiltInSpec):
+        return Named("builtin", feed.name)
+    if isinstance(feed, KafkaSpec):
+        return Named(without_user(f"kafka://{feed.brokers[0]}"), feed.paths[0])
+    if isinstance(feed, SocketSpec):
+        return Named(without_user(f"tcp://{feed.paths[0]}"), source.name)
+    fixed = [_fixed(base / path) for path in feed.paths]
+    return of_path(Path(os.path.commonpath([os.path.normpath(path) for path in fixed])))
+
+
+def _fixed(path: Path) -> Path:
+    """Leave out of a path what stands from its first pattern on."""
+    return Path(*takewhile(lambda part: not PATTERN & set(part), path.parts))
