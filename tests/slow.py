@@ -62,6 +62,7 @@ SLOW = (
     "jobs/commands/test_metronome.py::test_spark_gives_the_same_as_a_batch_and_as_a_stream",
     "jobs/runs/test_buffered.py::test_on_spark_a_loss_is_accepted_told_in_the_ledger_and_the_stream_goes_on",
     "jobs/runs/test_history.py::test_cuts_do_not_matter_to_history[history-8]",
+    "jobs/runs/test_lineage.py::test_a_stream_is_told",
     "jobs/commands/test_live_sources.py::test_no_row_arrives_before_it_was_sent_whenever_its_reading_was_planned",
     "jobs/commands/test_live_sources.py::test_a_socket_live_on_spark_goes_on_after_a_stop",
     "jobs/commands/test_stream.py::test_a_lost_checkpoint_is_made_anew",
