@@ -32,7 +32,8 @@ from pipelines.jobs.facts.unchanged import unchanged_in
 from pipelines.jobs.facts.usual import usual
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views_of
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.lineage import CHECK, Job, followed
+from pipelines.jobs.runs.lineage import followed
+from pipelines.jobs.runs.lineage_job import CHECK, Job
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.quality import read_quality
+from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.runs.gate import ACCEPTED, REJECTED, RejectedError, decide, settle
-from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.known import SUFFIXES, open_run
+from pipelines.jobs.runs.lineage import followed
+from pipelines.jobs.runs.lineage_job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,13 +114,20 @@ def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:
         raise WrongUse(
             f"only a written commit can be published; commit {entry.commit} is at {entry.state}: {_status(known)}"
         )
-    with open_driver(known.root, flow=known.name) as driver:
+    with followed(_job_of(known, entry)), open_driver(known.root, flow=known.name) as driver:
         judged = read_quality(known.root, commit=entry.commit)
         if not judged:
             raise WrongUse(
                 f"commit {entry.commit} must be checked before it is published or rejected, and was not; next: {check}"
             )
         return settle(driver, entry, judged) if answer is None else decide(driver, entry, judged, answer)
+
+
+def _job_of(known: KnownRun, entry: Entry) -> Job:
+    """Give the publication of a commit as catalogues are told of it."""
+    file, flow = Path(known.called), flow_from_json(known.definition)
+    base = file.absolute().parent if file.suffix in SUFFIXES else read_settings().feeds_base(flow)
+    return Job(flow=flow, root=known.root, base=base, command="publish", span=entry.span)
 
 
 def _status(known: KnownRun) -> str:

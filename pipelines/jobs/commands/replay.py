@@ -28,7 +28,8 @@ from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
 from pipelines.jobs.runs.in_legs import require_caught_up
 from pipelines.jobs.runs.in_use import as_run
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.lineage import Job, followed
+from pipelines.jobs.runs.lineage import followed
+from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.remade import is_remade, make_anew
 from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND

@@ -27,7 +27,8 @@ from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
-from pipelines.jobs.runs.lineage import Job, followed
+from pipelines.jobs.runs.lineage import followed
+from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments

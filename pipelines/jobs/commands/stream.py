@@ -55,7 +55,8 @@ from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.in_legs import wants_regions, with_legs
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
-from pipelines.jobs.runs.lineage import Job, followed
+from pipelines.jobs.runs.lineage import followed
+from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.played import keep_range, read_range
 from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop

@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 PATTERN = frozenset("*?[")
 
 
-class Named(NamedTuple):
+class DatasetName(NamedTuple):
     """A dataset by the place that holds it and its name there."""
 
     namespace: str
     name: str
 
 
-def of_path(path: Path) -> Named:
+def of_path(path: Path) -> DatasetName:
     """Name a file, a folder or a Delta table, of this machine or in an object store.
 
-    >>> of_path(Path("/srv/home/flights/main/streams/beating"))
-    Named(namespace='file', name='/srv/home/flights/main/streams/beating')
+    >>> of_path(Path("/srv/runs/flights/main/streams/beating"))
+    DatasetName(namespace='file', name='/srv/runs/flights/main/streams/beating')
     """
     scheme, stored, rest = str(path).partition("://")
     if not stored:
-        return Named("file", str(path))
+        return DatasetName("file", str(path))
     bucket, _, key = rest.partition("/")
     account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
     if scheme == "az" and account:
-        return Named(f"abfss://{bucket}@{account}.dfs.core.windows.net", key)
-    return Named(f"{scheme}://{bucket}", key)
+        return DatasetName(f"abfss://{bucket}@{account}.dfs.core.windows.net", key)
+    return DatasetName(f"{scheme}://{bucket}", key)
 
 
-def of_source(source: Source, base: Path) -> Named:
+def of_source(source: Source, base: Path) -> DatasetName:
     """Name what a source reads; of several files, or a pattern, the folder that holds all of them.
 
     Args:
@@ -50,11 +50,11 @@ def of_source(source: Source, base: Path) -> Named:
     """
     feed = source.feed
     if isinstance(feed, BuiltInSpec):
-        return Named("builtin", feed.name)
+        return DatasetName("builtin", feed.name)
     if isinstance(feed, KafkaSpec):
-        return Named(without_user(f"kafka://{feed.brokers[0]}"), feed.paths[0])
+        return DatasetName(without_user(f"kafka://{feed.brokers[0]}"), feed.paths[0])
     if isinstance(feed, SocketSpec):
-        return Named(without_user(f"tcp://{feed.paths[0]}"), source.name)
+        return DatasetName(without_user(f"tcp://{feed.paths[0]}"), source.name)
     fixed = [_fixed(base / path) for path in feed.paths]
     return of_path(Path(os.path.commonpath([os.path.normpath(path) for path in fixed])))
 

@@ -2,7 +2,7 @@
 
 A thread looks at the run's tables and tells what they hold: START, RUNNING at most once a minute where something was
 published since, and COMPLETE, FAIL or ABORT. No commit waits for it, and what goes wrong in it is one line of warning.
-Without such a variable or file nothing of OpenLineage is loaded, which takes a second.
+Without such a variable or file nothing of OpenLineage is loaded, which would take half a second.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ import logging
 import os
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.leg_roots import roots_of
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.stored import without_user
-from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.exits import INTERRUPTED, PIPE_CLOSED, judged, named
-from pipelines.jobs.runs.gate import GateFinding
+from pipelines.jobs.runs.lineage_job import JobEnding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from pipelines.flows.model import Flow
+    from pipelines.jobs.runs.lineage_job import Job
 
 log = logging.getLogger(__name__)
 
@@ -39,51 +37,6 @@ EVERY = 60.0
 PATIENCE = 5.0
 """Seconds that the end of a job waits at most until its last event is sent."""
 LONGEST = 300
-CHECK = "check"
-"""The job that judges: it reads tables, and writes none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """What is told of."""
-
-    flow: Flow
-    root: Path
-    base: Path
-    """Folder that the feeds' paths are relative to."""
-    command: str
-    engine: str = CORE
-    span: tuple[int, int] | None = None
-    """In ticks; None of a stream by the real clock."""
-    is_live: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name it among all jobs of a namespace."""
-        return f"{self.flow.name}.{self.root.name}.{self.command}"
-
-
-class Finding(GateFinding, Protocol):
-    """What a catalogue wants to know of an expectation that was checked."""
-
-    @property
-    def expectation(self) -> str:
-        """Its name."""
-
-    @property
-    def looked_at(self) -> int:
-        """Rows that it is about."""
-
-
-@dataclass
-class Ending:
-    """How a job ended; what was judged is filled in by whoever judges."""
-
-    kind: str = "COMPLETE"
-    at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
-    sentence: str = ""
-    found: Sequence[Finding] = ()
-    """Of `check`: what came of each expectation."""
 
 
 def is_asked_for() -> bool:
@@ -97,13 +50,13 @@ def is_asked_for() -> bool:
 
 
 @contextmanager
-def followed(job: Job) -> Iterator[Ending]:
+def followed(job: Job) -> Iterator[JobEnding]:
     """Tell of a job while the block runs, and of what became of it.
 
     Raises:
         BaseException: what the block raises.
     """
-    ending = Ending()
+    ending = JobEnding()
     if not is_asked_for():
         yield ending
         return
@@ -130,11 +83,11 @@ class _Teller:
 
     def __init__(self, job: Job, before: Mapping[Path, int]) -> None:
         self._job, self._before, self._begun = job, before, dt.datetime.now(dt.UTC)
-        self._ended, self._ending, self._warned = threading.Event(), Ending(), False
+        self._ended, self._ending, self._warned = threading.Event(), JobEnding(), False
         self._thread = threading.Thread(target=self._tell, name="lineage", daemon=True)
         self._thread.start()
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: JobEnding) -> None:
         """Tell how the job ended; what is not sent soon is left unsent."""
         self._ending = ending
         self._ended.set()

@@ -36,9 +36,9 @@ from pipelines.engine.columnar.columns import instant_text
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.datasets import of_path, of_source
-from pipelines.jobs.runs.lineage import CHECK
+from pipelines.jobs.runs.lineage_job import CHECK
 from pipelines.jobs.runs.lineage_judged import asked_of
-from pipelines.jobs.runs.published import Published
+from pipelines.jobs.runs.published import JobWrites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
     from openlineage.client.facet_v2 import DatasetFacet, JobFacet, RunFacet
 
-    from pipelines.jobs.runs.lineage import Ending, Finding
-    from pipelines.jobs.runs.lineage import Job as OwnJob
-    from pipelines.jobs.runs.lineage_judged import Asked
-    from pipelines.jobs.runs.published import Columns, Place
+    from pipelines.jobs.runs.lineage_job import Job as OwnJob
+    from pipelines.jobs.runs.lineage_job import JobEnding, JudgedFinding
+    from pipelines.jobs.runs.lineage_judged import AskedTogether
+    from pipelines.jobs.runs.published import Columns, TablePlace
 
 NAMESPACE, PARENT = "OPENLINEAGE_NAMESPACE", "OPENLINEAGE_PARENT_ID"
 OURS = "pulseline"
@@ -76,7 +76,7 @@ class Events:
         set_producer(f"urn:{OURS}:{_version(OURS)}")
         self._client, self._told = _client(), Told(job, str(generate_new_uuid()), _asked_parent())
         self._flow, self._base, self._is_live = job.flow, job.base, job.is_live
-        self._published, self._count = Published(job.flow, job.root, before), 0
+        self._published, self._count = JobWrites(job.flow, job.root, before), 0
 
     def begin(self, at: dt.datetime) -> None:
         """Tell that the job began."""
@@ -90,7 +90,7 @@ class Events:
             self._count = count
             self._send("RUNNING", dt.datetime.now(dt.UTC), self._told)
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: JobEnding) -> None:
         """Tell how the job ended, and before that what its gate judged."""
         self._published.look()
         own = self._told
@@ -105,7 +105,9 @@ class Events:
         """Let what the client holds back be sent, for so many seconds."""
         self._client.close(patience)
 
-    def _send(self, kind: str, at: dt.datetime, told: Told, found: Sequence[Finding] = (), sentence: str = "") -> None:
+    def _send(
+        self, kind: str, at: dt.datetime, told: Told, found: Sequence[JudgedFinding] = (), sentence: str = ""
+    ) -> None:
         asked, judges = asked_of(self._flow, found), told.job.command == CHECK
         facets = _facets_of_run(told)
         if asked:
@@ -131,7 +133,7 @@ class Events:
             facets=_columns(self._published.landed_columns(name)),
         )
 
-    def _written(self, place: Place) -> OutputDataset:
+    def _written(self, place: TablePlace) -> OutputDataset:
         """Give a table, with its columns and what the job has published into it."""
         commits, facets = self._published.commits(place.root), _columns(self._published.columns(place.path))
         if not commits:
@@ -146,10 +148,10 @@ class Events:
             written.size, written.fileCount = sum(file.size for file in files), len(files)
         return OutputDataset(*of_path(place.path), facets=facets, outputFacets={"outputStatistics": written})
 
-    def _judged(self, asked: Sequence[Asked]) -> list[InputDataset]:
+    def _judged(self, asked: Sequence[AskedTogether]) -> list[InputDataset]:
         """Give the streams, and whatever else is a dataset and was judged, with what was found."""
         places = {place.table: place.path for place in reversed(self._published.places)}
-        by_table: dict[str, list[Asked]] = {table: [] for table in self._flow.tables()}
+        by_table: dict[str, list[AskedTogether]] = {table: [] for table in self._flow.tables()}
         for each in asked:
             by_table.setdefault(each.table, []).append(each)
         datasets = []

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipelines.flows.model import Flow
-    from pipelines.jobs.runs.lineage import Finding
+    from pipelines.jobs.runs.lineage_job import JudgedFinding
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedTogether:
     """An expectation of a table, and what came of it; in several commits, if each was judged for itself."""
 
-    found: Sequence[Finding]
+    found: Sequence[JudgedFinding]
     columns: Sequence[str]
 
     @property
@@ -58,10 +58,10 @@ class Asked:
         }
 
 
-def asked_of(flow: Flow, found: Sequence[Finding]) -> list[Asked]:
+def asked_of(flow: Flow, found: Sequence[JudgedFinding]) -> list[AskedTogether]:
     """Put together what was found of one expectation of one table."""
     columns = {(table, check.label): check.columns for table, checks in flow.expect.items() for check in checks}
-    together: dict[tuple[str, str, str], list[Finding]] = {}
+    together: dict[tuple[str, str, str], list[JudgedFinding]] = {}
     for each in found:
         together.setdefault((each.table, each.expectation, each.sentence), []).append(each)
-    return [Asked(own, columns.get((table, label), ())) for (table, label, _), own in together.items()]
+    return [AskedTogether(own, columns.get((table, label), ())) for (table, label, _), own in together.items()]

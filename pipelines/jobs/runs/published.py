@@ -29,7 +29,7 @@ Columns = tuple[tuple[str, str], ...]
 """Names and types."""
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """A table of a run, and the root whose commits write it."""
 
     table: str
@@ -41,7 +41,7 @@ class Place(NamedTuple):
         return ledger_path(self.root) if self.table == LEDGER else stream_path(self.root, self.table)
 
 
-class Published:
+class JobWrites:
     """What a run's logs have got since a job began.
 
     Args:
@@ -64,17 +64,17 @@ class Published:
         return sum(len(self.commits(root)) for root in self._states)
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[TablePlace]:
         """Give the tables of the run: its streams, and the ledger of each leg."""
-        streams = [Place(table, root_of(self._root, table)) for table in self._flow.tables()]
-        return streams + [Place(LEDGER, root) for root in self._states]
+        streams = [TablePlace(table, root_of(self._root, table)) for table in self._flow.tables()]
+        return streams + [TablePlace(LEDGER, root) for root in self._states]
 
     def commits(self, root: Path) -> list[Entry]:
         """Give the commits of a root that the job has published and that readers see."""
         before = self._before.get(root, 0)
         return [row for row in self._states[root].published if row.entry > before]
 
-    def files(self, place: Place) -> dict[str, NewFile]:
+    def files(self, place: TablePlace) -> dict[str, NewFile]:
         """Give the files that these commits wrote into a table, by name; some share them."""
         own = table_name(place.root, place.path)
         rows = self.commits(place.root)

@@ -25,14 +25,16 @@ from pipelines.flows.feeds.socket import SocketSpec
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Source
 from pipelines.jobs.commands.check import check_flow
+from pipelines.jobs.commands.publish import publish_commit
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.stream import Live, run_live
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs import lineage
-from pipelines.jobs.runs.datasets import Named, of_path, of_source
+from pipelines.jobs.runs.datasets import DatasetName, of_path, of_source
 from pipelines.jobs.runs.gate import RejectedError
-from pipelines.jobs.runs.lineage import Job, followed, is_asked_for
+from pipelines.jobs.runs.lineage import followed, is_asked_for
+from pipelines.jobs.runs.lineage_job import Job
 from tests.jobs.commands.test_replay import edit
 from tests.jobs.regional import taken, wanted
 from tests.jobs.runs.lineage import Catalogue, Event, catalogue
@@ -210,6 +212,18 @@ def test_a_run_that_is_refused_is_told_with_its_sentence_and_what_broke(house: H
     assert int(broken["actual"]) == broken["params"]["unexpected"] > 0
 
 
+def test_a_commit_that_was_held_is_told_when_a_person_publishes_it(house: House, told: Catalogue) -> None:
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", hold=True), house.tell)
+    assert not told.of("tiny.main.run")[-1]["outputs"][0]["outputFacets"]
+    check_flow("tiny", None, None, 1, "main", False, house.tell)  # noqa: FBT003 - the command's own flag
+    publish_commit("tiny", 1, "main", False, house.tell)  # noqa: FBT003 - likewise
+    events = told.of("tiny.main.publish")
+    assert kinds(events) == ["START", "COMPLETE"]
+    [beating, *_] = events[-1]["outputs"]
+    assert beating["outputFacets"]["outputStatistics"]["rowCount"] == read_stream(house.root, "beating").num_rows > 0
+    assert names(events[-1]["inputs"]) == [("file", str(house.config / "flows" / "trips.parquet"))]
+
+
 def test_a_job_that_is_interrupted_is_aborted_and_one_that_goes_on_is_told_when_it_has_published(
     house: House, told: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,7 +386,7 @@ def test_no_secret_is_told(house: House, told: Catalogue, tmp_path: Path) -> Non
     assert names(told.events[-1]["inputs"]) == [("kafka://…@depot:9092", "trips")]
 
 
-def named(feed: Any) -> Named:  # noqa: ANN401 - one of each kind
+def named(feed: Any) -> DatasetName:  # noqa: ANN401 - one of each kind
     return of_source(Source(name="trips", feed=feed, key=("k",), time="t"), Path("/flows"))
 
 
@@ -383,7 +397,7 @@ def test_datasets_are_named_by_the_rules_of_the_standard(monkeypatch: pytest.Mon
     assert named(KafkaSpec(paths=("trips",), brokers=("depot:9092", "other:9092"))) == ("kafka://depot:9092", "trips")
     assert named(SocketSpec(paths=("sensors:9999",))) == ("tcp://sensors:9999", "trips")
     assert named(BuiltInSpec(name="nycflights13.departures")) == ("builtin", "nycflights13.departures")
-    assert of_path(StorePath("s3://bucket/home/tiny/main/ledger")) == ("s3://bucket", "home/tiny/main/ledger")
-    assert of_path(StorePath("az://box/home/a")) == ("az://box", "home/a")
+    assert of_path(StorePath("s3://bucket/runs/tiny/main/ledger")) == ("s3://bucket", "runs/tiny/main/ledger")
+    assert of_path(StorePath("az://box/runs/a")) == ("az://box", "runs/a")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "depot")
-    assert of_path(StorePath("az://box/home/a")) == ("abfss://box@depot.dfs.core.windows.net", "home/a")
+    assert of_path(StorePath("az://box/runs/a")) == ("abfss://box@depot.dfs.core.windows.net", "runs/a")
