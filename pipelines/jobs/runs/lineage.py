@@ -46,7 +46,8 @@ def is_asked_for() -> bool:
     said = os.environ.get("OPENLINEAGE_CONFIG")
     own = os.path.expanduser(f"~/.openlineage/{FILE}")  # noqa: PTH111 - Path would raise where a user has no home
     files = [Path(each) for each in (said, FILE, own) if each]
-    return any(name.startswith(SAYS_WHERE) for name in os.environ) or any(file.is_file() for file in files)
+    variables = (value for name, value in os.environ.items() if name.startswith(SAYS_WHERE))
+    return any(variables) or any(file.is_file() for file in files)
 
 
 @contextmanager

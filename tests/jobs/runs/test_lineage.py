@@ -361,6 +361,8 @@ def test_who_says_whom_to_tell_is_the_clients_own(tmp_path: Path, monkeypatch: p
         file.unlink()
     monkeypatch.setenv("OPENLINEAGE_CONFIG", str(tmp_path / "gone.yml"))
     assert not is_asked_for()
+    monkeypatch.setenv("OPENLINEAGE_URL", "")
+    assert not is_asked_for()
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "console")
     assert is_asked_for()
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
