@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 SITE = "docs"
 MOST_ROWS = 1_000_000
 """Rows that break a check and are gathered: more would not fit into memory, and nobody reads them."""
+COUNTED = "BASIC"
+COUNTED_ON_SPARK = {"result_format": COUNTED, "partial_unexpected_count": 0}
+"""Without a sample of values, for which Spark would scan all rows once more for each check; `Checkpoints` asks for the
+rows of those that are broken."""
 HEAVY = ("static/fonts", "static/images")
 """What GX copies beside each site, 4 MB of it; pages are read as well without."""
 
@@ -130,7 +134,7 @@ class Checkpoints:
         checkpoint = gx.Checkpoint(
             name=suite.name,
             validation_definitions=[self._context.validation_definitions.add(definition)],
-            result_format="BASIC",
+            result_format=COUNTED if isinstance(rows, pd.DataFrame) else COUNTED_ON_SPARK,
         )
         ran = self._context.checkpoints.add(checkpoint).run(
             batch_parameters={"dataframe": rows}, run_id=RunIdentifier(run_name=self._name)

@@ -36,6 +36,7 @@ class Bench(StrEnum):
     REPLAY = "replay"
     STORE = "store"
     SCALE = "scale"
+    QUALITY = "quality"
 
 
 class PunctuatePart(StrEnum):
@@ -125,6 +126,19 @@ def bench_interval(
     from pipelines.jobs.bench.interval import bench_interval as measure
 
     return measure(as_json, days, tell)
+
+
+@app.command("quality", epilog="Example: `pulseline bench quality --rows 1000000`")
+@guarded
+def bench_quality(
+    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the day that is checked.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, max=10_000, help="Keys they are of.")] = 1_000,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure thirty checks of a day on Spark beside one query by hand, and beside a count by key (3 minutes)."""
+    from pipelines.jobs.bench.quality import bench_quality as measure
+
+    return measure(rows, keys, as_json=as_json, echo=tell)
 
 
 @app.command("commands", epilog="Example: `pulseline bench commands --json`")

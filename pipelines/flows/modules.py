@@ -130,10 +130,12 @@ def _section(inside: Section, name: str) -> Section:
     what, tree = f"module `{name}`", inside.tree.entries[name]
     if not isinstance(tree, Scalar) or tree.kind == "null":
         return inside.inner(name, what)
-    file = Path(inside.file).parent / inside.text(name)
+    said = Path(inside.text(name))
+    file = Path(inside.file).parent / said
     if not file.is_file():
-        came = f"module `{name}` in `{inside.text(name)}`, where no file is,"
-        raise inside.wrong(name, came, f"a mapping, or the path of a file from {Path(inside.file).parent}")
+        near = nearest(str(said), [str(said.parent / each.name) for each in sorted(file.parent.glob("*.y*ml"))])
+        came = f"module `{name}` in `{said}`, where no file is,"
+        raise inside.wrong(name, came, "a mapping, or the path of a file from the folder of this one", near)
     return Section(str(file), what, load(file, "a mapping with `inputs` and `streams`"), inside.parameters)
 
 

@@ -235,9 +235,10 @@ def test_a_mistake_in_a_file_of_a_module_is_told_with_that_file(tmp_path: Path) 
     with pytest.raises(FlowError, match="did you mean `slack`") as caught:
         read_flow(flow)
     assert str(caught.value).startswith(f"{file}:4: unknown key `slak` in stream `patient.beating` of module ")
-    file.unlink()
-    with pytest.raises(FlowError, match=r"module `punctuality` in `punctuality.yaml`, where no file is,"):
+    file.rename(tmp_path / "punctualty.yaml")
+    with pytest.raises(FlowError, match=r"module `punctuality` in `punctuality.yaml`, where no file is,") as missed:
         read_flow(flow)
+    assert str(missed.value).endswith("from the folder of this one; did you mean `punctualty.yaml`?")
 
 
 def test_what_has_no_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
