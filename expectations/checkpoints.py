@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 # Before the import: GX reports its use to its makers unless told not to.
@@ -27,7 +28,7 @@ from great_expectations.data_context.types.base import (
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from great_expectations.core import ExpectationSuiteValidationResult
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 SITE = "docs"
 MOST_ROWS = 1_000_000
 """Rows that break a check and are gathered: more would not fit into memory, and nobody reads them."""
-COUNTED = "BASIC"
-COUNTED_ON_SPARK = {"result_format": COUNTED, "partial_unexpected_count": 0}
+COUNTED = {"result_format": "BASIC"}
+COUNTED_ON_SPARK = {**COUNTED, "partial_unexpected_count": 0}
 """Without a sample of values, for which Spark would scan all rows once more for each check; `Checkpoints` asks for the
 rows of those that are broken."""
 HEAVY = ("static/fonts", "static/images")
@@ -97,10 +98,16 @@ class Checkpoints:
             index: columns that tell rows apart, given of rows that break a check.
         """
         results = _whole(self._validated(suite, rows), "")
-        size = size_of(rows)
+        size = lru_cache(partial(size_of, rows))
         return {_check_of(each): self._asked(each, rows, index, size) for each in results}
 
-    def _asked(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str], size: int) -> Asked:  # noqa: ANN401 - GX's result
+    def _asked(
+        self,
+        result: Any,  # noqa: ANN401 - GX's result
+        rows: pd.DataFrame | DataFrame,
+        index: Sequence[str],
+        size: Callable[[], int],
+    ) -> Asked:
         found = result.result
         unexpected = int(found.get("unexpected_count") or 0)
         told: tuple[tuple[Any, ...], ...] = ()
@@ -109,7 +116,7 @@ class Checkpoints:
         return Asked(
             held=bool(result.success),
             sentence=_sentence(result),
-            looked_at=int(found.get("element_count") or size),
+            looked_at=int(found.get("element_count") or size()),
             unexpected=unexpected,
             observed=_plain(found.get("observed_value")),
             rows=told,

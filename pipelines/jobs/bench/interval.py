@@ -62,7 +62,7 @@ def _measured(base: Path, days: int) -> Iterator[BenchFigure]:
     yield _figure(f"a day checked in this process ({verdict})", plain, CHECKED)
     spark = SparkEngine(settings.master, base / "spark.log", settings.spark)
     try:
-        with _all_on_spark():
+        with all_on_spark():
             there = _median(settings, flow, base / "spark", spans, checking(base / "spark", flow, spark.session))
     finally:
         spark.close()
@@ -78,7 +78,7 @@ def _measured(base: Path, days: int) -> Iterator[BenchFigure]:
 
 
 @contextmanager
-def _all_on_spark() -> Iterator[None]:
+def all_on_spark() -> Iterator[None]:
     """Let Spark judge however few the rows are."""
     large, views.LARGE = views.LARGE, 0
     try:

@@ -20,6 +20,7 @@ from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.bench.figures import BenchFigure, tell_figures
+from pipelines.jobs.bench.interval import all_on_spark
 from pipelines.jobs.commands.check import check_span
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -149,7 +150,8 @@ def _measured(base: Path, rows: int, keys: int) -> Iterator[BenchFigure]:
         began = time.perf_counter()
         run_backfill(wanted, intervals(flow, DAY, "2024-01-02"))
         ran = time.perf_counter() - began
-        own = _median(lambda: _judged(flow, root, spark.session, len(checks)))
+        with all_on_spark():
+            own = _median(lambda: _judged(flow, root, spark.session, len(checks)))
         files = list(published(root, "kept").files)
         hand = _median(lambda: _by_hand(spark.session, files, checks))
         count = _median(lambda: _counted(spark.session, files))
