@@ -39,7 +39,7 @@ BESIDE = frozenset(
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""
 
-UNSAID = frozenset({"history", "body", "expect", "legs", "ctis"})
+UNSAID = frozenset({"history", "body", "expect", "legs", "ctis", "dealt_of", "dealt_numeric"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 FEED: Definition = {

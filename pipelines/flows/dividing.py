@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.errors import one_of
+from pipelines.flows.expressions import parse_expression
 from pipelines.flows.model import DIVERTED, Source
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipelines.flows.model import Flow, ModuleUse, Stream
-
-Columns = frozenset[str] | None
-"""By which columns rows go to instances; None: by nothing that a row says, as in turn."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +31,32 @@ class Divided:
     warnings: tuple[str, ...]
 
 
+class Dealing(NamedTuple):
+    """How rows go to instances by what they say; two inputs that are dealt alike have a value in the same instance."""
+
+    of: tuple[str, ...]
+    numeric: str
+
+    @property
+    def by(self) -> frozenset[str]:
+        """Give the columns that tell the rows of instances apart."""
+        return frozenset(self.of or parse_expression(self.numeric).columns)
+
+
 @dataclass(frozen=True)
 class Share:
-    """What of a stream one instance has: the whole of it, or a part by columns."""
+    """What of a stream one instance has: the whole of it, or a part."""
 
     whole: bool
-    by: Columns = None
+    dealing: Dealing | None = None
+    """How a part was dealt; None: by nothing that a row says, as in turn, or in more than one way."""
     repeats: bool = False
     """Of a part: other rows of it every instance has, so that those leave once an instance."""
+
+    @property
+    def by(self) -> frozenset[str] | None:
+        """Give the columns by which rows go to instances; None where there are none."""
+        return self.dealing.by if self.dealing else None
 
 
 WHOLE = Share(whole=True)
@@ -108,32 +124,26 @@ def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
                 yield f"{told} `{gone[0]}`: to keep it, name it among `columns`, `{gone[0]}: {gone[0]}`"
 
 
-def comes_alone(flow: Flow, name: str, key: Sequence[str]) -> bool:
-    """Say whether each key of what instances give comes by one of them alone: all its rows were dealt to that one.
+def dealt_alone(flow: Flow, name: str, key: Sequence[str]) -> Dealing | None:
+    """Say how rows were dealt where each key of what instances give comes by one of them alone; None where it does not.
 
     Args:
         flow: with all that the stream comes from.
-        name: what the first instance gives.
+        name: what the first instance gives, or sets aside.
         key: by which what all give is numbered.
     """
-    share = _dealt_behind(flow, name)
-    return not share.whole and share.by is not None and share.by <= set(key)
+    share = _dealt_behind(flow, name, f"{name.removesuffix(DIVERTED).rsplit('.', 1)[0]}.")
+    return share.dealing if share.dealing and not share.repeats and set(share.dealing.by) <= set(key) else None
 
 
-def _dealt_behind(flow: Flow, name: str) -> Share:
-    """Give what one instance has of a stream, by the nearest dispatches behind it; of a whole of instances nothing."""
+def _dealt_behind(flow: Flow, name: str, within: str) -> Share:
+    """Give what one instance has of a stream, by the dispatches of its own inputs."""
     made = flow.owner(name)
-    if isinstance(made, Source):
+    if isinstance(made, Source) or not made.name.startswith(within):
         return WHOLE
-    if made.operator == "dispatch":
+    if made.operator == "dispatch" and "." not in made.name.removeprefix(within):
         return _dealt(made.policy)
-    if made.operator == "interleave" and getattr(made.policy, "alone", False):
-        return Share(whole=False)
-    parts = [_dealt_behind(flow, read) for read in made.feeding]
-    if made.operator != "join" and len({part.whole for part in parts}) > 1:
-        # Rows of the whole would come by every instance; a join has none of its own.
-        return Share(whole=False)
-    return _kept(made, _together(parts))
+    return _met(made, [_dealt_behind(flow, read, within) for read in made.feeding])
 
 
 def _inside(flow: Flow, reference: ModuleUse) -> Iterator[Stream]:
@@ -146,31 +156,33 @@ def _share(shares: dict[str, Share], name: str) -> Share:
     return shares.get(name.removesuffix(DIVERTED), WHOLE)
 
 
-def _shares(flow: Flow, reference: ModuleUse) -> dict[str, Share]:
-    """Give by stream what the first instance has of it."""
+def _shares(flow: Flow, reference: ModuleUse, otherwise: Dealing | None = None) -> dict[str, Share]:
+    """Give by stream what the first instance has of it, where inputs are dealt as they are, or otherwise."""
     shares: dict[str, Share] = {}
     ports = set(reference.inputs.values())
     for stream in _inside(flow, reference):
-        policy: Any = stream.policy
         if stream.name in ports:
-            shares[stream.name] = _dealt(policy)
+            dealt = _dealt(stream.policy)
+            shares[stream.name] = dealt if dealt.whole or otherwise is None else replace(dealt, dealing=otherwise)
             continue
-        parts = [_share(shares, read) for read in stream.feeding]
-        # A join pairs rows that every instance has with those that one has: each pair is one instance's.
-        meets = stream.operator != "join" and len({part.whole for part in parts}) > 1
-        repeats = meets or any(part.repeats for part in parts)
-        shares[stream.name] = replace(_kept(stream, _together(parts)), repeats=repeats)
+        shares[stream.name] = _met(stream, [_share(shares, read) for read in stream.feeding])
     return shares
 
 
-def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch
-    from pipelines.flows.expressions import parse_expression
+def _met(stream: Stream, parts: list[Share]) -> Share:
+    """Give the share of what a stream makes of several."""
+    # A join pairs rows that every instance has with those that one has: each pair is one instance's.
+    meets = stream.operator != "join" and len({part.whole for part in parts}) > 1
+    repeats = meets or any(part.repeats for part in parts)
+    return replace(_kept(stream, _together(parts)), repeats=repeats)
 
+
+def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch
     if policy.style.name == "BROADCAST":
         return WHOLE
     if policy.style.name == "IN_TURN":
         return Share(whole=False)
-    return Share(whole=False, by=frozenset(policy.of or parse_expression(policy.numeric).columns))
+    return Share(whole=False, dealing=Dealing(policy.of, policy.numeric))
 
 
 def _timers_for_all(flow: Flow, name: str, ports: set[str]) -> bool:
@@ -189,7 +201,7 @@ def _together(parts: list[Share]) -> Share:
     dealt = [part for part in parts if not part.whole]
     if not dealt:
         return WHOLE
-    return dealt[0] if all(part.by == dealt[0].by for part in dealt) else Share(whole=False)
+    return dealt[0] if all(part.dealing == dealt[0].dealing for part in dealt) else Share(whole=False)
 
 
 def _kept(stream: Stream, share: Share) -> Share:
@@ -198,11 +210,21 @@ def _kept(stream: Stream, share: Share) -> Share:
     if share.whole or share.by is None:
         return share
     if stream.operator == "project":
-        same = {name for name, told in policy.parsed() if name == told.strip()} | set(stream.by)
-        return share if share.by <= same else Share(whole=False)
+        return Share(whole=False, dealing=_renamed(share.dealing, stream))
     if stream.operator == "window":
         return share if share.by <= {*stream.by, *policy.group} else Share(whole=False)
     return share
+
+
+def _renamed(dealing: Dealing | None, stream: Stream) -> Dealing | None:
+    """Say how rows were dealt by the columns that a projection makes; None where a column gets another meaning."""
+    policy: Any = stream.policy
+    names = {told.strip(): name for name, told in policy.parsed()} | {name: name for name in stream.by}
+    if dealing is None or not dealing.by <= names.keys():
+        return None
+    if dealing.of:
+        return Dealing(tuple(names[column] for column in dealing.of), "")
+    return dealing if all(names[column] == column for column in dealing.by) else None
 
 
 def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
@@ -217,17 +239,18 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
         scope = _scope(stream)
         if not dealt or (stream.operator == "join" and len(dealt) == 1):
             continue
-        if scope is None or all(part.by is not None and part.by <= scope for part in dealt):
+        if len({part.dealing for part in dealt}) == 1 and all(
+            part.by is not None and part.by <= scope for part in dealt
+        ):
             continue
         inner = stream.name.removeprefix(f"{reference.name}.0.")
-        yield f"{reference.name}.{inner} {_remembers(stream, scope)}, and {_apart(dealt, scope)}; {_remedy(scope)}"
+        remedy = _remedy(flow, reference, stream.name, scope)
+        yield f"{reference.name}.{inner} {_remembers(stream, scope)}, and {_apart(dealt, scope)}; {remedy}"
 
 
-def _scope(stream: Stream) -> frozenset[str] | None:
-    """Give the columns that one memory of an operator goes by; None where two rows with one memory are equal in all."""
+def _scope(stream: Stream) -> frozenset[str]:
+    """Give the columns that one memory of an operator goes by."""
     policy: Any = stream.policy
-    if stream.operator == "deduplicate" and not policy.on:
-        return None
     beside = SPECS[stream.operator].remembers_by
     return frozenset({*stream.by, *(getattr(policy, beside) if beside else ())})
 
@@ -237,13 +260,19 @@ def _remembers(stream: Stream, scope: frozenset[str]) -> str:
 
 
 def _apart(dealt: list[Share], scope: frozenset[str]) -> str:
-    by = next((part.by for part in dealt if part.by is None or not part.by <= scope), None)
+    if any(part.by is None for part in dealt):
+        return "nothing that its rows say tells which instance has them: each has a part of it"
+    by = next((part.by for part in dealt if part.by and not part.by <= scope), None)
     if by is None:
-        return "its rows go to instances whatever they say: each has a part of it"
+        return "its inputs are dealt in different ways: what belongs together comes to different instances"
     return f"{one_of(sorted(by))} deals its rows to several instances: each has a part of it"
 
 
-def _remedy(scope: frozenset[str]) -> str:
-    if not scope:
-        return "dispatch by `broadcast`, or take one instance"
-    return f"dispatch by what it goes by, `{{of: {min(scope)}}}`"
+def _remedy(flow: Flow, reference: ModuleUse, name: str, scope: frozenset[str]) -> str:
+    """Say which column deals out what belongs together, if one of those that it goes by does so under its own name."""
+    for column in sorted(scope):
+        shares = _shares(flow, reference, Dealing((column,), ""))
+        parts = [_share(shares, read) for read in flow.streams[name].feeding]
+        if all(part.whole or (part.by is not None and part.by <= scope) for part in parts):
+            return f"dispatch by what it goes by, `{{of: {column}}}`"
+    return "dispatch by `broadcast`, or take one instance"

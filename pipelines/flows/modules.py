@@ -200,7 +200,7 @@ class _Used:
         given = [outputs_of(self.section, self.module, place) for place in self.places]
         for out in self.module.outputs:
             sides = tuple(each[out] for each in given)
-            yield Draft(self.prefix + out, self.section, "interleave", sides, {"alone": True})
+            yield Draft(self.prefix + out, self.section, "interleave", sides, {"gathers": True})
 
     def use(self, known: Mapping[str, str]) -> ModuleUse:
         """Give it as a flow keeps it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipelines.flows.dividing import comes_alone
+from pipelines.flows.dividing import dealt_alone
 from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.forks import declared_behind
@@ -183,7 +183,8 @@ def _check_ports(section: Section, inputs: tuple[str, ...]) -> None:
 def _ports(drafted: Draft, flow: Flow) -> Ports:
     section = drafted.section
     if not section.has("ports_by"):
-        return Ports(streams=drafted.inputs)
+        as_one = tuple(_without_instances(flow, name) for name in drafted.inputs)
+        return Ports(streams=as_one if len(set(as_one)) == len(as_one) else drafted.inputs)
     inside = section.inner("ports_by", f"`ports_by` of {section.what}")
     if len(inside.tree.entries) != 1:
         came = f"{len(inside.tree.entries)} columns under `ports_by`"
@@ -198,6 +199,14 @@ def _ports(drafted: Draft, flow: Flow) -> Ports:
             column, came, f"a column of its key ({', '.join(key) or 'it has none'})", nearest(column, key)
         )
     return Ports(column=column, values=inside.values(column))
+
+
+def _without_instances(flow: Flow, name: str) -> str:
+    """Name a stream as a flow names it whose module has one instance: rows say their port, and are to be the same."""
+    made = flow.owner(name)
+    if isinstance(made, Stream) and made.operator == "dispatch":
+        return _without_instances(flow, made.inputs[0])
+    return ".".join(part for part in name.split(".") if not part.isdecimal())
 
 
 def _same_shape(drafted: Draft, flow: Flow) -> Source | Stream | None:
@@ -295,8 +304,8 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
     else:
         read = read_settings(drafted.section, drafted.spec, _taken(drafted, flow))
         settings = read | _given(drafted, flow) | dict(drafted.made)
-        if settings.get("alone"):
-            settings["alone"] = comes_alone(flow, drafted.inputs[0], _by(drafted, flow))
+        if settings.pop("gathers", False) and (dealing := dealt_alone(flow, drafted.inputs[0], _by(drafted, flow))):
+            settings |= {"alone": True, "dealt_of": dealing.of, "dealt_numeric": dealing.numeric}
         _check_dispatch(drafted, flow)
     try:
         return policy_of(drafted.operator)(**settings)

@@ -65,13 +65,20 @@ class InterleavePolicy(Policy):
     """The streams that its rows come from, and itself, in the order in which the file has them: that of branches."""
 
     alone: bool = False
-    """Each key comes by one side alone, as where instances of a module share out the keys: its CTIs wait for nobody."""
+    """Each key comes by one side alone, as where instances of a module share out the keys: its CTIs wait for nobody,
+    and those that the other sides send are left out."""
+    dealt_of: tuple[str, ...] = ()
+    """Of sides that share out the keys: the columns that say, by a hash, which side a key comes by."""
+    dealt_numeric: str = ""
+    """Or the expression that says it."""
     rounds: str = ""
     """The stream whose rows go round in a loop: its inputs are the rounds, the first one first; empty where none do."""
 
     def __post_init__(self) -> None:
         if self.ports < 2:  # noqa: PLR2004 - one stream has an order
             raise PolicyError("interleave", "at least two streams", self.ports)
+        if (self.dealt_of or self.dealt_numeric) and not self.alone:
+            raise PolicyError("interleave", "sides that share out keys", "sides that have all of them")
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
         """Say in words what it does; see `Policy.words`."""

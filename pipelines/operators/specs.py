@@ -331,7 +331,6 @@ ALL = (
         ),
         keeps_promises=True,
         remembers="knows again",
-        remembers_by="on",
         carry_besides=("standing",),
     ),
     OperatorSpec(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.flows.errors import FlowError
+from pipelines.flows.model import Ports
 from pipelines.operators.dispatch import DispatchPolicy, DispatchStyle
 from pipelines.operators.project import ProjectPolicy
 
@@ -60,7 +61,7 @@ def test_one_instance_is_the_pasted_module(read: Read) -> None:
     [
         ("{of: origin}", ["once"]),
         ("{of: [carrier]}", ["time", "once"]),
-        ("{numeric: flight}", ["time", "hours"]),
+        ("{numeric: flight}", ["time", "hours", "once"]),
         ("in_turn", ["time", "hours", "once"]),
         ("broadcast", []),
     ],
@@ -88,11 +89,100 @@ def test_what_instances_divide_is_found_and_said(read: Read, said: str, divided:
 def test_the_warning_names_state_columns_and_what_to_dispatch_by(read: Read) -> None:
     flow = flow_of(read, "instances: 2, dispatch: {a: {numeric: flight}, b: broadcast}")
 
-    assert flow.warnings[-1].endswith(
+    [hours] = [warning for warning in flow.warnings if "r.hours counts" in warning]
+    assert hours.endswith(
         f"{flow.said_at['r']}: r.hours counts by carrier, origin, and `flight` deals its rows to several instances: "
         "each has a part of it; dispatch by what it goes by, `{of: carrier}`"
     )
     assert flow.notes == ("r.slow: it comes of inputs that every instance has whole, so its rows come 2 times",)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "told"),
+    [
+        ("{of: [flight, carrier]}", "{of: [flight, carrier]}", None),
+        ("{of: [flight, carrier]}", "{of: [carrier, flight]}", "its inputs are dealt in different ways"),
+        ("{of: flight}", "{numeric: flight}", "its inputs are dealt in different ways"),
+        ("{numeric: flight}", "{numeric: flight + 1}", "its inputs are dealt in different ways"),
+        ("{numeric: flight}", "{numeric: flight}", None),
+        ("{of: flight}", "in_turn", "nothing that its rows say tells which instance has them"),
+        ("{of: flight}", "broadcast", None),
+    ],
+)
+def test_what_belongs_together_is_dealt_alike(read: Read, left: str, right: str, told: str | None) -> None:
+    module = """\
+modules:
+  m:
+    inputs: [a, b]
+    streams:
+      small: {project: b, columns: {flight: flight, carrier: carrier, late: dep_delay}}
+      met: {join: [a, small], on: [flight, carrier]}
+    outputs: {met: met}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams="  p: {advance_time: d, every: {events: 3}, late: drop}\n"
+        f"  r: {{module: m, inputs: {{a: p, b: p}}, instances: 2, dispatch: {{a: {left}, b: {right}}}}}\n",
+        top=module,
+    )
+
+    found = [warning for warning in flow.warnings if "r.met pairs by" in warning]
+    assert [told in warning for warning in found if told] == [True] * bool(told)
+    assert any("nothing that it remembers is divided" in note for note in flow.notes) == (told is None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "dispatch", "told"),
+    [
+        ("{group: flight}", "{of: flight}", None),
+        ("{group: flight + 1}", "{of: flight}", "dispatch by `broadcast`, or take one instance"),
+        ("{group: carrier, flight: flight}", "{of: flight}", "dispatch by `broadcast`, or take one instance"),
+        ("{group: flight}", "{numeric: flight}", "dispatch by `broadcast`, or take one instance"),
+    ],
+)
+def test_a_column_deals_out_under_another_name_but_not_with_another_meaning(
+    read: Read, columns: str, dispatch: str, told: str | None
+) -> None:
+    module = f"""\
+modules:
+  m:
+    inputs: [a]
+    streams:
+      named: {{project: a, columns: {columns}}}
+      hours: {{window: named, size: 1h, group: group, measures: {{n: count}}}}
+    outputs: {{hours: hours}}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams="  o: {merge: d, ports_by: {origin: [JFK]}}\n  p: {advance_time: o, every: {events: 3}, late: drop}\n"
+        f"  r: {{module: m, inputs: {{a: p}}, instances: 2, dispatch: {{a: {dispatch}}}}}\n",
+        top=module,
+    )
+
+    found = [warning for warning in flow.warnings if "r.hours counts by" in warning]
+    assert [warning.endswith(told) for warning in found if told] == [True] * bool(told)
+
+
+def test_rows_of_a_merge_say_the_port_that_they_say_with_one_instance(read: Read) -> None:
+    module = """\
+modules:
+  m:
+    inputs: [a, b]
+    streams:
+      few: {filter: b, where: flight > 1}
+      met: {merge: [a, few], max_ahead: off}
+    outputs: {met: met}
+"""
+    said = "  e: {filter: d, where: flight > 2}\n  r: {module: m, inputs: {a: d, b: e}"
+    one = read(sources=SOURCE, top=module, streams=f"{said}}}\n")
+    two = read(
+        sources=SOURCE,
+        top=module,
+        streams=f"{said}, instances: 2, dispatch: {{a: {{of: origin}}, b: {{of: origin}}}}}}\n",
+    )
+
+    assert one.streams["r.met"].ports == two.streams["r.0.met"].ports == two.streams["r.1.met"].ports
+    assert one.streams["r.met"].ports == Ports(streams=("d", "r.few"))
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,41 @@ def test_ctis_of_a_key_that_one_instance_has_alone_pass(
         assert told(first, order=True) == told(second, order=True)
 
 
+HEARD = """\
+flow: heard
+every: 1h
+buckets: 3
+sources:
+  rows: {{feed: {{parquet: rows.parquet}}, key: [line, gate], time: sent, arrival: seen}}
+modules:
+  work:
+    inputs: [came]
+    streams:
+      counts: {{window: came, size: 5s, measures: {{n: count}}}}
+      once: {{deduplicate: came, within: 1h, on: event}}
+      alike: {{interleave: [once, came]}}
+    outputs: {{counts: counts, once: once, alike: alike}}
+streams:
+  promised: {{advance_time: rows, by: key, every: {{events: 1}}, late: drop}}
+  one: {{module: work, inputs: {{came: promised}}}}
+  several: {{module: work, inputs: {{came: promised}}, instances: {instances}, dispatch: {{came: {style}}}}}
+"""
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=st.sampled_from(BY_KEY), instances=st.integers(2, 4))
+def test_ctis_of_a_key_that_every_instance_hears_leave_behind_what_its_own_one_gives(
+    rows: Sequence[Row], style: str, instances: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("instances")
+    here = trial(folder, HEARD.format(instances=instances, style=style), {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+
+    for output in ("counts", "once", "alike"):
+        one, several = (here.table("run", f"{name}.{output}").to_pylist() for name in ("one", "several"))
+        assert told(one, order=True) == told(several, order=True)
+
+
 @pytest.mark.parametrize(
     ("style", "said"),
     [

@@ -23,34 +23,41 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Longs
 
 
-class DispatchLink(ExpressionLink):
+class DealingLink(ExpressionLink):
+    """An operator that knows to which instance rows go by what they say."""
+
+    def _instances(self, of: Sequence[str], numeric: str, instances: int, table: pa.Table) -> Longs:
+        """Give the number of each row's instance, by an expression or a hash of columns; NOWHERE where it is null."""
+        return self._remainder(numeric, instances, table) if numeric else self._part(of, instances, table)
+
+    def _remainder(self, numeric: str, instances: int, table: pa.Table) -> Longs:
+        number = self._said(numeric, table).cast(pa.int64())
+        known = np.asarray(pc.is_valid(number))
+        return np.where(known, longs(pc.fill_null(number, 0)) % instances, NOWHERE)
+
+    @staticmethod
+    def _part(of: Sequence[str], instances: int, table: pa.Table) -> Longs:
+        columns = [table[name].combine_chunks() for name in of]
+        known = np.all([np.asarray(pc.is_valid(column)) for column in columns], axis=0)
+        found = np.full(table.num_rows, NOWHERE, dtype=np.int64)
+        if known.any():
+            chosen = [column.filter(pa.array(known)) for column in columns]
+            found[known] = bucket_of(canonical_keys(chosen), instances)
+        return found
+
+
+class DispatchLink(DealingLink):
     """Rows of one input that go to one instance; a row's port is the number of its instance."""
 
     def _ports(self, table: pa.Table) -> Longs:
         policy: Any = self.stream.policy
         if policy.style not in {DispatchStyle.NUMERIC, DispatchStyle.OF}:
             return np.full(table.num_rows, EVERY, dtype=np.int64)
-        found = self._remainder(table) if policy.style is DispatchStyle.NUMERIC else self._part(table)
+        found = self._instances(policy.of, policy.numeric, policy.instances, table)
         # A timer has a key and nothing else.
         asked = parse_expression(policy.numeric).columns if policy.numeric else policy.of
         timers = np.asarray(pc.equal(table["kind"], "timer"))
         return found if set(asked) <= set(self.stream.by) else np.where(timers, EVERY, found)
-
-    def _remainder(self, table: pa.Table) -> Longs:
-        policy: Any = self.stream.policy
-        number = self._said(policy.numeric, table).cast(pa.int64())
-        known = np.asarray(pc.is_valid(number))
-        return np.where(known, longs(pc.fill_null(number, 0)) % policy.instances, NOWHERE)
-
-    def _part(self, table: pa.Table) -> Longs:
-        policy: Any = self.stream.policy
-        columns = [table[name].combine_chunks() for name in policy.of]
-        known = np.all([np.asarray(pc.is_valid(column)) for column in columns], axis=0)
-        found = np.full(table.num_rows, NOWHERE, dtype=np.int64)
-        if known.any():
-            chosen = [column.filter(pa.array(known)) for column in columns]
-            found[known] = bucket_of(canonical_keys(chosen), policy.instances)
-        return found
 
     @staticmethod
     def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
