@@ -27,10 +27,10 @@ def write_table(rows: pa.Table, path: Path, **how: Any) -> int:  # noqa: ANN401 
         how: as `pyarrow.parquet.write_table` has it.
     """
     if not is_stored(path):
-        pq.write_table(rows, path, **how)
+        pq.write_table(rows, path, write_page_checksum=True, **how)
         return path.stat().st_size
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, **how)
+    pq.write_table(rows, sink, write_page_checksum=True, **how)
     return path.write_bytes(sink.getvalue().to_pybytes())
 
 
@@ -44,9 +44,12 @@ def dataset(files: Sequence[str | Path], schema: pa.Schema | None = None) -> ds.
     Raises:
         FileNotFoundError: one is not there.
     """
+    # Bits that a disk has changed are an error, not another value.
+    kind = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
     if not is_stored(files[0]):
-        return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
-    kind = ds.ParquetFileFormat()
+        return ds.dataset([str(file) for file in files], schema=schema, format=kind)
     parts = [kind.make_fragment(found) for found in each_at_once(for_arrow, files, stored=True)]
     return ds.FileSystemDataset(parts, schema or parts[0].physical_schema, kind)
 

@@ -163,7 +163,7 @@ def _write_ledger(folder: Path, ledger: pa.Table) -> LandedFile:
     if not ledger.num_rows:
         return _nothing(content)
     with HashedFile(path) as file:
-        pq.write_table(ledger, file, compression="zstd")
+        pq.write_table(ledger, file, compression="zstd", write_page_checksum=True)
     return _known(path, file, ledger.num_rows, content)
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,18 +85,22 @@ class Ticket:
         return sum(file.size for files in self.files.values() for file in files)
 
     def to_json(self) -> bytes:
-        """Spell it."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        """Spell it, with a sum over all that it says: one changed bit would be other rows."""
+        told = json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps({"ticket": told, "sum": crc32(told.encode())}).encode()
 
     @classmethod
     def from_json(cls, said: bytes) -> Ticket:
         """Read what `to_json` gave.
 
         Raises:
-            ValueError: it is not that: torn, or somebody else's.
+            ValueError: it is not that: torn, damaged, or somebody else's, also of before there was a sum.
         """
-        parts = json.loads(said)
+        whole = json.loads(said)
         try:
+            parts = json.loads(whole["ticket"])
+            if crc32(whole["ticket"].encode()) != whole["sum"]:
+                raise ValueError("its sum is not that of what it says")
             files = {
                 stream: tuple(TicketFile(**{**each, "groups": tuple(each["groups"])}) for each in listed)
                 for stream, listed in parts.pop("files").items()

@@ -24,7 +24,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
-from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.manifest import is_closed, read_sequence
 from pipelines.engine.live.crossing import files_waiting
 from pipelines.engine.live.relanding import can_land_again
 from pipelines.engine.live.remaking import can_be_remade
@@ -91,7 +91,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False) -> list[Find
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
-    return [*found, *_landing(root, state, deep=deep)]
+    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state)]
 
 
 def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
@@ -250,6 +250,21 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
                 remedy = "land it again from the feed, and compare hashes" if can_land_again(row) else ""
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
+
+
+def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
+    """Find the sequences that landed, are not published yet, and cannot be read."""
+    landing, newest = landed_path(root), state.newest_published
+    if not landing.exists() or lands_elsewhere(root):
+        return
+    upto = newest.upto if newest and newest.sequences else 0
+    numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
+    for number in (each for each in numbers if each > upto and is_closed(landing, each)):
+        try:
+            read_sequence(landing, number)
+        except (LandingError, OSError, ValueError) as problem:
+            sentence = f"sequence {number}, which waits to be published, cannot be read: {problem}"
+            yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
 
 
 def _read_whole(sequence: LandedSequence) -> None:

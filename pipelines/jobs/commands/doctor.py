@@ -11,7 +11,7 @@ from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import leg_of, run_root
+from pipelines.engine.commits.leg_roots import leg_of, noted_legs, run_root
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
@@ -81,7 +81,21 @@ def examine(  # noqa: PLR0913 - the command's options
 
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
-    return [examine_run(part.root, part.state, deep=deep) for part in known.parts]
+    return [[*examine_run(part.root, part.state, deep=deep), *_overtaken(known, part)] for part in known.parts]
+
+
+def _overtaken(known: KnownRun, part: KnownRun) -> Iterator[Finding]:
+    """Find that a leg ends before what another has read of it: what it had published is gone."""
+    own = leg_of(part.root)
+    upto = part.state.tip.upto if part.state.tip else 0
+    for name, told in (noted_legs(known.root) or {}).items():
+        tip = known.by_leg[name].state.tip
+        if own in told["reads"] and tip and tip.upto > upto:
+            sentence = (
+                f"leg {own} ends at sequence {upto}, and {name} has read it up to {tip.upto}: what it had published is "
+                f"gone, or a reset was cut short, which {known.command('reset', '--to', f'sequence:{upto}')} finishes"
+            )
+            yield Finding(ill=Ill.AHEAD, table="commits", sentence=sentence, remedy="")
 
 
 def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]:

@@ -51,7 +51,9 @@ def _behind(queue: Path, writer: LogState, upto: int, now: int) -> Facts:
     """Say what waits in the queue from one leg to another."""
     # A ticket of a commit that a reset took back stays until somebody drives the run again.
     waiting = [each for each in tickets_in(queue) if each.upto > upto and each.commit in writer.visible]
+    published = {row.commit for row in writer.published if row.sequences and row.upto > upto}
     return {
+        "untold": len(published.difference(ticket.commit for ticket in waiting)),
         "rows": sum(ticket.rows for ticket in waiting),
         "bytes": sum(ticket.size for ticket in waiting),
         "seconds": max(0.0, round((now - min(each.at for each in waiting)) / TICKS_PER_SECOND, 1)) if waiting else 0.0,

@@ -69,7 +69,7 @@ def live_of(known: KnownRun, now: int) -> Facts | None:
         "sources": {name: _source(known, name, tail, newest) for name in known.sources},
         "final_at": newest.final,
         "streams": newest_times([row for part in known.parts for row in part.state.published], known.tables),
-        "heartbeats": heartbeats(epochs[-RECENT:]),
+        "heartbeats": heartbeats([row for part in known.parts for row in part.state.published[-RECENT:]]),
         "pace": pace(epochs[-RECENT:], now),
     }
 

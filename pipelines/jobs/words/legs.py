@@ -45,7 +45,10 @@ def _lines(known: KnownRun, leg: Facts, now: int, width: int, *, heard: bool) ->
 
 
 def _behind(each: Facts) -> str:
-    if not each["rows"]:
-        return ""
-    rows, size = counted(each["rows"], "row"), each["bytes"] / MEGABYTE
-    return f"behind {each['leg']} by {rows}, {size:.1f} MB, {each['seconds']:.0f} s"
+    told = []
+    if each["rows"]:
+        rows, size = counted(each["rows"], "row"), each["bytes"] / MEGABYTE
+        told.append(f"by {rows}, {size:.1f} MB, {each['seconds']:.0f} s")
+    if each["untold"]:
+        told.append(f"by {counted(each['untold'], 'commit')} whose tickets the next start makes")
+    return f"behind {each['leg']} {' and '.join(told)}" if told else ""

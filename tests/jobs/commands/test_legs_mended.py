@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,50 @@ def test_what_a_leg_has_still_to_read_is_named_found_and_had_again(house: House,
     shutil.rmtree(made.root)
     taken(house, 3, 3, 3)
     assert came == content(house.root)
+
+
+def test_a_leg_that_is_gone_as_a_whole_is_no_run_that_stands(regional: House) -> None:
+    shutil.rmtree(leg_root(regional.root, "timed"))
+
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert (
+        "leg timed ends at sequence 0, and main-2 has read it up to 3: what it had published is gone" in regional.text
+    )
+
+
+@pytest.mark.parametrize("bit", ["sum", "upto", "gone"])
+def test_a_ticket_that_says_anything_else_is_made_anew(house: House, bit: str) -> None:
+    """One changed bit of it would be other rows; `status` says what waits without it."""
+    taken(house, 3, 1, 1)
+    ticket = max((house.root / "queue" / "timed").glob("*.json"))
+    said = ticket.read_text()
+    if bit == "gone":
+        ticket.unlink()
+    else:
+        other = said.replace('"sum": ', '"sum": 1') if bit == "sum" else re.sub(r"(upto\W+)3", r"\g<1>2", said)
+        assert other != said
+        ticket.write_text(other)
+    show_status("tiny", "main", True, house.tell)  # noqa: FBT003 - as above
+    [timed] = [leg for leg in json.loads(house.text)["legs"] if leg["leg"] == "timed"]
+    assert timed["behind"][0]["untold"] == 1
+    house.printed.clear()
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    assert "and by 1 commit whose tickets the next start makes" in house.text
+
+    taken(house, 3, 3, 3)
+    came = content(house.root)
+    shutil.rmtree(house.root)
+    taken(house, 3, 3, 3)
+    assert came == content(house.root)
+
+
+def test_a_sequence_that_waits_and_cannot_be_read_is_found(house: House) -> None:
+    taken(house, 2, 1, 1)
+    manifest = landed_path(house.root) / "00000003" / "manifest.json"
+    manifest.write_text(manifest.read_text()[:-9])
+
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "landing    landed: sequence 3, which waits to be published, cannot be read" in house.text
 
 
 def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:
