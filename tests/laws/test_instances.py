@@ -162,6 +162,25 @@ def test_ctis_of_a_key_that_every_instance_hears_leave_behind_what_its_own_one_g
         assert told(one, order=True) == told(several, order=True)
 
 
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=STYLES.filter(lambda style: style != "in_turn"), instances=st.integers(2, 3))
+def test_instances__no_event_leaves_behind_a_cti(
+    rows: Sequence[Row], style: str, instances: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("instances")
+    here = trial(folder, HEARD.format(instances=instances, style=style), {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)])
+
+    for output in ("counts", "alike"):
+        promised: dict[tuple[Any, Any], Any] = {}
+        for row in here.table("run", f"several.{output}").to_pylist():
+            key, at = (row["line"], row["gate"]), row["event_time"]
+            if row["kind"] == "cti":
+                promised[key] = at
+            elif at is not None and key in promised:
+                assert at >= promised[key]
+
+
 @pytest.mark.parametrize(
     ("style", "said"),
     [

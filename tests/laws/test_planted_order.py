@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from pipelines.engine.live import crossing, epochs
 from pipelines.engine.tasks import link, task, turns
 from pipelines.engine.tasks.links import dispatch, loop
-from pipelines.flows import dividing, forks, legs, modules, streams
+from pipelines.flows import dividing, forks, legs, modules
 from pipelines.flows.model import ModuleUse
 from pipelines.jobs.proofs import order_cases
 from pipelines.operators.registry import OPERATORS
@@ -191,17 +191,14 @@ def crossed_rows_come_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def negative_remainder(patch: pytest.MonkeyPatch) -> None:
-    whole = dispatch.DispatchLink._remainder
+    whole = dispatch.DealingLink._remainder
 
-    def remainder(self: dispatch.DispatchLink, table: pa.Table) -> Any:  # noqa: ANN401 - as it is
-        policy: Any = self.stream.policy
-        told, number = (
-            whole(self, table),
-            self._said(policy.numeric, table).cast("int64").to_numpy(zero_copy_only=False),
-        )
-        return np.where(told < 0, told, np.fmod(number, policy.instances)).astype(np.int64)
+    def remainder(self: dispatch.DealingLink, numeric: str, instances: int, table: pa.Table) -> Any:  # noqa: ANN401 - as it is
+        told = whole(self, numeric, instances, table)
+        number = self._said(numeric, table).cast("int64").to_numpy(zero_copy_only=False)
+        return np.where(told < 0, told, np.fmod(number, instances)).astype(np.int64)
 
-    patch.setattr(dispatch.DispatchLink, "_remainder", remainder)
+    patch.setattr(dispatch.DealingLink, "_remainder", remainder)
 
 
 def ctis_to_one(patch: pytest.MonkeyPatch) -> None:
@@ -212,11 +209,6 @@ def ctis_to_one(patch: pytest.MonkeyPatch) -> None:
             yield out if self.policy.instance == 0 else out[out["kind"] != int(Kind.CTI)]
 
     patch.setattr(OPERATORS["dispatch"], "feed", feed)
-
-
-def keys_come_by_all(patch: pytest.MonkeyPatch) -> None:
-    """What instances give is taken to come by one of them alone, whatever it is dealt by."""
-    patch.setattr(streams, "comes_alone", lambda *_: True)
 
 
 def nothing_is_divided(patch: pytest.MonkeyPatch) -> None:
@@ -304,7 +296,6 @@ PLANTED: dict[str, Planted] = {
     ),
     "a remainder below 0": Planted(("X13",), nothing_lost, negative_remainder),
     "CTIs go to one instance": Planted(("X13",), to_one_or_all, ctis_to_one),
-    "every key is taken to come by one instance": Planted(("X14",), instances_of_one, keys_come_by_all),
     "no state is taken to be divided": Planted(("X14",), instances_of_one, nothing_is_divided),
 }
 ONCE = settings(
@@ -319,7 +310,7 @@ ONCE = settings(
 """The law's own draws, always the same ones; what fails first is enough."""
 
 
-RARE = ("a remainder below 0", "every key is taken to come by one instance", "no state is taken to be divided")
+RARE = ("a remainder below 0", "no state is taken to be divided")
 """Those that few draws show, so that they take long to be caught."""
 
 
