@@ -124,15 +124,16 @@ def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
                 yield f"{told} `{gone[0]}`: to keep it, name it among `columns`, `{gone[0]}: {gone[0]}`"
 
 
-def dealt_alone(flow: Flow, name: str, key: Sequence[str]) -> Dealing | None:
+def dealt_alone(flow: Flow, name: str, key: Sequence[str], within: str) -> Dealing | None:
     """Say how rows were dealt where each key of what instances give comes by one of them alone; None where it does not.
 
     Args:
         flow: with all that the stream comes from.
         name: what the first instance gives, or sets aside.
         key: by which what all give is numbered.
+        within: how names of its streams begin.
     """
-    share = _dealt_behind(flow, name, f"{name.removesuffix(DIVERTED).rsplit('.', 1)[0]}.")
+    share = _dealt_behind(flow, name, within)
     return share.dealing if share.dealing and not share.repeats and set(share.dealing.by) <= set(key) else None
 
 

@@ -304,8 +304,11 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
     else:
         read = read_settings(drafted.section, drafted.spec, _taken(drafted, flow))
         settings = read | _given(drafted, flow) | dict(drafted.made)
-        if settings.pop("gathers", False) and (dealing := dealt_alone(flow, drafted.inputs[0], _by(drafted, flow))):
-            settings |= {"alone": True, "dealt_of": dealing.of, "dealt_numeric": dealing.numeric}
+        if settings.pop("gathers", False):
+            first = f"{drafted.name.rpartition('.')[0]}.0."
+            dealing = dealt_alone(flow, drafted.inputs[0], _by(drafted, flow), first)
+            if dealing:
+                settings |= {"alone": True, "dealt_of": dealing.of, "dealt_numeric": dealing.numeric}
         _check_dispatch(drafted, flow)
     try:
         return policy_of(drafted.operator)(**settings)

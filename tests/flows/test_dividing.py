@@ -12,6 +12,7 @@ import pytest
 from pipelines.flows.errors import FlowError
 from pipelines.flows.model import Ports
 from pipelines.operators.dispatch import DispatchPolicy, DispatchStyle
+from pipelines.operators.interleave import InterleavePolicy
 from pipelines.operators.project import ProjectPolicy
 
 if TYPE_CHECKING:
@@ -161,6 +162,25 @@ modules:
 
     found = [warning for warning in flow.warnings if "r.hours counts by" in warning]
     assert [warning.endswith(told) for warning in found if told] == [True] * bool(told)
+
+
+def test_a_module_within_an_instance_has_the_keys_that_the_instance_has(read: Read) -> None:
+    modules = """\
+modules:
+  inner: {inputs: [x], streams: {hours: {window: x, size: 1h, measures: {n: count}}}, outputs: {hours: hours}}
+  m: {inputs: [a], streams: {i: {module: inner, inputs: {x: a}}}, outputs: {out: i.hours}}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams="  p: {advance_time: d, by: key, every: {events: 3}, late: drop}\n"
+        "  r: {module: m, inputs: {a: p}, instances: 2, dispatch: {a: {of: origin}}}\n",
+        top=modules,
+    )
+
+    assert flow.streams["r.out"].inputs == ("r.0.i.hours", "r.1.i.hours")
+    policy = flow.streams["r.out"].policy
+    assert isinstance(policy, InterleavePolicy)
+    assert (policy.alone, policy.dealt_of, policy.dealt_numeric) == (True, ("origin",), "")
 
 
 def test_rows_of_a_merge_say_the_port_that_they_say_with_one_instance(read: Read) -> None:
