@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from pipelines.engine.live import crossing, epochs
 from pipelines.engine.tasks import link, task, turns
 from pipelines.engine.tasks.links import dispatch, loop
-from pipelines.flows import dividing, forks, legs, modules
+from pipelines.flows import dividing, forks, legs, modules, streams
 from pipelines.flows.model import ModuleUse
 from pipelines.jobs.proofs import order_cases
 from pipelines.operators.registry import OPERATORS
@@ -27,6 +27,7 @@ from tests.flows.test_legs import test_regions__count as count_of_regions
 from tests.flows.test_modules import test_modules__pasting as pasting
 from tests.jobs.proofs.test_order_cases import test_what_several_instances_cannot_have_is_refused as refused
 from tests.laws.test_instances import test_instances__every_row_goes_to_one_instance as nothing_lost
+from tests.laws.test_instances import test_instances__no_event_leaves_behind_a_cti as behind_ctis
 from tests.laws.test_instances import (
     test_instances__where_nothing_is_divided_they_give_the_rows_of_one as instances_of_one,
 )
@@ -211,6 +212,16 @@ def ctis_to_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OPERATORS["dispatch"], "feed", feed)
 
 
+def keys_come_by_all(patch: pytest.MonkeyPatch) -> None:
+    """What instances give is taken to come by one of them alone, whatever it is dealt by."""
+
+    def alone(flow: Any, _: str, __: object, within: str) -> dividing.Dealing:  # noqa: ANN401 - as it is
+        policy = flow.streams[f"{within}came"].policy
+        return dividing.Dealing(policy.of, policy.numeric)
+
+    patch.setattr(streams, "dealt_alone", alone)
+
+
 def nothing_is_divided(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dividing, "_parted", lambda *_: iter(()))
 
@@ -296,6 +307,7 @@ PLANTED: dict[str, Planted] = {
     ),
     "a remainder below 0": Planted(("X13",), nothing_lost, negative_remainder),
     "CTIs go to one instance": Planted(("X13",), to_one_or_all, ctis_to_one),
+    "every key is taken to come by one instance": Planted(("X13",), behind_ctis, keys_come_by_all),
     "no state is taken to be divided": Planted(("X14",), instances_of_one, nothing_is_divided),
 }
 ONCE = settings(
