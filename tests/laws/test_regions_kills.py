@@ -13,11 +13,10 @@ import pytest
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.leg_roots import roots_of
-from pipelines.engine.live.crossing import QUEUE
+from pipelines.engine.live.crossing import QUEUE, tickets_in
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.legs import in_legs
-from pipelines.jobs.facts.legs import tickets_in
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.forked import ended
 from tests.laws.killed_regions import regional

@@ -110,14 +110,20 @@ class Ticket:
             raise ValueError(f"no ticket: {error}") from error
 
 
+def tickets_in(folder: Path) -> Iterator[Ticket]:
+    """Read the tickets of a queue; one that is taken meanwhile is none, nor is a torn one, made by the next start."""
+    for file in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        with suppress(FileNotFoundError, ValueError):
+            yield Ticket.from_json(file.read_bytes())
+
+
 def files_waiting(root: Path) -> dict[str, set[str]]:
-    """Name the files of a leg that others have still to read, by table; a ticket that is torn names none."""
+    """Name the files of a leg that others have still to read, by table."""
     found: dict[str, set[str]] = {}
-    for file in (root / QUEUE).glob("*/*.json"):
-        with suppress(ValueError, FileNotFoundError):
-            for stream, listed in Ticket.from_json(file.read_bytes()).files.items():
-                names = found.setdefault(table_name(root, stream_path(root, stream)), set())
-                names.update(each.name for each in listed)
+    for ticket in (each for queue in (root / QUEUE).glob("*") for each in tickets_in(queue)):
+        for stream, listed in ticket.files.items():
+            names = found.setdefault(table_name(root, stream_path(root, stream)), set())
+            names.update(each.name for each in listed)
     return found
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.leg_roots import leg_root, noted_legs
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.live.crossing import QUEUE, WAITS, Ticket
+from pipelines.engine.live.crossing import QUEUE, WAITS, tickets_in
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
@@ -58,13 +57,6 @@ def _behind(queue: Path, writer: LogState, upto: int, now: int) -> Facts:
         "bytes": sum(ticket.size for ticket in waiting),
         "seconds": max(0.0, round((now - min(each.at for each in waiting)) / TICKS_PER_SECOND, 1)) if waiting else 0.0,
     }
-
-
-def tickets_in(folder: Path) -> Iterator[Ticket]:
-    """Read the tickets of a queue; one that is taken meanwhile is none, nor is a torn one, made by the next start."""
-    for file in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        with suppress(FileNotFoundError, ValueError):
-            yield Ticket.from_json(file.read_bytes())
 
 
 def _waits(root: Path) -> Facts | None:

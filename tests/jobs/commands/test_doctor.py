@@ -27,6 +27,7 @@ from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
+from tests.jobs.damage import flipped
 from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -88,14 +89,6 @@ def with_half_a_file(root: Path) -> None:
 def without_a_carry(root: Path) -> None:
     """Lose what the next interval begins from."""
     first(root / "carry" / "ordered.state", "c00000003*").unlink()
-
-
-def flipped(file: Path) -> None:
-    """Have other bits in a file, as a disk may."""
-    whole = bytearray(file.read_bytes())
-    for place in range(4, len(whole) // 3):
-        whole[place] ^= 0xFF
-    file.write_bytes(whole)
 
 
 def with_a_damaged_carry(root: Path) -> None:

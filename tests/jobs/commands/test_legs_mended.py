@@ -30,6 +30,7 @@ from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.played import keep_range
 from tests.jobs import regional as regional_flow
+from tests.jobs.damage import flipped
 from tests.jobs.regional import LEGS, MODULE, STREAMS, begun, content, readings, taken, wanted
 
 if TYPE_CHECKING:
@@ -108,9 +109,7 @@ def test_what_a_leg_has_still_to_read_is_named_found_and_had_again(house: House,
     made = taken(house, 3, 1, 1)
     [file] = (house.root / "streams" / "some").glob("*/c00000002*")
     if flips:
-        whole = bytearray(file.read_bytes())
-        whole[4 : len(whole) // 3] = bytes(byte ^ 0xFF for byte in whole[4 : len(whole) // 3])
-        file.write_bytes(whole)
+        flipped(file)
     else:
         file.unlink()
 
