@@ -103,10 +103,18 @@ def replaced(text: str, parameters: Mapping[str, str]) -> str:
     return parameters[name].strip()
 
 
+def parameters_in(text: str) -> list[str]:
+    """Name the parameters that stand in a text.
+
+    >>> parameters_in("delay > ${least} or delay < ${most}")
+    ['least', 'most']
+    """
+    return [found[1].strip() for found in _PARAMETER.finditer(text)]
+
+
 def unfilled(text: str) -> str | None:
     """Name the first parameter that still stands in a text, and that nobody gave; None where there is none."""
-    found = _PARAMETER.search(text)
-    return found[1].strip() if found else None
+    return next(iter(parameters_in(text)), None)
 
 
 def _seconds(text: str) -> Decimal | None:

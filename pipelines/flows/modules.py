@@ -292,7 +292,7 @@ def _placed(
         module = _named(section, known, chain, count)
         prefix, several = f"{place.prefix}{name}.", instances_of(section)
         prefixes = [prefix] if several == 1 else [f"{prefix}{number}." for number in range(several)]
-        of = replace(module.section, parameters=_given(section, module))
+        of = _pasted(section, module)
         places = tuple(
             _placed(_Place(each), _parts(of, each, module), module.known, (*chain, module), count) for each in prefixes
         )
@@ -319,7 +319,7 @@ def _loop(drafted: Draft, known: Modules, chain: tuple[Module, ...], count: Coun
         told = f"{', '.join(module.inputs) or 'nothing'} in, {', '.join(module.outputs) or 'nothing'} out"
         expected = "a module with one input and the outputs `out` and `back`"
         raise section.wrong("module", f"module `{module.name}` ({told})", expected)
-    of, entry = replace(module.section, parameters=_given(section, module)), module.inputs[0]
+    of, entry = _pasted(section, module), module.inputs[0]
     inside = _placed(_Place(""), _parts(of, "", module), module.known, (*chain, module), count)
     if inside.used:
         name, used = next(iter(inside.used.items()))
@@ -338,6 +338,13 @@ def _parts(of: Section, prefix: str, module: Module) -> Iterator[tuple[str, Sect
         if name in module.inputs:
             raise inside.wrong(name, f"`{name}`, the name of an input,", "another name")
         yield name, inside.inner(name, f"stream `{prefix}{name}` of module `{module.name}`")
+
+
+def _pasted(section: Section, module: Module) -> Section:
+    """Give a module as it stands at a reference, with where each of its parameters was said."""
+    said = (module.section.inner("parameters", "`parameters`"), section.inner("with", f"`with` of {section.what}"))
+    said_at = {name: f"{inside.file}:{inside.line(name)}" for inside in said for name in inside.tree.entries}
+    return replace(module.section, parameters=_given(section, module), said_at=MappingProxyType(said_at))
 
 
 def _given(section: Section, module: Module) -> Mapping[str, str]:

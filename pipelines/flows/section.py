@@ -6,7 +6,7 @@ What was not asked for is not there: `only` is told all keys that a section may 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
@@ -40,6 +40,8 @@ class Section:
     what: str
     tree: YamlMapping
     parameters: cx.Mapping[str, str]
+    said_at: cx.Mapping[str, str] = field(default_factory=dict)
+    """File and line of the parameters of a module."""
 
     def line(self, key: str | None = None) -> int:
         """Give the line of a key, or of the section where the key is not there."""
@@ -47,7 +49,13 @@ class Section:
 
     def wrong(self, key: str | None, came: str, expected: str, near: str | None = None) -> FlowError:
         """Make the error that `key` deserves."""
-        return FlowError(self.file, self.line(key), f"{came} in {self.what}", expected, near)
+        return FlowError(self.file, self.line(key), f"{came} in {self.what}{self._where(key)}", expected, near)
+
+    def _where(self, key: str | None) -> str:
+        """Say where the parameters that stand under a key were given."""
+        tree = self.tree.entries.get(key or "")
+        names = durations.parameters_in(tree.text) if isinstance(tree, Scalar) else []
+        return "".join(f", where {self.said_at[name]} gives `{name}`" for name in names if name in self.said_at)
 
     def has(self, key: str) -> bool:
         """Say whether the key is there."""
@@ -68,7 +76,7 @@ class Section:
         tree = self.tree.entries.get(key, YamlMapping({}, {}, self.line(key)))
         if not isinstance(tree, YamlMapping):
             self._refuse(key, tree, expected)
-        return Section(self.file, what, replace(tree, line=self.line(key)), self.parameters)
+        return replace(self, what=what, tree=replace(tree, line=self.line(key)))
 
     def text(self, key: str, default: str | None = None) -> str:
         """Give one word; one that must be there has no default."""

@@ -165,6 +165,10 @@ def test_modules__pasting(
             "f.yaml:15: the parameter `pce`, which module `punctuality` does not have, in `with` of stream `hasty`,",
         ),
         (
+            TWICE.replace("pace: 5m", "pace: 5x"),
+            "f.yaml:15 gives `pace`, expected a duration",
+        ),
+        (
             TWICE.replace("module: punctuality, inputs: {flights: d}}", "module: puntuality, inputs: {flights: d}}"),
             "f.yaml:14: unknown module `puntuality` in stream `patient`, expected `punctuality`; did you mean",
         ),
@@ -217,7 +221,7 @@ def test_a_reference_that_makes_no_sense_is_told_where_it_stands(tmp_path: Path,
         ("  inputs: [flights]\n", "", "no `inputs` in module `punctuality`"),
         ("  outputs:", "  output:", "unknown key `output` in module `punctuality`"),
         ("inputs: [flights]", "inputs: [fli-ghts]", "the name `fli-ghts` in module `punctuality`"),
-        ("patience: 2h", "patience: 2 hours or so", "f.yaml:11: "),
+        ("patience: 2h", "patience: 2 hours or so", "f.yaml:6 gives `patience`, expected a duration"),
     ],
 )
 def test_a_mistake_in_a_module_is_told_where_it_stands(tmp_path: Path, before: str, after: str, told: str) -> None:
