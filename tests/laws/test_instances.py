@@ -95,6 +95,22 @@ def test_instances__every_row_goes_to_one_instance(
         ] * instances
 
 
+def test_rows_of_keys_without_any_time_yet_meet_by_key(tmp_path: Path) -> None:
+    """Dealt in turn they stand by time, key and place; so they do where the instances meet, not one behind the other."""
+    text = FLOW.format(instances=2, style="in_turn", beats="").replace("{came: rows}", "{came: known}")
+    text = text.replace("\nstreams:", "\nstreams:\n  known: {project: rows, columns: {number: number, event: event}}")
+    rows = [
+        Row(1, ahead, 0, gate, 1, "start", "a", None)
+        for gate, ahead in zip("rpqp", (None, None, None, -1), strict=True)
+    ]
+    here = trial(tmp_path, text.replace("number % 3 <> 1", "number >= 0"), {"rows": feed(rows)})
+    here.ran("run", [(START, END)])
+
+    known = sorted(here.table("run", "known").to_pylist(), key=lambda row: (row["event_time"] is not None, row["gate"]))
+    assert [row["number"] for row in known] == [1, 2, 0, 3]
+    assert [row["number"] for row in here.table("run", "several.some").to_pylist()] == [1, 2, 0, 3]
+
+
 def test_a_null_number_goes_to_the_first_instance_and_is_noted(tmp_path: Path) -> None:
     rows = [Row(1, 0, 0, "p", 1, "start", "a", None), Row(2, 0, 0, "p", 1, "start", "a", 1.5)]
     text = FLOW.format(instances=2, style="{numeric: 'CAST(weight AS BIGINT)'}", beats="")

@@ -313,6 +313,47 @@ def test_sources__the_next_one_is_chosen_once(
     )
 
 
+PARTED = """\
+flow: turns
+every: 1h
+sources:
+{sources}streams:
+  mine: {{filter: rows, where: n >= 0}}
+  yours: {{project: others, columns: {{n: n + 100, all: all}}}}
+  came: {{project: mine, columns: {{n: n, all: all}}}}
+  all_of_them: {{interleave: [{came}]}}
+  left: {{project: all_of_them, columns: {{n: n + 10, all: all}}}}
+  right: {{project: mine, columns: {{n: n + 20, all: all}}}}
+  met: {{interleave: [{met}]}}
+"""
+
+
+@settings(max_examples=examples_of(4, 12), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    rows=ARRIVALS,
+    others=ARRIVALS,
+    before=st.booleans(),
+    met=st.permutations(["right", "left", "all_of_them"]),
+)
+def test_turns__rows_of_another_source_are_completed_one_by_one_where_they_part(
+    rows: list[int], others: list[int], *, before: bool, met: list[str], tmp_path_factory: object
+) -> None:
+    """The fork of all three inputs is `mine`, which the others do not come from; they part behind it, and meet."""
+    feeds = {"rows": feed(rows, ["a"] * len(rows)), "others": feed(others, ["a"] * len(others))}
+    sources = (OTHERS + ROWS if before else ROWS + OTHERS).replace("key: k", "key: all")
+    came = "yours, came" if before else "came, yours"
+    text = PARTED.format(sources=sources, came=came, met=", ".join(met))
+    here = trial(folder_of(tmp_path_factory), text, feeds)
+    here.ran("run", [(BEGIN, BEGIN + SPAN * SECOND)])
+
+    wanted = []
+    for at in sorted({*rows, *others}):
+        mine = [(n + 10, n, n + 20) for n, came in enumerate(rows) if came == at]
+        yours = [(n + 110, n + 100) for n, came in enumerate(others) if came == at]
+        wanted += [n for turn in ((*yours, *mine) if before else (*mine, *yours)) for n in turn]
+    assert [row["n"] for row in here.table("run", "met").to_pylist()] == wanted
+
+
 ABOVE = """\
 flow: turns
 every: 1h

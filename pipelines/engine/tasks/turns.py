@@ -249,9 +249,7 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     columns = of.columns(meeting.fork)
     chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine]))
     turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
-    place = (
-        side[rows[mine]] if meeting.rounds else _places(branch, [of.number(each.first) for each in meeting.branches])
-    )
+    place = side[rows[mine]] if meeting.rounds else _branches(branch, side[rows[mine]], meeting, of)
     told = [*_wide(chosen, columns), turn, place]
     while len(levels) < depth + len(told):
         levels.append(np.zeros(len(rows), dtype=np.int64))
@@ -261,6 +259,16 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         if parted.inner is not None:
             within = mine[(place == number) & np.isin(side[rows[mine]], parted.inputs)]
             _levels(table, rows, parted.inner, of, levels, depth + len(told), within, side)
+
+
+def _branches(branch: Longs, side: Longs, meeting: MeetingOfTurns, of: TurnsOfFlow) -> Longs:
+    """Say which branch of a fork rows are of; what did not come out of it is of the first that its port is in."""
+    places = _places(branch, [of.number(each.first) for each in meeting.branches])
+    first = np.full(int(side.max(initial=0)) + 1, -1)
+    for number, each in reversed([*enumerate(meeting.branches)]):
+        first[[port for port in each.inputs if port < len(first)]] = number
+    found: Longs = np.where(places < 0, first[side], places)
+    return found
 
 
 def _places(numbers: Longs, named: list[int]) -> Longs:
@@ -277,7 +285,8 @@ def _wide(rows: pa.Table, columns: TurnColumns) -> list[Longs]:
     if not columns.key:
         return []
     time = longs(rows[columns.time])
-    known = np.flatnonzero((time != BEFORE) & (time != AFTER) & np.asarray(pc.is_valid(rows[columns.keys[0]])))
+    # No key is null but that of what did not come out of the fork; in a key that no time has come to yet, time is.
+    known = np.flatnonzero(np.asarray(pc.is_valid(rows[columns.keys[0]])))
     rank = np.zeros(rows.num_rows, dtype=np.int64)
     rank[known] = key_ranks(rows.take(pa.array(known)).select(list(columns.keys)), columns.keys)
     return [time, rank]
