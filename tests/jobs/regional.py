@@ -11,7 +11,6 @@ import pytest
 from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
@@ -89,7 +88,7 @@ def under_way(made: Backfill) -> Iterator[Legs]:
     with open_driver(made.root, flow=made.flow.name) as driver:
         land_readings(made, *readings(made))
         runner = runner_of(made, driver)
-        with open_legs(runner, made.root, Claim.ASK, lambda _: CoreEngine()) as legs:
+        with open_legs(runner, made.root, lambda _: CoreEngine()) as legs:
             legs.begin(lambda _: None)
             yield legs
 

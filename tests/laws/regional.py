@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.entry import State
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
@@ -64,7 +63,7 @@ def in_regions(  # noqa: PLR0913 - everything that must not matter
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, start, readings, final).last_id
         runner = runner_of(wanted, driver)
-        with open_legs(runner, wanted.root, Claim.ASK, lambda _: CORE) as running:
+        with open_legs(runner, wanted.root, lambda _: CORE) as running:
             for queue in (queue for each in running.all for queue in each.outs):
                 queue.offer = published_alone(queue)  # type: ignore[method-assign]
                 if most_behind is not None:

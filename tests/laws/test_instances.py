@@ -96,7 +96,7 @@ def test_instances__every_row_goes_to_one_instance(
 
 
 def test_rows_of_keys_without_any_time_yet_meet_by_key(tmp_path: Path) -> None:
-    """Dealt in turn they stand by time, key and place; so they do where the instances meet, not one behind the other."""
+    """Dealt in turn they stand by time, key and place; so they do where instances meet, not one behind the other."""
     text = FLOW.format(instances=2, style="in_turn", beats="").replace("{came: rows}", "{came: known}")
     text = text.replace("\nstreams:", "\nstreams:\n  known: {project: rows, columns: {number: number, event: event}}")
     rows = [

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.leg_roots import roots_of
 from pipelines.engine.live.crossing import QUEUE, tickets_in
 from pipelines.engine.live.legs import open_legs
@@ -95,7 +94,7 @@ def test_a_leg_that_died_over_more_rows_than_may_wait_keeps_nobody_waiting(here:
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         main = runner_of(wanted, driver)
-        with open_legs(main, wanted.root, Claim.ASK, lambda _: Dies()) as legs:
+        with open_legs(main, wanted.root, lambda _: Dies()) as legs:
             legs.begin(lambda _: None)
             main.advance(0, last // 2)
             assert legs.main.full is not None, "more rows wait than may"
@@ -104,7 +103,7 @@ def test_a_leg_that_died_over_more_rows_than_may_wait_keeps_nobody_waiting(here:
     told: list[str] = []
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         main = runner_of(wanted, driver)
-        with open_legs(main, wanted.root, Claim.ASK, lambda _: CORE) as legs:
+        with open_legs(main, wanted.root, lambda _: CORE) as legs:
             legs.begin(told.append)
             assert any(line.startswith("finished commit") for line in told)
             legs.catch_up(last)
@@ -162,7 +161,7 @@ def behind(here: Trial, run: str, keep: dt.timedelta | None = None) -> list[Path
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, READINGS).last_id
         runner = runner_of(wanted, driver)
-        with open_legs(runner, wanted.root, Claim.ASK, lambda _: CORE) as legs:
+        with open_legs(runner, wanted.root, lambda _: CORE) as legs:
             legs.begin(lambda _: None)
             while runner.upto < last:
                 runner.advance(runner.upto, runner.upto + 1)

@@ -259,3 +259,19 @@ class SealedIntervalError(CommitError):
             f"{instant_text(self.start)} to {instant_text(self.end)}, which is sealed: --to {self.commit} is as far as "
             "it goes; to change the interval, run it again and then reset to it"
         )
+
+
+@dataclass(eq=False)
+class LegsLostError(CommitError):
+    """Which legs a run has cannot be read, though it has some: taken for one in one piece it would go on without them.
+
+    Facts: the file, and what is the matter with it.
+    """
+
+    file: str
+    how: str
+    code = Exit.RUN_FAILED
+    says = (
+        "{file} must say which legs the run has, for there are some beside it; it {how}: pulseline doctor FLOW "
+        "--repair makes it anew out of the newest commit's plan"
+    )

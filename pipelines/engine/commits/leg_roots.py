@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from pipelines.engine.commits.delta_log import exists
+from pipelines.engine.commits.errors import LegsLostError
 from pipelines.engine.commits.log import CommitLog
+from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.files import durable
 from pipelines.flows.legs import MAIN
 from pipelines.flows.model import DIVERTED
@@ -50,9 +53,18 @@ def note_legs(root: Path, legs: Iterable[Leg]) -> Noted:
     told = told_of(legs)
     if (known := noted_legs(root)) is None:
         durable.make_folder(root / REGIONS)
-        durable.write_new(root / REGIONS / FILE, json.dumps(told, indent=1).encode())
+        durable.write_new(root / REGIONS / FILE, _text(told))
         return told
     return known
+
+
+def note_legs_anew(root: Path, legs: Iterable[Leg]) -> None:
+    """Say on disk which legs a run has, in place of what cannot be read."""
+    durable.replace(root / REGIONS / FILE, _text(told_of(legs)))
+
+
+def _text(told: Noted) -> bytes:
+    return json.dumps(told, indent=1).encode()
 
 
 def told_of(legs: Iterable[Leg]) -> Noted:
@@ -61,12 +73,28 @@ def told_of(legs: Iterable[Leg]) -> Noted:
 
 
 def noted_legs(root: Path) -> Noted | None:
-    """Read which legs a run has; None where it runs in one piece."""
+    """Read which legs a run has; None where it runs in one piece.
+
+    Raises:
+        LegsLostError: it has some, and which they are cannot be read.
+    """
+    file = root / REGIONS / FILE
     try:
-        found: Noted = json.loads((root / REGIONS / FILE).read_bytes())
+        found: Noted = json.loads(file.read_bytes())
+        _ = [(told["streams"], told["reads"]) for told in found.values()]
     except FileNotFoundError:
+        if legs_begun(root):
+            raise LegsLostError(str(file), "is gone") from None
         return None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LegsLostError(str(file), "cannot be read") from None
     return found
+
+
+def legs_begun(root: Path) -> set[str]:
+    """Name the legs of a run that have a log of commits, beside that of the run's own folder."""
+    folder = root / REGIONS
+    return {leg.name for leg in folder.iterdir() if exists(commits_path(leg))} if folder.is_dir() else set()
 
 
 def roots_of(root: Path) -> tuple[Path, ...]:

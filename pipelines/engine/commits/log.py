@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import TIME, canonical_json
 from pipelines.engine.commits.delta_log import checkpoint, clean_log, create, exists
@@ -35,7 +34,7 @@ from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.parquet import dataset, write_table
 from pipelines.engine.files.small import read_whole
-from pipelines.engine.files.stored import for_arrow, is_stored
+from pipelines.engine.files.stored import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,14 +116,6 @@ def _entry(row: Mapping[str, object]) -> Entry:
     return Entry(state=State(str(row["state"])), kind=CommitKind(str(row["kind"])), **facts)  # type: ignore[arg-type]
 
 
-def _is_whole(file: Path) -> bool:
-    try:
-        pq.read_metadata(for_arrow(file))
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
 class CommitLog:
     """The table `commits` of a root: read it, and append to what was last read.
 
@@ -189,16 +180,29 @@ class CommitLog:
         if not files:
             return []
         try:
-            table = read_whole([str(self.path / name) for name in sorted(files)], SCHEMA)
+            fresh = self._later(sorted(files))
         except FileNotFoundError as error:
             gone = next((name for name in sorted(files) if not (self.path / name).exists()), str(error))
             raise CommitsLostError(str(self.path), gone) from None
-        except pa.ArrowInvalid as problem:
-            torn = next(name for name in sorted(files) if not _is_whole(self.path / name))
+        except (pa.ArrowException, OSError, ValueError, LookupError) as problem:
+            # A disk that fails says so itself.
+            if isinstance(problem, OSError) and problem.errno is not None:
+                raise
+            torn = next((name for name in sorted(files) if not self._is_whole(name)), "one of its files")
             raise CommitsLostError(str(self.path), torn, f"cannot be read ({problem})") from None
-        later = table.filter(pc.greater(table["entry"], self._state.newest_entry))
-        fresh = {row.entry: row for row in from_table(later)}
         return [fresh[entry] for entry in sorted(fresh)]
+
+    def _later(self, files: Sequence[str]) -> dict[int, Entry]:
+        table = read_whole([str(self.path / name) for name in files], SCHEMA)
+        later = table.filter(pc.greater(table["entry"], self._state.newest_entry))
+        return {row.entry: row for row in from_table(later)}
+
+    def _is_whole(self, name: str) -> bool:
+        try:
+            self._later([name])
+        except (pa.ArrowException, OSError, ValueError, LookupError):
+            return False
+        return True
 
     def _require_none(self) -> None:
         """See that where there is no log there never was one: tables follow what it says.

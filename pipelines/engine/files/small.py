@@ -45,4 +45,5 @@ def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Tabl
 
 
 def _read(file: str) -> pa.Table:
-    return pq.ParquetFile(for_arrow(file), pre_buffer=False).read(use_threads=False)
+    whole = pq.ParquetFile(for_arrow(file), pre_buffer=False, page_checksum_verification=True)
+    return whole.read(use_threads=False)

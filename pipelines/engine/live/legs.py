@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.lease import OF_A_LEG, wall_ticks
 from pipelines.engine.commits.leg_roots import leg_root, note_legs
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
-    from pipelines.engine.commits.lease import Claim
     from pipelines.engine.files.writing import Layout, Written
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.legs import Leg
@@ -295,14 +294,13 @@ class Legs:
 
 @contextmanager
 def open_legs(
-    main: EpochRunner, root: Path, claim: Claim, engine: Callable[[int], Engine], asked: threading.Event | None = None
+    main: EpochRunner, root: Path, engine: Callable[[int], Engine], asked: threading.Event | None = None
 ) -> Iterator[Legs]:
     """Hold the leases of all legs of a run, whose own is held already, while the block runs.
 
     Args:
         main: runs the epochs of the leg that takes what lands; its flow says the legs.
         root: the run's folder.
-        claim: whether to take leases from holders that live.
         engine: given a number of rows, who runs an epoch's tasks.
         asked: set by whoever wants the run to stop.
     """
@@ -320,7 +318,7 @@ def open_legs(
         for leg in legs:
             runner = main
             if leg.name != MAIN:
-                driver = leases.enter_context(open_driver(leg_root(root, leg.name), flow=flow.name, claim=claim))
+                driver = leases.enter_context(open_driver(leg_root(root, leg.name), flow=flow.name, claim=OF_A_LEG))
                 crossing = Crossing(leg, {writer: queues[writer, leg.name] for writer in leg.reads})
                 runner = EpochRunner(
                     driver=driver,

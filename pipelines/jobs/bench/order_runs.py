@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.commits import delta_log
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import NewFile
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.writing import Layout, TableFile
@@ -94,7 +93,7 @@ def _in_legs(here: LaidFlow, run: str, commits: int, engine: Engine, others: Eng
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         last = land_readings(wanted, BEGIN, readings(commits)).last_id
         runner = runner_of(wanted, driver, engine)
-        with open_legs(runner, wanted.root, Claim.ASK, lambda _: others) as legs:
+        with open_legs(runner, wanted.root, lambda _: others) as legs:
             legs.begin(lambda _: None)
             yield legs, last
 

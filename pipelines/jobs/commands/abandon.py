@@ -8,13 +8,16 @@ it is now.
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.leg_roots import leg_of
+from pipelines.flows.legs import MAIN
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.status import command_for
+from pipelines.jobs.runs.held import held_legs
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo
     known = open_run(called, run)
     part, commit = known.named_commit(str(number))
     _allowed(known, part.commit(commit))
-    with open_driver(part.root, flow=known.name) as driver:
+    with ExitStack() as leases:
+        driver = held_legs(known, leases)[leg_of(part.root) or MAIN]
         entry = _allowed(known, driver.state().commits[commit])
         if entry.state is not State.ABANDONED:
             entry = driver.abandon(commit, why=WHY)

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
-from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import leg_of, noted_legs, run_root
+from pipelines.engine.commits.errors import LegsLostError
+from pipelines.engine.commits.lease import OF_A_LEG, Claim, wall_ticks
+from pipelines.engine.commits.leg_roots import (
+    FILE,
+    REGIONS,
+    leg_of,
+    legs_begun,
+    note_legs_anew,
+    noted_legs,
+    run_root,
+)
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
@@ -20,6 +29,8 @@ from pipelines.engine.live.relanding import land_again
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
+from pipelines.flows.definition import flow_from_json
+from pipelines.flows.legs import legs_of
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
@@ -34,6 +45,8 @@ if TYPE_CHECKING:
 
 GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING})
 """What keeps a run from going on, or readers from counting right."""
+BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
+"""What says that tables and `commits` do not go together."""
 
 
 def examine(  # noqa: PLR0913 - the command's options
@@ -62,6 +75,15 @@ def examine(  # noqa: PLR0913 - the command's options
         LeaseHeldError: a driver is at work on the run, and it was to be repaired.
     """
     known = open_run(called, run)
+    lost = _lost_legs(known)
+    if lost and not repair:
+        _tell(known, lost, as_json, echo, deep=deep)
+        if not as_json:
+            echo(f"nothing was touched, nor looked at beyond that; next: {known.command('doctor', '--repair')}")
+        return Exit.CHECK_FAILED
+    if lost:
+        _say_legs(known, echo)
+        known = open_run(called, run)
     found = _found(known, deep=deep)
     findings = _named(known, found)
     _tell(known, findings, as_json, echo, deep=deep)
@@ -79,13 +101,49 @@ def examine(  # noqa: PLR0913 - the command's options
     return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
 
 
+def _lost_legs(known: KnownRun) -> list[Finding]:
+    """Find that nothing says which legs a run has, though it has some."""
+    try:
+        noted_legs(known.root)
+    except LegsLostError as problem:
+        sentence = f"it {problem.how}, and says which legs the run has, each with tables of its own"
+        remedy = "make it anew out of the newest commit's plan"
+        return [Finding(ill=Ill.LOST, table=f"{REGIONS}/{FILE}", sentence=sentence, remedy=remedy)]
+    return []
+
+
+def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
+    """Note anew which legs a run has, as the flow of its newest commit is cut into them."""
+    with held_log(known.root, known.name):
+        legs = legs_of(flow_from_json(known.definition))
+        strange = sorted(legs_begun(known.root) - {leg.name for leg in legs})
+        if strange:
+            raise JobError(
+                f"the legs that `commits` tells of ({', '.join(leg.name for leg in legs)}) must be those that lie in "
+                f"{REGIONS}/, and {', '.join(strange)} is none of them: put {REGIONS}/{FILE} back out of a copy of the "
+                "run's folder"
+            )
+        echo(f"noting anew that the run has the legs {', '.join(leg.name for leg in legs)}")
+        note_legs_anew(known.root, legs)
+
+
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
-    return [[*examine_run(part.root, part.state, deep=deep), *_overtaken(known, part)] for part in known.parts]
+    found = []
+    for part in known.parts:
+        own = examine_run(part.root, part.state, deep=deep)
+        found.append([*own, *_overtaken(known, part, stands=all(each.ill not in BESIDE for each in own))])
+    return found
 
 
-def _overtaken(known: KnownRun, part: KnownRun) -> Iterator[Finding]:
-    """Find that a leg ends before what another has read of it: what it had published is gone."""
+def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Finding]:
+    """Find that a leg ends before what another has read of it: what it had published is gone.
+
+    Args:
+        known: the run.
+        part: the leg.
+        stands: whether its tables go with its `commits`, which a reset needs.
+    """
     own = leg_of(part.root)
     upto = part.state.tip.upto if part.state.tip else 0
     for name, told in (noted_legs(known.root) or {}).items():
@@ -93,8 +151,11 @@ def _overtaken(known: KnownRun, part: KnownRun) -> Iterator[Finding]:
         if own in told["reads"] and tip and tip.upto > upto:
             sentence = (
                 f"leg {own} ends at sequence {upto}, and {name} has read it up to {tip.upto}: what it had published is "
-                f"gone, or a reset was cut short, which {known.command('reset', '--to', f'sequence:{upto}')} finishes"
+                "gone"
             )
+            if stands:
+                again = known.command("reset", "--to", f"sequence:{upto}")
+                sentence += f", or a reset was cut short; {again} takes every leg back there"
             yield Finding(ill=Ill.AHEAD, table="commits", sentence=sentence, remedy="")
 
 
@@ -157,7 +218,10 @@ def known_as(strays: Sequence[Finding]) -> str:
 def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[[str], None]) -> None:
     """Do what can be done, under the leases of all legs: each behind what it reads, which it may be made of again."""
     with ExitStack() as leases:
-        held = [leases.enter_context(held_log(part.root, known.name)) for part in known.parts]
+        held = [
+            leases.enter_context(held_log(part.root, known.name, Claim.ASK if part.root == known.root else OF_A_LEG))
+            for part in known.parts
+        ]
         for part, findings, (log, token) in zip(known.parts, found, held, strict=True):
             _repair_part(known, Driver(part.root, known.name, log, token), findings, echo)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.leg_roots import noted_legs, roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
@@ -121,7 +120,7 @@ def end_stream(
         finally:
             lander.close()
         if flow.legs:
-            with open_legs(runner, root, Claim.ASK, lambda _: engine) as legs:
+            with open_legs(runner, root, lambda _: engine) as legs:
                 legs.begin(tell)
                 legs.catch_up(MOST_SEQUENCES)
     if published is None:

@@ -6,9 +6,9 @@ Runs do this by themselves every so many commits; one that makes few, or none an
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.stored import StorePath
@@ -18,6 +18,7 @@ from pipelines.errors import Exit
 from pipelines.jobs.commands.doctor import GRAVE
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.runs.held import held_legs
 from pipelines.jobs.runs.known import flow_name, open_run, runs_of
 
 if TYPE_CHECKING:
@@ -61,14 +62,13 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
 
 
 def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Facts:
-    before, why = _extent(known.root), ""
-    for part in known.parts:
-        try:
-            with open_driver(part.root, flow=known.name) as driver:
-                done = Upkeep(driver).keep(every=1, rows=rows)
-                why = why if done else "a commit waits to be finished, or none was begun"
-        except LeaseHeldError:
-            why = "a driver is at work, which keeps it in order itself"
+    before = _extent(known.root)
+    try:
+        with ExitStack() as leases:
+            done = [Upkeep(driver).keep(every=1, rows=rows) for driver in held_legs(known, leases).values()]
+            why = "" if all(done) else "a commit waits to be finished, or none was begun"
+    except LeaseHeldError:
+        why = "a driver is at work, which keeps it in order itself"
     after = _extent(known.root)
     # Behind it the log says more: whoever takes the lease finishes what an earlier driver left.
     found = [each for part in known.parts for each in examine_run(part.root, log_state(part.root))]

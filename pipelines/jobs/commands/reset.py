@@ -18,13 +18,14 @@ from pipelines.engine.commits.resets import way_back
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
 from pipelines.flows.legs import MAIN
-from pipelines.jobs.commands.reset_legs import held_legs, leg_facts, leg_lines, legs_back, take_back
+from pipelines.jobs.commands.reset_legs import leg_facts, leg_lines, legs_back, take_back
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.live import READING, last_closed
 from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
+from pipelines.jobs.runs.held import held_legs
 from pipelines.jobs.runs.known import is_replayed, open_run
 from pipelines.operators.plain_words import counted
 
@@ -98,7 +99,7 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         return
     claim = Claim.TAKE_OVER if wanted.take_over else Claim.ASK
     with ExitStack() as leases:
-        drivers = held_legs(known, claim, leases)
+        drivers = held_legs(known, leases, claim)
         plan = _planned(known, {leg: driver.state() for leg, driver in drivers.items()}, wanted.to)
         if not wanted.as_json:
             _announce(known, plan, echo)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import START_OF_RUN
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import way_back
@@ -23,11 +22,9 @@ from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from contextlib import ExitStack
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.history import Entry, LogState
-    from pipelines.engine.commits.lease import Claim
     from pipelines.engine.commits.resets import WayBack
     from pipelines.jobs.runs.known import KnownRun
 
@@ -96,18 +93,6 @@ def _back(leg: str, state: LogState, target: int) -> LegBack:
     stands = state.tip.commit if state.tip else START_OF_RUN
     way = None if stands == target else way_back(state, target)
     return LegBack(leg=leg, target=target, sequence=_sequence(state, target), way=way, pending=state.pending)
-
-
-def held_legs(known: KnownRun, claim: Claim, leases: ExitStack) -> dict[str, Driver]:
-    """Take the leases of all legs of a run, the one that takes what lands first.
-
-    Raises:
-        LeaseHeldError: a driver is at work on one.
-    """
-    return {
-        leg: leases.enter_context(open_driver(part.root, flow=known.name, claim=claim))
-        for leg, part in known.by_leg.items()
-    }
 
 
 def take_back(drivers: Mapping[str, Driver], plan: LegsBack, why: str, asked: str | None) -> None:

@@ -393,7 +393,7 @@ class Session:
         if not self.live.flow.legs:
             yield
             return
-        with open_legs(self.runner, self.live.root, self.live.claim, self._engine, self.asked) as legs:
+        with open_legs(self.runner, self.live.root, self._engine, self.asked) as legs:
             legs.begin(self.tell)
             self.legs = legs
             legs.start(self.live.most_sequences, self._keep_leg)

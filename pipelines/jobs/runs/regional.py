@@ -39,7 +39,7 @@ def run_in_legs(  # noqa: PLR0913 - what is run, over what
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         last = land_readings(wanted, start, readings, final).last_id
         runner = runner_of(wanted, driver, wanted.engine)
-        with open_legs(runner, wanted.root, wanted.claim, lambda _: wanted.engine) as legs:
+        with open_legs(runner, wanted.root, lambda _: wanted.engine) as legs:
             legs.begin(tell)
             legs.start(most)
             try:

@@ -10,7 +10,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state, read_ledger
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
@@ -60,7 +59,7 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
     with open_driver(made.root, flow="tiny") as driver:
         land_readings(made, start, instants)
         runner = runner_of(made, driver)
-        with open_legs(runner, made.root, Claim.ASK, lambda _: CoreEngine()) as legs:
+        with open_legs(runner, made.root, lambda _: CoreEngine()) as legs:
             legs.begin(house.tell)
             legs.advance_main(0, 1)
             assert legs.main.full is not None
