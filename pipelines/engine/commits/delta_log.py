@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import (
@@ -98,16 +99,18 @@ def _delta_asks(path: Path) -> Iterator[None]:
 
     Raises:
         StoreFailedError: the store does not do its part.
-        TornLogError: a version is gone.
+        TornLogError: a version is gone, or says what no version does.
     """
     try:
         yield
     except PulselineError:
         raise
     except Exception as problem:
-        if not is_stored(path):
-            raise
-        raise _unreadable(path, str(problem)) from None
+        if is_stored(path):
+            raise _unreadable(path, str(problem)) from None
+        if isinstance(problem, DeltaError):
+            raise TornLogError(str(path), LOG, str(problem).partition("\n")[0]) from None
+        raise
 
 
 def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:

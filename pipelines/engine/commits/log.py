@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import uuid
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,8 +31,8 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
-from pipelines.engine.files.parquet import dataset, write_table
-from pipelines.engine.files.small import read_whole
+from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.small import read_whole, write_summed
 from pipelines.engine.files.stored import is_stored
 
 if TYPE_CHECKING:
@@ -267,8 +266,7 @@ class CommitLog:
             raise
 
     def _write(self, stem: str, table: pa.Table) -> NewFile:
-        file = self.path / f"{stem}-{uuid.uuid4().hex[:8]}.parquet"
-        size = write_table(table, file)
+        file, size = write_summed(table, self.path, stem)
         sync_files(self.path, [file])
         return NewFile(name=file.name, rows=table.num_rows, size=size)
 

@@ -294,7 +294,11 @@ class Legs:
 
 @contextmanager
 def open_legs(
-    main: EpochRunner, root: Path, engine: Callable[[int], Engine], asked: threading.Event | None = None
+    main: EpochRunner,
+    root: Path,
+    engine: Callable[[int], Engine],
+    asked: threading.Event | None = None,
+    published: Callable[[Entry], None] = lambda _: None,
 ) -> Iterator[Legs]:
     """Hold the leases of all legs of a run, whose own is held already, while the block runs.
 
@@ -303,6 +307,7 @@ def open_legs(
         root: the run's folder.
         engine: given a number of rows, who runs an epoch's tasks.
         asked: set by whoever wants the run to stop.
+        published: told of each commit of the other legs, by the threads that they run in.
     """
     flow = main.flow
     legs = legs_of(flow)
@@ -326,6 +331,7 @@ def open_legs(
                     landing=main.landing,
                     engine=engine,
                     now=main.now,
+                    published=published,
                     crossing=crossing,
                 )
             outs = tuple(queue for (writer, _), queue in queues.items() if writer == leg.name)

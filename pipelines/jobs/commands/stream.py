@@ -111,7 +111,7 @@ class Live:
 
 @dataclass
 class Figures:
-    """What the status line says, gathered from published commits."""
+    """What the status line says, gathered from published commits of all legs, each of which has a thread."""
 
     flow: Flow
     published: deque[tuple[float, Entry]] = field(default_factory=lambda: deque(maxlen=200))
@@ -120,17 +120,24 @@ class Figures:
     timers: int = 0
     newest: dict[str, dict[str, int]] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, entry: Entry) -> None:
-        """Take in a published commit."""
-        self.published.append((time.monotonic(), entry))
-        self.commits += 1
-        self.rows += sum(counted(entry, "landed").values())
-        late = entry.detail.get("lateness", {})
-        self.timers += late.get("timers", 0) if isinstance(late, dict) else 0
-        newest = entry.detail.get("newest", {})
-        for name, found in newest.items() if isinstance(newest, dict) else ():
-            self.newest.setdefault(name, {}).update(found)
+        """Take in a published commit of the leg that takes what lands."""
+        with self._lock:
+            self.published.append((time.monotonic(), entry))
+            self.rows += sum(counted(entry, "landed").values())
+        self.add_of_leg(entry)
+
+    def add_of_leg(self, entry: Entry) -> None:
+        """Take in a published commit of any leg: what came of rows that have landed once."""
+        with self._lock:
+            self.commits += 1
+            late = entry.detail.get("lateness", {})
+            self.timers += late.get("timers", 0) if isinstance(late, dict) else 0
+            newest = entry.detail.get("newest", {})
+            for name, found in newest.items() if isinstance(newest, dict) else ():
+                self.newest.setdefault(name, {}).update(found)
 
     def line(self, reading: int | None, full: str = "", waiting: int = 0) -> str:
         """Say what the stream does now, in one line.
@@ -142,7 +149,8 @@ class Figures:
         """
         if not self.commits and not full and not waiting:
             return f"starting, {time.monotonic() - self.begun:.0f} s: the first reading, then the first epoch"
-        recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
+        with self._lock:
+            recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
         found = [entry.detail.get("lateness", {}) for _, entry in recent]
@@ -393,7 +401,7 @@ class Session:
         if not self.live.flow.legs:
             yield
             return
-        with open_legs(self.runner, self.live.root, self._engine, self.asked) as legs:
+        with open_legs(self.runner, self.live.root, self._engine, self.asked, self.figures.add_of_leg) as legs:
             legs.begin(self.tell)
             self.legs = legs
             legs.start(self.live.most_sequences, self._keep_leg)

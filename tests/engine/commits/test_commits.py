@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import signal
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from pipelines.engine.commits.delta_log import create
 from pipelines.engine.commits.driver import CommitLog, Driver, open_driver
 from pipelines.engine.commits.history import CarryLine, CommitKind, Entry, LogState, Span, State
 from pipelines.engine.commits.log import from_table, to_table
-from pipelines.engine.commits.paths import FileMissingError, NewFile, stream_path
+from pipelines.engine.commits.paths import FileMissingError, NewFile, TableError, stream_path
 from pipelines.engine.commits.readers import read_carry, read_stream
 from pipelines.engine.files.folders import UNNAMED
 from tests.forked import ended
@@ -440,6 +441,34 @@ def test_a_log_that_was_compacted_reads_the_same(tmp_path: Path) -> None:
         step_through(driver, Span(20, 30))
     assert log.state().entries[: len(before.entries)] == before.entries
     assert log.state() == CommitLog(tmp_path).state()
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_bit_of_a_log_that_changed_is_named_or_means_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, compacted: bool
+) -> None:
+    """Never other commits: what cannot be read is told, but the newest version, which counts as torn."""
+    with open_driver(tmp_path, flow="f") as driver:
+        step_through(driver, Span(10, 20))
+    monkeypatch.setattr("pipelines.engine.commits.log.MANY_FILES", 1 if compacted else 100)
+    with open_driver(tmp_path, flow="f") as driver:
+        step_through(driver, Span(20, 30))
+    log = CommitLog(tmp_path)
+    wanted, newest = log.state(), max((log.path / "_delta_log").glob("*.json"))
+
+    for file in sorted([*log.path.glob("*.parquet"), *log.path.glob("_delta_log/*.json")]):
+        whole = file.read_bytes()
+        for place in range(0, len(whole), 229 if file.suffix == ".parquet" else 101):
+            file.write_bytes(flipped_at(whole, place))
+            with suppress(TableError):
+                found = CommitLog(tmp_path).state()
+                lacks = wanted.entries[: len(found.entries)] if file == newest else wanted.entries
+                assert found.entries == lacks, (file.name, place)
+        file.write_bytes(whole)
+
+
+def flipped_at(whole: bytes, place: int) -> bytes:
+    return whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
 
 
 def a_file(root: Path, commit: int, values: Sequence[int]) -> NewFile:

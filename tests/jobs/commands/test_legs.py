@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from pipelines.engine.commits import lease
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.commits.readers import log_state, read_ledger
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
@@ -21,6 +23,7 @@ from pipelines.jobs.commands.metrics import show_metrics
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.stream import Figures
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -33,6 +36,7 @@ from tests.jobs.regional import readings, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.jobs.conftest import House
 
@@ -87,6 +91,42 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
         ("timed", 1, None),
         ("main-2", 1, None),
     ]
+
+
+def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One driver is watched once, however many legs it had; nobody finds it alive in one leg and dead in another."""
+    made = wanted(house)
+    watched: list[Path] = []
+    figures = Figures(made.flow)
+
+    def looked(root: Path, *_: object) -> bool:
+        watched.append(root)
+        return False
+
+    with open_driver(made.root, flow="tiny") as first:
+        land_readings(made, *readings(made))
+        with open_legs(runner_of(made, first), made.root, lambda _: CoreEngine()) as legs:
+            legs.begin(house.tell)
+            monkeypatch.setattr(lease, "is_held", looked)
+            with open_driver(made.root, flow="tiny") as second:
+                with open_legs(
+                    replace(runner_of(made, second), published=figures.add),
+                    made.root,
+                    lambda _: CoreEngine(),
+                    published=figures.add_of_leg,
+                ) as others:
+                    others.begin(house.tell)
+                    others.advance_main(0, 1)
+                    others.catch_up(1)
+                for each in legs.all:
+                    with pytest.raises(LeaseLostError):
+                        each.runner.driver.state()
+
+    assert watched == [made.root]
+    # Rows count once, as they landed; timers are those of a leg of its own.
+    assert figures.commits == 3
+    assert figures.rows == log_state(made.root).published[0].counts["landed"]["trips"]
+    assert figures.timers > 0
 
 
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:

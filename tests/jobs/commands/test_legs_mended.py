@@ -13,8 +13,9 @@ from deltalake import DeltaTable
 
 from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LegsLostError
 from pipelines.engine.commits.history import State
-from pipelines.engine.commits.leg_roots import leg_root
+from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
@@ -133,6 +134,28 @@ def test_a_leg_that_is_gone_as_a_whole_is_no_run_that_stands(regional: House) ->
     assert (
         "leg timed ends at sequence 0, and main-2 has read it up to 3: what it had published is gone" in regional.text
     )
+
+
+@pytest.mark.parametrize("lost", ["gone", "emptied", "of another shape"])
+def test_legs_that_nothing_names_any_more_are_no_run_in_one_piece(regional: House, lost: str) -> None:
+    """In one piece it would go on without their rows; which they are stands in the newest commit's plan, too."""
+    calm = content(regional.root)
+    file = regional.root / REGIONS / FILE
+    said = file.read_bytes()
+    file.unlink()
+    if lost != "gone":
+        file.write_bytes(b"" if lost == "emptied" else b'{"main": []}')
+
+    with pytest.raises(LegsLostError, match="pulseline doctor FLOW --repair makes it anew"):
+        show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+    with pytest.raises(LegsLostError):
+        read_stream(regional.root, "last")
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "lost       regions/legs.json: " in regional.text
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert "all 9 published commits of run `main` stand" in regional.text
+    assert file.read_bytes() == said
+    assert content(regional.root) == calm
 
 
 @pytest.mark.parametrize("bit", ["sum", "upto", "gone"])
