@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.engine.columnar.columns import TIME, ticks
-from pipelines.engine.commits.paths import stream_path
-from pipelines.engine.commits.readers import settled_commits
+from pipelines.engine.columnar.columns import ticks
 from pipelines.flows.grid import instant_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.pages import ledger_pages, stream_pages
+from pipelines.jobs.facts.owners import LandedThere, read_by
+from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
 from pipelines.jobs.text.tables import plain
 from pipelines.jobs.words.ledger import Accounts
@@ -26,17 +25,14 @@ from pipelines.operators.specs import SPECS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import pyarrow.dataset as ds
+    from pipelines.jobs.facts.owners import Owners
 
     Tell = Callable[[str], object]
 
 NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
 REMAKING = frozenset({"project", "loop"})
 """Operators that give a row other columns, or values, than it had."""
-MIXED = ", together with those of another source that landed at the same instant and place"
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
-TIMES = frozenset({"event_time", "event_end"})
-"""Which an operator may move, while it passes all other columns on."""
 PAYLOAD_SHOWN = 4
 
 
@@ -48,12 +44,6 @@ class LandedRow:
     landed_at: int
     """In ticks."""
     landed_place: int
-
-    @property
-    def condition(self) -> ds.Expression:
-        """Ask for what came of it in a table; rows of another source may have landed at the same place."""
-        at = pc.field("landed_at") == pa.scalar(self.landed_at, pa.int64()).cast(TIME)
-        return at & (pc.field("landed_place") == self.landed_place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,15 +80,17 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
     if not known.state.published:
         tell(known.nothing_yet())
         return
-    lines = _lines(known, row)
-    steps = list(_steps(known, row, lines))
+    there = LandedThere(known, row.landed_at, row.landed_place)
+    lines = _lines(known, row, there)
+    steps = list(_steps(known, row, there, lines))
     if not lines and not any(step.rows for step in steps):
         raise WrongUse(_unknown(known, row, trace))
     if as_json:
         for step in steps:
             tell(json.dumps(asdict(step), ensure_ascii=False))
         return
-    tell(f"{row.source}  landed {known.moments.text(row.landed_at)}, place {row.landed_place}{_payload(known, row)}")
+    landed = f"{row.source}  landed {known.moments.text(row.landed_at)}, place {row.landed_place}"
+    tell(f"{landed}{_payload(known, row, there)}")
     wide = max((len(step.stream) for step in steps), default=0)
     tell(f" {'0':>2}  {'landed':<{wide}}  the landing chose its place; no later step chooses again  (rule X6)")
     for number, step in enumerate(steps, 1):
@@ -117,106 +109,71 @@ def _named(known: KnownRun, trace: str) -> LandedRow:
     return LandedRow(source=source, landed_at=landed, landed_place=int(found["place"] or 1))
 
 
-def _lines(known: KnownRun, row: LandedRow) -> dict[str, list[str]]:
-    """Give what the ledger has of the row, in words, by stream."""
+def _lines(known: KnownRun, row: LandedRow, there: LandedThere) -> dict[str, list[tuple[str, Owners | None]]]:
+    """Give what the ledger has of the row, in words, by stream, and of whom each line may be where it does not say."""
     pages = (
         page
         for part in known.parts
-        for page in ledger_pages(part.root, [entry.commit for entry in part.state.published], part.state, row.condition)
+        for page in ledger_pages(
+            part.root, [entry.commit for entry in part.state.published], part.state, there.condition
+        )
     )
     rows = pa.concat_tables(pages)
-    told: dict[str, list[str]] = {}
+    told: dict[str, list[tuple[str, Owners | None]]] = {}
     mine = rows.filter(pc.fill_null(pc.equal(rows["source"], row.source), True))  # noqa: FBT003 - a value
-    for stream, text in zip(mine["stream"].to_pylist(), Accounts(known).columns(mine)["what happened"], strict=True):
-        told.setdefault(stream, []).append(text)
+    texts = Accounts(known).columns(mine)["what happened"]
+    for line, text in zip(mine.select(["stream", "source", "row"]).to_pylist(), texts, strict=True):
+        owner = _table_of(known, line["stream"])
+        whose = there.of_line(owner, line["row"]) if line["source"] is None and owner is not None else None
+        if whose is None or row.source in whose.sources:
+            told.setdefault(line["stream"], []).append((text, whose))
     return told
 
 
-def _rows(known: KnownRun, table: str, row: LandedRow) -> pa.Table:
-    known = known.of(table)
-    commits = settled_commits(known.root, stream_path(known.root, table), known.state)
-    order = ("arrival", *known.order_key(table), "place")
-    return pa.concat_tables(stream_pages(known.root, table, commits, known.state, order, row.condition))
+def _table_of(known: KnownRun, stream: str) -> str | None:
+    """Name the stream that the ledger's name is of: of one within a loop, the loop."""
+    while stream not in known.streams:
+        stream, dot, _ = stream.rpartition(".")
+        if not dot:
+            return None
+    return stream
 
 
-def _steps(known: KnownRun, row: LandedRow, lines: dict[str, list[str]]) -> Iterator[Step]:
+def _steps(
+    known: KnownRun, row: LandedRow, there: LandedThere, lines: dict[str, list[tuple[str, Owners | None]]]
+) -> Iterator[Step]:
     """Walk the streams that the row can have come to, each behind what it reads."""
     came: dict[str, int] = {row.source: row.landed_at}
-    found: dict[str, pa.Table] = {}
-    for told in lines.get(row.source, ()):
+    for told, _ in lines.get(row.source, ()):
         yield _ended(row.source, told)
     for name, stream in known.streams.items():
-        given = [read for read in _read(stream) if read in came]
-        mixed = bool(given) and _is_mixed(known, stream, row, found)
+        given = [read for read in read_by(stream) if read in came]
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
-            rows = _own(known, stream, table, _rows(known, table, row), [(read, found.get(read)) for read in given])
+            rows, mixed = there.own(table, row.source)
             if rows.num_rows:
-                found[table] = rows
                 first = ticks(rows["arrival"])[0]
                 came[table] = int(first)
-                yield _step(known, name, table, given, rows, came, mixed=mixed)
+                yield _step(known, name, table, given, rows, came, mixed)
         for owner in [each for each in lines if given and (each == name or each in _within(stream))]:
-            theirs = MIXED if mixed else ""
-            for told in dict.fromkeys(lines[owner]):
-                times = lines[owner].count(told)
-                yield _ended(owner, told + (f" ({times} times{theirs})" if times > 1 else theirs))
+            for told in dict.fromkeys(told for told, _ in lines[owner]):
+                whose = [each for text, each in lines[owner] if text == told]
+                mixed = there.words([each for each in whose if each is not None])
+                yield _ended(owner, told + (f" ({len(whose)} times{mixed})" if len(whose) > 1 else mixed))
         if given and name not in came and name + DIVERTED not in came and name not in lines:
             yield _without(known, name, stream)
 
 
-def _own(
-    known: KnownRun, stream: dict[str, Any], table: str, rows: pa.Table, above: list[tuple[str, pa.Table | None]]
-) -> pa.Table:
-    """Leave away rows of another source that landed at the same place: those that did not come by what it reads.
-
-    A merge of streams says the port; else a row that was passed on has the columns that it had above. Where neither
-    tells them apart, for they are alike or a source is read directly, all stay.
-    """
-    if len(known.sources_of(table)) < 2 or not rows.num_rows:  # noqa: PLR2004 - one source has no other
-        return rows
-    if stream["operator"] == "merge" and len(stream["inputs"]) > 1 and "port" in rows.column_names:
-        return rows.filter(pc.is_in(rows["port"], pa.array([read for read, _ in above])))
-    before = [each for _, each in above if each is not None]
-    if len(before) < len(above):
-        return rows
-    names = [name for name in rows.column_names if name not in HIDDEN | TIMES]
-    if stream["operator"] == "loop":
-        return rows
-    if stream["operator"] == "project":
-        names = ["arrival", "place"]
-    known_rows = {_values(each, names) for table in before for each in table.to_pylist()}
-    return rows.filter(pa.array([_values(each, names) in known_rows for each in rows.to_pylist()]))
-
-
-def _is_mixed(known: KnownRun, stream: dict[str, Any], row: LandedRow, found: dict[str, pa.Table]) -> bool:
-    """Say whether a loop also took in what another source landed at the same place: its results do not tell of whom."""
-    if stream["operator"] != "loop":
-        return False
-    given = [read for read in _read(stream) if read in found]
-    return any(_rows(known, read, row).num_rows > found[read].num_rows for read in given)
-
-
-def _values(row: dict[str, Any], names: list[str]) -> str:
-    return repr([row.get(name) for name in names])
-
-
-def _read(stream: dict[str, Any]) -> list[str]:
-    """Name what a stream takes rows from: of what it imports it has the CTIs alone."""
-    inputs: list[str] = stream["inputs"]
-    return inputs[:1] if stream["operator"] == "advance_time" else inputs
-
-
 def _step(  # noqa: PLR0913 - what is known of one step
-    known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int], *, mixed: bool
+    known: KnownRun, name: str, table: str, given: list[str], rows: pa.Table, came: dict[str, int], mixed: str
 ) -> Step:
     arrival, place, commit = came[table], rows["place"][0].as_py(), rows["commit"][0].as_py()
     stream, before = known.streams[name], min(came[read] for read in given)
     at = f"{known.moments.text(arrival)} place {place}, commit {commit}"
     told, rule = ("at once", "X1") if arrival <= before else (f"held since {known.moments.text(before)}", "X11")
     told = f"{told}, set aside" if table != name else told
-    readers = [each for each, made in known.streams.items() if given[0] in _read(made)]
+    readers = [each for each, made in known.streams.items() if given[0] in read_by(made)]
     if stream["operator"] == "loop":
-        told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds{MIXED if mixed else ''}", "X5"
+        told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds", "X5"
     elif stream["operator"] == "dispatch":
         policy = stream["policy"]
         told, rule = f"{told}, to instance {policy['instance']} of {policy['instances']}", "X13"
@@ -227,7 +184,13 @@ def _step(  # noqa: PLR0913 - what is known of one step
     elif len(readers) > 1 and rule == "X1":
         told, rule = f"{told}, branch {readers.index(name) + 1} of {len(readers)} behind {given[0]}", "X2"
     return Step(
-        stream=table, arrival=arrival, place=place, commit=commit, rows=rows.num_rows, what=f"{at}: {told}", rule=rule
+        stream=table,
+        arrival=arrival,
+        place=place,
+        commit=commit,
+        rows=rows.num_rows,
+        what=f"{at}: {told}{mixed}",
+        rule=rule,
     )
 
 
@@ -256,30 +219,40 @@ def _without(known: KnownRun, name: str, stream: dict[str, Any]) -> Step:
     return Step(stream=name, arrival=None, place=None, commit=None, rows=0, what=told, rule=rule)
 
 
-def _payload(known: KnownRun, row: LandedRow) -> str:
-    """Show the first columns of the row, as a stream has them: one of its source alone, and as they landed, if any."""
+def _payload(known: KnownRun, row: LandedRow, there: LandedThere) -> str:
+    """Show the first columns of the row as it landed; where that is no longer there, as a stream has them.
+
+    Of its source alone, and with the columns that landed, if there is one.
+    """
+    landed = there.landed(row.source)
+    if landed is not None and landed.num_rows:
+        return f": {_shown(landed)}"
     remade = _remade(known)
     by_worth = sorted(
         known.tables, key=lambda table: (len(known.sources_of(table)) > 1, table.removesuffix(DIVERTED) in remade)
     )
     for name in by_worth:
         if row.source in known.sources_of(name):
-            rows = _rows(known, name, row)
+            rows, mixed = there.own(name, row.source)
             if rows.num_rows:
-                told = {each: value for each, value in rows.slice(0, 1).to_pylist()[0].items() if each not in HIDDEN}
-                shown = [
-                    f"{each} {plain(value)}" for each, value in told.items() if isinstance(value, str | int | float)
-                ]
                 where = f"in {name} " if name.removesuffix(DIVERTED) in remade else ""
-                return f": {where}{', '.join(shown[:PAYLOAD_SHOWN])}"
+                return f": {where}{_shown(rows)}{mixed}"
     return ""
+
+
+def _shown(rows: pa.Table) -> str:
+    told = {each: value for each, value in rows.slice(0, 1).to_pylist()[0].items() if each not in HIDDEN}
+    shown = [f"{each} {plain(value)}" for each, value in told.items() if isinstance(value, str | int | float)]
+    return ", ".join(shown[:PAYLOAD_SHOWN])
 
 
 def _remade(known: KnownRun) -> set[str]:
     """Name the streams whose rows have other columns than landed, or other values in them."""
     found: set[str] = set()
     for name, stream in known.streams.items():
-        if stream["operator"] in REMAKING or found.intersection(each.removesuffix(DIVERTED) for each in _read(stream)):
+        if stream["operator"] in REMAKING or found.intersection(
+            each.removesuffix(DIVERTED) for each in read_by(stream)
+        ):
             found.add(name)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -126,4 +127,79 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
     rounds = [step for step in steps if step["stream"] in {"gone", "wheel"}]
     assert [mixed in step["what"] for step in rounds] == [False, False, True, True]
     header = told(house, "rows@2024-01-01T00:00:06/1").splitlines()[0]
+    assert header.endswith("place 1: number 6, gate p, line 1, edge start"), "as it landed"
+    shutil.rmtree(house.root / "landed")
+    header = told(house, "rows@2024-01-01T00:00:06/1").splitlines()[0]
     assert header.endswith("place 1: in few line 1, number 6"), "of its own source, and by whom it is a projection"
+
+
+TWO = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+  others: {feed: {parquet: others.parquet}, key: line, time: sent, arrival: seen}
+streams:
+  all: {interleave: [rows, others]}
+  low: {filter: all, where: number < 50}
+  beating: {heartbeat: low, interval: 1m}
+  merged: {merge: beating, by: line, ports_by: {line: [1]}}
+  shown: {project: low, columns: {number: number - 1}}
+"""
+
+
+def two(house: House, more: int, line: int = 1) -> None:
+    """Run a flow of two sources with rows at the same places; the second's have more as number, and their own line."""
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(TWO)
+    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
+    number = rows.column_names.index("number")
+    others = pc.add(rows["number"], pa.scalar(more, rows.field(number).type))
+    lines = pa.array([line] * len(rows), rows["line"].type)
+    changed = rows.set_column(number, rows.field(number), others)
+    changed = changed.set_column(rows.column_names.index("line"), rows.field("line"), lines)
+    pq.write_table(rows, flows / "rows.parquet")
+    pq.write_table(changed, flows / "others.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+
+
+def test_of_two_sources_that_landed_at_one_place_each_row_has_its_own_way(house: House) -> None:
+    two(house, 100)
+
+    def way(source: str) -> tuple[str, list[tuple[str, int]]]:
+        trace = f"{source}@2024-01-01T00:00:06/1"
+        return told(house, trace), [(step["stream"], step["rows"]) for step in traced(house, trace)]
+
+    text, steps = way("others")
+    assert text.splitlines()[0].endswith("place 1: number 106, gate p, line 1, edge start")
+    assert steps == [("all", 1), ("low", 0)]
+    assert "low  in the ledger: a filter's condition was not true of it; stands in the ledger alone  (rule S17)" in text
+    text, steps = way("rows")
+    assert text.splitlines()[0].endswith("place 1: number 6, gate p, line 1, edge start")
+    assert steps == [("all", 1), ("low", 1), ("beating", 1), ("merged", 1), ("shown", 1)]
+    assert "another source" not in text
+
+    shutil.rmtree(house.root / "landed")
+    text, steps = way("rows")
+    either = ", or those of another source that landed at the same instant and place"
+    assert text.splitlines()[0].endswith(f"edge start{either}")
+    assert steps == [("all", 2), ("low", 1), ("low", 0), ("beating", 1), ("merged", 1), ("shown", 1)]
+    assert text.count(either) == 7, "what landed is no longer there to tell"
+
+
+def test_rows_of_two_sources_that_are_alike_are_told_together(house: House) -> None:
+    two(house, 0)
+    steps = traced(house, "others@2024-01-01T00:00:06/1")
+
+    assert [step["stream"] for step in steps] == ["all", "low", "beating", "merged", "shown"]
+    assert {step["rows"] for step in steps} == {2}
+    mixed = "together with those of another source that landed at the same instant and place"
+    assert all(step["what"].endswith(mixed) for step in steps)
+
+
+def test_rows_of_two_sources_whose_keys_differ_stay_apart_behind_a_projection(house: House) -> None:
+    two(house, 0, line=2)
+    steps = traced(house, "rows@2024-01-01T00:00:06/1")
+
+    assert [step["stream"] for step in steps] == ["all", "low", "beating", "merged", "shown"]
+    assert {step["rows"] for step in steps} == {1}, "each key has a first place"
+    assert not any("another source" in step["what"] for step in steps)
