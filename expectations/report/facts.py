@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from expectations.report.memory import Memory
 from pipelines.errors import PulselineError
 
@@ -18,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import pyarrow as pa
-
     from expectations.report.buffers import RegionFacts
     from expectations.report.calendar import CalendarDay
     from expectations.report.legs import LegFacts
     from expectations.report.presence import PresenceTable
 
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
+DIVERTED_COLUMNS = (*STREAM_COLUMNS, "landed_place")
+"""Of a stream of rows that were set aside, which are counted once each."""
 LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
 
 
@@ -67,7 +70,8 @@ class StreamFacts:
 
     def __post_init__(self) -> None:
         """Refuse a table without the columns that every stream has."""
-        _require_columns(f"the rows of stream {self.name}", self.rows, STREAM_COLUMNS)
+        columns = DIVERTED_COLUMNS if self.name.endswith(".diverted") else STREAM_COLUMNS
+        _require_columns(f"the rows of stream {self.name}", self.rows, columns)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -333,5 +337,22 @@ class ReportFacts:
     @property
     def set_aside(self) -> int:
         """Count the rows that operators diverted."""
-        side = [stream.counts for stream in self.streams if stream.name.endswith(".diverted")]
-        return sum(counts[kind] for counts in side for kind in ("data", "start", "end"))
+        return sum(rows.num_rows for rows in self._diverted)
+
+    @property
+    def setting_aside(self) -> int:
+        """Count the streams that did so."""
+        return sum(rows.num_rows > 0 for rows in self._diverted)
+
+    @cached_property
+    def set_aside_once(self) -> bool:
+        """Say whether each of these rows is another one that landed; rows of two sources at one place look the same."""
+        rows = pa.concat_tables(self._diverted) if self._diverted else None
+        return rows is None or rows.group_by(rows.column_names, use_threads=False).aggregate([]).num_rows == len(rows)
+
+    @cached_property
+    def _diverted(self) -> list[pa.Table]:
+        """Give when and where each row landed that a stream diverted, a table a stream."""
+        sides = [stream.rows for stream in self.streams if stream.name.endswith(".diverted")]
+        wanted = pa.array(["data", "start", "end"])
+        return [rows.filter(pc.is_in(rows["kind"], wanted)).select(["landed_at", "landed_place"]) for rows in sides]

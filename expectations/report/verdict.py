@@ -153,7 +153,13 @@ def _came(facts: ReportFacts) -> str:
 
 
 def _aside(facts: ReportFacts) -> str:
-    return f", {facts.set_aside:,} of them late and set aside" if facts.set_aside else ""
+    """Say how many rows were late; where several streams set one aside, or that may be, how often they did so."""
+    if not facts.set_aside:
+        return ""
+    if facts.set_aside_once:
+        return f", {facts.set_aside:,} of them late and set aside"
+    times, streams = counted(facts.set_aside, "time"), counted(facts.setting_aside, "stream")
+    return f", with late rows set aside {times} by {streams}"
 
 
 def _dropped(facts: ReportFacts) -> str:

@@ -46,6 +46,7 @@ SCHEMA = pa.schema(
         ("place", pa.int64()),
         ("event_time", TIME),
         ("landed_at", TIME),
+        ("landed_place", pa.int64()),
         ("origin", pa.string()),
         ("carrier", pa.string()),
         ("flight", pa.int64()),
@@ -69,7 +70,8 @@ def departures(days: int = 7, a_day: int = 290) -> list[Row]:
                 _flight(origin, int(t), int(t + d), i) for i, (t, d) in enumerate(zip(scheduled, delay, strict=True))
             ]
     rows = [row for row in rows if _int(row, "arrival") < START + days * DAY]
-    return sorted(rows, key=lambda row: (row["arrival"], row["origin"], row["event_time"]))
+    rows = sorted(rows, key=lambda row: (row["arrival"], row["origin"], row["event_time"]))
+    return [{**row, "landed_place": place} for place, row in enumerate(rows, 1)]
 
 
 def _flight(origin: str, scheduled: int, left: int, number: int) -> Row:

@@ -23,6 +23,19 @@ def test_a_good_run_is_told_in_one_sentence(week: ReportFacts) -> None:
     )
 
 
+def test_a_row_that_several_streams_set_aside_is_no_two_rows(week: ReportFacts) -> None:
+    side = week.stream("punctual.diverted")
+    again = dataclasses.replace(side, name="strict.diverted", rows=side.rows.slice(0, 3))
+    told = verdict(dataclasses.replace(week, streams=(*week.streams, again), certificate=None)).sentence
+    assert f" came in, with late rows set aside {side.rows.num_rows + 3} times by 2 streams, 35 more were" in told
+
+    others = pa.array([5_000, 5_001, 5_002], pa.int64())
+    rows = again.rows.set_column(again.rows.schema.get_field_index("landed_place"), "landed_place", others)
+    apart = dataclasses.replace(again, rows=rows)
+    told = verdict(dataclasses.replace(week, streams=(*week.streams, apart), certificate=None)).sentence
+    assert f" came in, {side.rows.num_rows + 3} of them late and set aside, " in told
+
+
 def test_files_that_nobody_took_are_part_of_the_headline(week: ReportFacts) -> None:
     assert week.ledger is not None
     first = week.ledger.slice(0, 3)
