@@ -76,6 +76,7 @@ def _promise(known: KnownRun, name: str, newest: int) -> Facts:
         "oldest_cti_at": oldest,
         "waiting": None,
         "newest_event_at": None,
+        "too_far": 0,
         "whole": True,
     }
     if cti is None or cti >= TABLE_INFINITY or (by and ctis is None):
@@ -109,17 +110,16 @@ def _waiting(known: KnownRun, name: str, cti: int, ctis: pa.Table | None, by: Se
     if ctis is not None:
         joined = found.join(ctis, list(by))
         found = joined.filter(pc.fill_null(pc.greater_equal(joined["event_time"], joined["cti"]), fill_value=True))
-    return {"waiting": found.num_rows, "newest_event_at": _newest(known, name, found), "whole": whole}
+    return {"waiting": found.num_rows, **_newest(known, name, found), "whole": whole}
 
 
-def _newest(known: KnownRun, name: str, events: pa.Table) -> int | None:
-    """Give the newest start among events; one that is stamped too far ahead of its arrival counts for nothing there."""
+def _newest(known: KnownRun, name: str, events: pa.Table) -> Facts:
+    """Give the newest start among events, and count those too far ahead of their arrival: they count for nothing."""
     most = known.streams[name.removesuffix(DIVERTED)]["policy"].get("max_ahead", DAY)
     starts, arrivals = (events[column].cast(pa.int64()) for column in ("event_time", "arrival"))
     if most is not None:
         starts = starts.filter(pc.less_equal(pc.subtract(starts, arrivals), most))
-    newest: int | None = pc.max(starts).as_py()
-    return newest
+    return {"newest_event_at": pc.max(starts).as_py(), "too_far": events.num_rows - len(starts)}
 
 
 def _commits(known: KnownRun, name: str, cti: int, most: int | None) -> tuple[list[int], bool]:

@@ -79,8 +79,18 @@ def _promise_text(known: KnownRun, facts: Facts) -> str:
     if not facts["waiting"]:
         return f"{newest}, past every event{'' if facts['whole'] else ' of the last commits'}"
     if facts["timelines"] is None and facts["newest_event_at"] is not None:
-        newest += f", {spoken(facts['newest_event_at'] - facts['cti_at'])} behind the newest event"
+        behind = spoken(facts["newest_event_at"] - facts["cti_at"])
+        newest += f", {behind} behind the newest event{_too_far_text(known, facts)}"
     return f"{newest}; {least}{counted(facts['waiting'], 'event waits', 'events wait')} for a CTI past {_it(facts)}"
+
+
+def _too_far_text(known: KnownRun, facts: Facts) -> str:
+    """Say which event is the newest that counts, where others are left out."""
+    if not facts["too_far"]:
+        return ""
+    left = counted(facts["too_far"], "event is", "events are")
+    newest = known.moments.text(second(facts["newest_event_at"]))
+    return f" that counts, of {newest} ({left} stamped further ahead than max_ahead allows)"
 
 
 def _it(facts: Facts) -> str:
