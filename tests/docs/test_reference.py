@@ -18,6 +18,7 @@ from pipelines.cli import app, asked
 from pipelines.errors import PulselineError
 from pipelines.flows import reading
 from pipelines.flows.feeds.catalog import WRITTEN
+from pipelines.jobs.commands.tables import reader_lines
 from pipelines.operators.specs import SPECS, Setting
 
 MAKE = "run: make docs, or .venv/bin/python -m docs.site"
@@ -26,6 +27,13 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 def told(name: str) -> str:
     return (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_tables_gives_the_lines_that_the_command_prints() -> None:
+    path = Path(".pulseline/flights/main/streams/punctual")
+    for alone in (False, True):
+        line = reader_lines(path, None, alone=alone)["pandas"].replace("'", '"')
+        assert f"\n{line}" in told("tables")
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
