@@ -102,7 +102,7 @@ def load(path: Path, top: str = "a mapping that begins with `flow: <name>`") -> 
         raise FlowError(file, _line(problem), came, "plain values") from None
     except MarkedYAMLError as problem:
         line = _line(problem)
-        raise FlowError(file, line, f"no YAML ({_one_line(problem.problem)})", _expected(text, line)) from None
+        raise FlowError(file, line, f"no YAML ({_one_line(problem.problem)})", _expected(text, line, problem)) from None
     except YAMLError as problem:
         raise FlowError(file, 1, f"no YAML ({_one_line(str(problem))})", "a readable document") from None
     except (OSError, UnicodeDecodeError) as problem:
@@ -128,8 +128,10 @@ def _line(problem: MarkedYAMLError) -> int:
     return mark.line + 1 if mark else 1
 
 
-def _expected(text: str, line: int) -> str:
-    """Say what to write: a parameter among braces needs quotes, for its own braces are YAML's."""
+def _expected(text: str, line: int, problem: MarkedYAMLError) -> str:
+    """Say what to write: no tab, and quotes round a parameter, for its own braces are YAML's."""
+    if "'\\t'" in (problem.problem or ""):
+        return "spaces in place of the tab, for YAML takes no tabs there"
     found = BARE_PARAMETER.search("".join(text.splitlines()[line - 1 : line]))
     return f'a readable document: write "{found[1]}", in quotes' if found else "a readable document"
 
