@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from pipelines.engine.landing.errors import (
     DuplicateColumnError,
     NoTimeError,
     ReservedColumnError,
+    TimezoneMissingError,
 )
 from pipelines.engine.landing.file_rows import NOTED, ColumnTerms, Line
 from pipelines.engine.landing.stamp import Orphans
@@ -97,11 +99,11 @@ class Recording:
         Returns:
             The payload and the column UNREADABLE; beside them what is told of rows (`told_rows`), where there is any.
         """
-        return self._table(map(self._landed, self._feed.read(self._where(start, end))))
+        return self._table(map(self._landed, self._named(self._feed.read(self._where(start, end)))))
 
     def odd_between(self, start: int, end: int) -> pa.Table:
         """Give such rows of those files of the feed that have not exactly its columns."""
-        return self._table(map(self._landed, self._feed.read_odd(self._where(start, end))))
+        return self._table(map(self._landed, self._named(self._feed.read_odd(self._where(start, end)))))
 
     def told(self, most: int) -> list[tuple[str, Line]]:
         """Read the feed's first rows, and give what the ledger will be told of them, with the file of each.
@@ -110,7 +112,7 @@ class Recording:
             most: how many rows are read.
         """
         found, seen = [], 0
-        for batch in self._feed.read_doubtful():
+        for batch in self._named(self._feed.read_doubtful()):
             file = file_of(batch).decode()
             found += [(file, line) for _, line in lines_told(pa.Table.from_batches([batch]))]
             found += [(file, line) for line in self._untold(file, batch)]
@@ -189,9 +191,17 @@ class Recording:
         return stacked(self.schema.append(pa.field(UNREADABLE, pa.string())), batches)
 
     def _rows(self, where: pc.Expression | None) -> Iterator[pa.RecordBatch]:
-        for batch in self._feed.read(where):
+        for batch in self._named(self._feed.read(where)):
             if batch.num_rows:
                 yield self._landed(batch)
+
+    def _named(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read rows of the feed, which knows its files and not whose they are."""
+        try:
+            yield from batches
+        except TimezoneMissingError as found:
+            example = f"{found.example}, in {Path(found.source).name}"
+            raise TimezoneMissingError(self.source.name, found.column, example) from None
 
     def _landed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         timezone, columns, lost = self.source.feed.timezone, [], {}

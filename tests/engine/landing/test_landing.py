@@ -261,6 +261,14 @@ def test_naive_parquet_times_need_a_timezone(tmp_path: Path) -> None:
     assert landed(sequence)["arrival"].to_pylist() == [dt.datetime(1970, 1, 1, 4, tzinfo=dt.UTC)]
 
 
+@pytest.mark.parametrize("at", ["1970-01-01 01:00:00", "1970-01-01T01:00"])
+def test_times_without_a_timezone_are_told_with_the_source(tmp_path: Path, at: str) -> None:
+    with pytest.raises(TimezoneMissingError, match=rf"source `rows` must have .* `at` has none \({at}, in f\.csv\)"):
+        land(tmp_path, line("a", at, 0))
+    with pytest.raises(TimezoneMissingError, match="times of source `rows` must"):
+        open_recorded(flow_of(), tmp_path)["rows"].told(9)
+
+
 def test_edges_land_as_starts_and_ends(tmp_path: Path) -> None:
     sequence = land(
         tmp_path,
