@@ -37,7 +37,7 @@ LATER = ("clock", "retention")
 FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NAME_RULE = "letters, digits and underscores, not starting with a digit"
+NAME_RULE = "letters a to z or A to Z, digits and underscores, not starting with a digit"
 OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "event_id": (Shape.EDGE,)}
 """Keys that mean something for some shapes only."""
 NEEDED = {
