@@ -382,7 +382,8 @@ def _resolved(place: _Place, outside: Mapping[str, str]) -> Iterator[Draft]:
             drafted = place.drafts[name]
             for read in drafted.inputs:
                 if read not in known:
-                    raise drafted.section.wrong(drafted.operator, *_unknown(read, known))
+                    others = {other: known[other] for other in known if other != name}
+                    raise drafted.section.wrong(drafted.operator, *_unknown(read, others))
             yield replace(drafted, inputs=tuple(known[read] for read in drafted.inputs))
         else:
             yield from place.used[name].drafts(known)

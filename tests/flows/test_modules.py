@@ -178,7 +178,7 @@ def test_modules__pasting(
         ),
         (
             TWICE.replace("hasty.late", "hasty.beating"),
-            "f.yaml:16: unknown stream `hasty.beating` in stream `missed`, expected one of `d`, `missed`, ",
+            "f.yaml:16: unknown stream `hasty.beating` in stream `missed`, expected one of `d`, `patient",
         ),
         (
             TWICE.replace("{flights: d}}", "{flight: d}}"),

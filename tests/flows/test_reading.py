@@ -178,6 +178,7 @@ def test_a_flow_that_is_not_whole_is_refused(tmp_path: Path, text: str, line: in
     [
         ("  b: {heartbeat: e, interval: 1m}\n", 5, "unknown stream `e`", None),
         ("  beat: {heartbeat: d, interval: 1m}\n  c: {merge: [beet, d]}\n", 6, "unknown stream `beet`", "beat"),
+        ("  a: {heartbeat: y, interval: 1m}\n", 5, "unknown stream `y` in stream `a`, expected `d`", None),
         ("  d: {heartbeat: d, interval: 1m}\n", 5, "the name of a source", None),
         ("  b: {heartbeat: b, interval: 1m}\n", 5, "a cycle, `b` reads `b`", None),
         (
