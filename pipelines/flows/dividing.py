@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.flows.errors import one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.model import DIVERTED, Source
 from pipelines.operators.project import ProjectPolicy
@@ -266,7 +265,9 @@ def _apart(dealt: list[Share], scope: frozenset[str]) -> str:
     by = next((part.by for part in dealt if part.by and not part.by <= scope), None)
     if by is None:
         return "its inputs are dealt in different ways: what belongs together comes to different instances"
-    return f"{one_of(sorted(by))} deals its rows to several instances: each has a part of it"
+    *others, last = (f"`{column}`" for column in sorted(by))
+    dealing = f"{', '.join(others)} and {last} together deal" if others else f"{last} deals"
+    return f"{dealing} its rows to several instances: each has a part of it"
 
 
 def _remedy(flow: Flow, reference: ModuleUse, name: str, scope: frozenset[str]) -> str:

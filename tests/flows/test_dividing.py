@@ -95,6 +95,8 @@ def test_the_warning_names_state_columns_and_what_to_dispatch_by(read: Read) -> 
         f"{flow.said_at['r']}: r.hours counts by carrier, origin, and `flight` deals its rows to several instances: "
         "each has a part of it; dispatch by what it goes by, `{of: carrier}`"
     )
+    both = flow_of(read, "instances: 2, dispatch: {a: {of: [flight, carrier]}, b: broadcast}")
+    assert any("and `carrier` and `flight` together deal its rows to several" in warning for warning in both.warnings)
     assert flow.notes == ("r.slow: it comes of inputs that every instance has whole, so its rows come 2 times",)
 
 
