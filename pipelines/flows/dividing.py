@@ -71,15 +71,19 @@ def divided(flow: Flow) -> Divided:
     warnings: list[str] = []
     for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
         parted, again, n = list(_parted(flow, reference)), _repeated(flow, reference), reference.instances
+        lost, keyless = _lost(flow, reference), list(_keyless(flow, reference))
         mixed = [
             f"{reference.name}.{out} has rows of inputs that every instance has whole beside rows that are dealt out, "
             f"so those come {n} times; deal out all that meets there, or none"
             for out in again.partly
         ]
-        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *_keyless(flow, reference))]
+        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *keyless)]
         if not parted:
-            told = f"{n} instances {'divide nothing' if again.partly or again.whole else 'give the rows of one'}"
-            told += ", but for timers" if again.timers and not again.partly and not again.whole else ""
+            same = not again.partly and not again.whole
+            told = f"{n} instances {'give the rows of one' if same else 'divide nothing'}"
+            told += ", in another order" if same and lost else ""
+            told += ", without the columns that are warned of" if same and keyless else ""
+            told += ", but for timers" if same and again.timers else ""
             notes.append(f"{reference.name}: nothing that it remembers is divided: {told}")
         notes += [
             f"{reference.name}.{out}: it comes of inputs that every instance has whole, so its rows come {n} times"
@@ -110,12 +114,21 @@ def _repeated(flow: Flow, reference: ModuleUse) -> _Repeated:
     return _Repeated(whole, [out for out, share in found.items() if share.repeats], timers)
 
 
+def _first(flow: Flow, reference: ModuleUse) -> list[Stream]:
+    """Give the streams of the first instance, those of modules within it too."""
+    return [each for name, each in flow.streams.items() if name.startswith(f"{reference.name}.0.")]
+
+
+def _lost(flow: Flow, reference: ModuleUse) -> set[str]:
+    """Name the columns of keys that rows lose on their way to the instances, as in turn: so they lose its order."""
+    dealt = [each for each in _first(flow, reference) if each.operator == "dispatch"]
+    return {column for each in dealt for column in flow.key_of(each.inputs[0]) if column not in flow.key_of(each.name)}
+
+
 def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
     """Say which columns a projection leaves out of rows that have lost their key, and would keep of others."""
-    inside = [each for name, each in flow.streams.items() if name.startswith(f"{reference.name}.0.")]
-    dealt = [each for each in inside if each.operator == "dispatch"]
-    lost = {column for each in dealt for column in flow.key_of(each.inputs[0]) if column not in flow.key_of(each.name)}
-    for each in inside:
+    lost = _lost(flow, reference)
+    for each in _first(flow, reference):
         if isinstance(each.policy, ProjectPolicy) and not flow.key_of(each.name):
             gone = sorted(lost - {name for name, _ in each.policy.parsed()})
             if gone:

@@ -368,6 +368,10 @@ def test_a_key_that_a_projection_leaves_out_of_rows_dealt_in_turn_is_said(
         "`columns`, `origin: origin`"
     )
     assert any(told in warning for warning in flow.warnings) == lost
+    order = ", in another order" if said == "in_turn" else ""
+    without = ", without the columns that are warned of" if lost else ""
+    note = f"r: nothing that it remembers is divided: 2 instances give the rows of one{order}{without}"
+    assert flow.notes == (note,)
     policy = flow.streams["r.0.p"].policy
     assert isinstance(policy, ProjectPolicy)
     kept = [name for name, _ in policy.parsed()]
