@@ -125,7 +125,7 @@ def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: py
     assert watched == [made.root]
     # Rows count once, as they landed; timers are those of a leg of its own.
     assert figures.commits == 3
-    assert figures.rows == log_state(made.root).published[0].counts["landed"]["trips"]
+    assert figures.rows == log_state(made.root).published[0].counts["landed"]["trips"]  # type: ignore[index]
     assert figures.timers > 0
 
 
