@@ -114,7 +114,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
         LeaseHeldError: a driver is at work on this run.
     """
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
-    own = replace(known, run="NAME").first_command()
+    own = replace(known, run="NAME").command("stream")
     require_one_piece(known.root, "apply", f"{own} begins one with the flow as it is")
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     plan = plan_of(known, known.state, flow)

@@ -131,7 +131,7 @@ def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: py
 
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
     refused: dict[str, Callable[[], object]] = {
-        "--run NAME begins one with the flow as it is": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
+        "pulseline stream tiny --run NAME begins one with the flow as it is": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
         "pulseline stream tiny goes on with it in its legs": lambda: run_flow(
             RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell
         ),

@@ -342,7 +342,7 @@ def test_one_who_never_answers_is_not_waited_for(
 def test_nothing_is_loaded_where_nobody_is_to_be_told(house: House) -> None:
     code = (
         "import sys; from pipelines.jobs.commands.run import RunRequest, run_flow\n"
-        "run_flow(RunRequest(flow='tiny', start='2013-01-01', end='2013-01-02', check=False), print)\n"
+        "run_flow(RunRequest(flow='tiny', start='2013-01-01', end='2013-01-02', check=False, engine='core'), print)\n"
         "print([each for each in sys.modules if each.startswith('openlineage')])"
     )
     environment = os.environ | {"OPENLINEAGE_URL": "http://127.0.0.1:1", "OPENLINEAGE_DISABLED": "True"}
