@@ -62,6 +62,8 @@ def _nobody_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """Have no variable and no file of this machine say whom to tell, before and behind a test."""
     for name in MINE:
         monkeypatch.delenv(name, raising=False)
+    # What is compiled stays where it is.
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
