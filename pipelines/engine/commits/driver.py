@@ -344,7 +344,12 @@ class Driver:
 
 @contextmanager
 def open_driver(
-    root: Path, *, flow: str, claim: Claim = Claim.ASK, tell: Callable[[str], object] = leases.say
+    root: Path,
+    *,
+    flow: str,
+    claim: Claim = Claim.ASK,
+    under: Callable[[], object] | None = None,
+    tell: Callable[[str], object] = leases.say,
 ) -> Iterator[Driver]:
     """Hold the lease of a root while the block runs, and give it back at its end.
 
@@ -355,12 +360,14 @@ def open_driver(
         root: folder of the flow's run; made when it is not there.
         flow: name of the flow.
         claim: whether to take the lease from a holder that lives.
+        under: of a leg of a run: sees that the run's lease is held, as `held_log` has it.
         tell: told when a holder is watched.
 
     Raises:
         LeaseHeldError: another driver holds the lease; says who, and since when.
+        LeaseLostError: another driver has taken the run's lease, and this one with it.
     """
-    with held_log(root, flow, claim, tell=tell) as (log, token):
+    with held_log(root, flow, claim, under=under, tell=tell) as (log, token):
         log.compact()
         driver = Driver(root, flow, log, token)
         driver.settle()
@@ -372,11 +379,12 @@ def open_driver(
 
 
 @contextmanager
-def held_log(
+def held_log(  # noqa: PLR0913 - how a lease is asked for
     root: Path,
     flow: str,
     claim: Claim = Claim.ASK,
     *,
+    under: Callable[[], object] | None = None,
     formats: frozenset[int] = FORMATS,
     tell: Callable[[str], object] = leases.say,
 ) -> Iterator[tuple[CommitLog, int]]:
@@ -386,6 +394,9 @@ def held_log(
         root: folder of the flow's run; made when it is not there.
         flow: name of the flow.
         claim: whether to take the lease from a holder that lives.
+        under: of a leg of a run: sees that the run's lease is still held, which this one follows, as `Driver.state` of
+            the run does. Nobody is asked or watched: who has the run's has this, and who was overtaken in the run,
+            stopped before this and woken, does not get it.
         formats: of the folder that are not refused.
         tell: told when a holder is watched.
 
@@ -394,13 +405,14 @@ def held_log(
 
     Raises:
         LeaseHeldError: another driver holds the lease; says who, and since when.
+        LeaseLostError: another driver has taken the run's lease, and this one with it.
     """
     durable.make_folder(root)
     with durable.locked(root / LOCK):
         mend(commits_path(root))
         log = CommitLog(root, formats)
         log.create()
-    token = _take(root, log, flow, claim, tell)
+    token = _take(root, log, flow, claim, tell) if under is None else _follow(log, under)
     LOGGER.info("lease of %s taken, token %d", root, token)
     with leases.Renewals(root, token):
         yield log, token
@@ -417,3 +429,16 @@ def _take(root: Path, log: CommitLog, flow: str, claim: Claim, tell: Callable[[s
         except ConcurrentAddError:
             # Somebody was faster and has a fresh lease, which is not what was to be taken over.
             claim = claim if log.state().token == state.token else Claim.ASK
+
+
+def _follow(log: CommitLog, under: Callable[[], object]) -> int:
+    """Take the lease of a leg as long as that of its run is held.
+
+    Whoever takes the run's meanwhile has the last word: this row is refused behind theirs, or theirs follows it.
+    """
+    me = leases.this_process()
+    while True:
+        state = log.state()
+        under()
+        with suppress(ConcurrentAddError):
+            return log.append(replace(steps.hold(state, me.facts()), at=leases.wall_ticks())).token

@@ -55,10 +55,6 @@ class Claim(Enum):
     """Take it whoever holds it; the holder cannot publish from then on."""
 
 
-OF_A_LEG = Claim.TAKE_OVER
-"""How the lease of a leg is asked for: it follows that of the run, which whoever works on a leg holds first."""
-
-
 class HolderStanding(Enum):
     """What can be seen of a lease at a glance; only watching it can tell more."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
-from pipelines.engine.commits.lease import OF_A_LEG, wall_ticks
+from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_root, note_legs
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
@@ -323,7 +323,9 @@ def open_legs(
         for leg in legs:
             runner = main
             if leg.name != MAIN:
-                driver = leases.enter_context(open_driver(leg_root(root, leg.name), flow=flow.name, claim=OF_A_LEG))
+                driver = leases.enter_context(
+                    open_driver(leg_root(root, leg.name), flow=flow.name, under=main.driver.state)
+                )
                 crossing = Crossing(leg, {writer: queues[writer, leg.name] for writer in leg.reads})
                 runner = EpochRunner(
                     driver=driver,

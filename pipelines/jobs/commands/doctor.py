@@ -11,7 +11,7 @@ from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LegsLostError
-from pipelines.engine.commits.lease import OF_A_LEG, Claim, wall_ticks
+from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import (
     FILE,
     REGIONS,
@@ -218,10 +218,9 @@ def known_as(strays: Sequence[Finding]) -> str:
 def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[[str], None]) -> None:
     """Do what can be done, under the leases of all legs: each behind what it reads, which it may be made of again."""
     with ExitStack() as leases:
-        held = [
-            leases.enter_context(held_log(part.root, known.name, Claim.ASK if part.root == known.root else OF_A_LEG))
-            for part in known.parts
-        ]
+        held = [leases.enter_context(held_log(known.root, known.name))]
+        main = Driver(known.root, known.name, *held[0])
+        held += [leases.enter_context(held_log(part.root, known.name, under=main.state)) for part in known.parts[1:]]
         for part, findings, (log, token) in zip(known.parts, found, held, strict=True):
             _repair_part(known, Driver(part.root, known.name, log, token), findings, echo)
 

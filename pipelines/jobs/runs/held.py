@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import OF_A_LEG, Claim
+from pipelines.engine.commits.lease import Claim
 from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ def held_legs(known: KnownRun, leases: ExitStack, claim: Claim = Claim.ASK) -> d
     Raises:
         LeaseHeldError: a driver is at work on the run.
     """
-    return {
-        leg: leases.enter_context(open_driver(part.root, flow=known.name, claim=claim if leg == MAIN else OF_A_LEG))
+    main = leases.enter_context(open_driver(known.root, flow=known.name, claim=claim))
+    legs = {
+        leg: leases.enter_context(open_driver(part.root, flow=known.name, under=main.state))
         for leg, part in known.by_leg.items()
+        if leg != MAIN
     }
+    return {MAIN: main, **legs}

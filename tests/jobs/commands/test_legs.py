@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pipelines.engine.commits import lease
+from pipelines.engine.commits import driver, lease
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseLostError
+from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.readers import log_state, read_ledger
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.engine.commits.log import CommitLog
+    from pipelines.engine.live.legs import Legs
     from tests.jobs.conftest import House
 
 
@@ -129,9 +133,39 @@ def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: py
     assert figures.timers > 0
 
 
+def test_a_driver_that_was_overtaken_in_the_run_takes_no_leg(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped between two legs and woken when another has them all: that one goes on."""
+    made, others = wanted(house), ExitStack()
+    follow = driver._follow
+
+    def stopped_there(log: CommitLog, under: Callable[[], object]) -> int:
+        if log.path.parent.name == "main-2" and not others_legs:
+            with monkeypatch.context() as patched:
+                patched.setattr(driver, "_follow", follow)
+                second = others.enter_context(open_driver(made.root, flow="tiny", claim=Claim.TAKE_OVER))
+                others_legs.append(
+                    others.enter_context(open_legs(runner_of(made, second), made.root, lambda _: CoreEngine()))
+                )
+        return follow(log, under)
+
+    others_legs: list[Legs] = []
+    with others, open_driver(made.root, flow="tiny") as first:
+        land_readings(made, *readings(made))
+        monkeypatch.setattr(driver, "_follow", stopped_there)
+        with pytest.raises(LeaseLostError), open_legs(runner_of(made, first), made.root, lambda _: CoreEngine()):
+            pass
+        [legs] = others_legs
+        legs.begin(house.tell)
+        legs.advance_main(0, 1)
+        legs.catch_up(1)
+        assert [each.runner.upto for each in legs.all] == [1, 1, 1]
+
+
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
     refused: dict[str, Callable[[], object]] = {
-        "pulseline stream tiny --run NAME begins one with the flow as it is": lambda: apply_flow(ApplyRequest(flow="tiny"), regional.tell),
+        "pulseline stream tiny --run NAME begins one with the flow as it is": lambda: apply_flow(
+            ApplyRequest(flow="tiny"), regional.tell
+        ),
         "pulseline stream tiny goes on with it in its legs": lambda: run_flow(
             RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell
         ),
