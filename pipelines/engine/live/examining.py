@@ -20,6 +20,7 @@ from pipelines.engine.commits.paths import (
     table_name,
 )
 from pipelines.engine.commits.quality import quality_path
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
@@ -143,6 +144,10 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         return
     newest = state.newest_published
     if log.settled() > (newest.commit if newest else 0):
+        now = log_state(root).newest_published
+        if now is not None and log.settled() <= now.commit:
+            # A driver is at work, and has published since: that commit is looked at the next time.
+            return
         sentence = (
             f"it has commit {log.settled()}, and `commits` ends before: an older copy of `commits` stands there, or "
             "some of it was taken away"

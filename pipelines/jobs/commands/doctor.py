@@ -22,6 +22,7 @@ from pipelines.engine.commits.leg_roots import (
     run_root,
 )
 from pipelines.engine.commits.paths import LOG, TornLogError
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
@@ -145,10 +146,13 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
         stands: whether its tables go with its `commits`, which a reset needs.
     """
     own = leg_of(part.root)
-    upto = part.state.tip.upto if part.state.tip else 0
     for name, told in (noted_legs(known.root) or {}).items():
-        tip = known.by_leg[name].state.tip
-        if own in told["reads"] and tip and tip.upto > upto:
+        if own not in told["reads"]:
+            continue
+        # What reads it first: a driver at work goes on meanwhile.
+        tip, last = log_state(known.by_leg[name].root).tip, log_state(part.root).tip
+        upto = last.upto if last else 0
+        if tip and tip.upto > upto:
             sentence = (
                 f"leg {own} ends at sequence {upto}, and {name} has read it up to {tip.upto}: what it had published is "
                 "gone"

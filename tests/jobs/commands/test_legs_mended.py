@@ -21,6 +21,7 @@ from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.index import Landing
 from pipelines.errors import Exit
+from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.finish import finish_flow
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.jobs.runs.known import KnownRun
     from tests.jobs.conftest import House
 
 
@@ -134,6 +136,22 @@ def test_a_leg_that_is_gone_as_a_whole_is_no_run_that_stands(regional: House) ->
     assert (
         "leg timed ends at sequence 0, and main-2 has read it up to 3: what it had published is gone" in regional.text
     )
+
+
+def test_a_run_that_goes_on_while_it_is_looked_at_stands(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is published behind the reading of a log is no table ahead of it, nor a leg that has lost something."""
+    made, opened = taken(house, 1, 1, 1), doctor_command.open_run
+
+    def then_goes_on(called: str, run: str) -> KnownRun:
+        known = opened(called, run)
+        assert [part.state.tip.upto for part in known.parts if part.state.tip] == [1, 1, 1]
+        taken(house, 3, 3, 3)
+        return known
+
+    monkeypatch.setattr(doctor_command, "open_run", then_goes_on)
+    assert made.root == house.root
+    assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert "stand, with every file" in house.text
 
 
 @pytest.mark.parametrize("lost", ["gone", "emptied", "of another shape"])
