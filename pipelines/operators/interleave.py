@@ -82,7 +82,8 @@ class InterleavePolicy(Policy):
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
         """Say in words what it does; see `Policy.words`."""
-        return ["rows leave at once, in turn: what one row brought about, branch by branch, before the next row"]
+        turns = "rows leave at once, what one row brought about before what the next one did, branch by branch"
+        return [f"{turns}; those that come from no stream in common by arrival and time"]
 
 
 @compiled

@@ -14,6 +14,7 @@ from pipelines.engine.commits.errors import LegsLostError
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.files import durable
+from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.flows.legs import MAIN
 from pipelines.flows.model import DIVERTED
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 REGIONS = "regions"
 FILE = "legs.json"
+LEGS = "legs"
 Noted = dict[str, dict[str, list[str]]]
 """By leg: its `streams`, and the legs that it `reads`."""
 
@@ -64,7 +66,7 @@ def note_legs_anew(root: Path, legs: Iterable[Leg]) -> None:
 
 
 def _text(told: Noted) -> bytes:
-    return json.dumps(told, indent=1).encode()
+    return json.dumps(with_sum({LEGS: told}), indent=1).encode()
 
 
 def told_of(legs: Iterable[Leg]) -> Noted:
@@ -80,7 +82,9 @@ def noted_legs(root: Path) -> Noted | None:
     """
     file = root / REGIONS / FILE
     try:
-        found: Noted = json.loads(file.read_bytes())
+        said = without_sum(json.loads(file.read_bytes()))
+        # Older code noted the legs alone, with no sum over them.
+        found: Noted = said if MAIN in said else said[LEGS]
         _ = [(told["streams"], told["reads"]) for told in found.values()]
     except FileNotFoundError:
         if legs_begun(root):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import in_segment, is_segment, segment_folder, segments_in
 from pipelines.engine.files.stored import StoreFailedError, StorePath, each_at_once, is_stored, path_of
+from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.engine.landing.errors import RecordBrokenError, SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.references import digest_of
 from pipelines.engine.landing.segments import segment_of
@@ -244,10 +245,11 @@ def _manifest(folder: Path) -> LandedSequence:
 def _read(folder: Path, changed: int) -> LandedSequence:  # noqa: ARG001 - another time of change is another manifest
     try:
         said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(said, dict):
+            raise SequenceBrokenError(str(folder), "a manifest that is no object of JSON")
+        said = without_sum(said)
     except ValueError as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
-    if not isinstance(said, dict):
-        raise SequenceBrokenError(str(folder), "a manifest that is no object of JSON")
     if said.get("format") not in READABLE:
         raise SequenceBrokenError(str(folder), f"a manifest of format {said.get('format')}, not {FORMAT} or before")
     return from_json(folder, said)
@@ -334,7 +336,7 @@ def close_sequence(sequence: LandedSequence) -> LandedSequence:
     Raises:
         SequenceClosedError: another closed it meanwhile.
     """
-    manifest = json.dumps(to_json(sequence), indent=1, ensure_ascii=False).encode()
+    manifest = json.dumps(with_sum(to_json(sequence)), indent=1, ensure_ascii=False).encode()
     done = replace(sequence, folder=name_once(sequence.folder, sequence.id, manifest))
     LOGGER.debug("sequence %d closed in %s, up to reading %d", done.id, done.folder, done.end)
     return done

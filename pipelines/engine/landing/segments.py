@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import SEGMENT_FILE, in_segment, opened, segment_folder, span_of
+from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.sequence import NO_FILE, LandedSequence, Removed, from_json, to_json
 
@@ -84,9 +85,9 @@ def _changed(path: Path) -> int:
 @lru_cache(maxsize=8)
 def _read(folder: Path, changed: int, removed: int) -> Segment:  # noqa: ARG001 - another time of change is another file
     try:
-        said = json.loads((folder / SEGMENT_FILE).read_text(encoding="utf-8"))
+        said = without_sum(json.loads((folder / SEGMENT_FILE).read_text(encoding="utf-8")))
         gone = json.loads((folder / REMOVED_FILE).read_text(encoding="utf-8")) if removed else None
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         raise SequenceBrokenError(str(folder), f"a manifest that cannot be read ({error})") from error
     if said.get("format") != FORMAT:
         raise SequenceBrokenError(str(folder), f"a {SEGMENT_FILE} of format {said.get('format')}, not {FORMAT}")
@@ -114,7 +115,7 @@ def spelled_segment(sequences: Iterable[tuple[LandedSequence, int]]) -> dict[str
     for entry in entries:
         entry["sources"] = {name: _told_once(source, known) for name, source in entry["sources"].items()}
     first, alike = entries[0]["sequence"], [json.loads(spelled) for spelled in known]
-    return {"format": FORMAT, "first": first, "alike": alike, "sequences": entries}
+    return with_sum({"format": FORMAT, "first": first, "alike": alike, "sequences": entries})
 
 
 def _told_once(source: dict[str, Any], known: dict[str, int]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
-from pipelines.engine.landing.manifest import is_closed, read_sequence
+from pipelines.engine.landing.manifest import is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting
 from pipelines.engine.live.relanding import can_land_again
 from pipelines.engine.live.remaking import can_be_remade
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.paths import NewFile
-    from pipelines.engine.landing.sequence import LandedSequence
 
 
 class Ill(Enum):
@@ -250,7 +249,7 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
             try:
                 sequence = read_sequence(landing, number)
                 if deep and sequence.removed is None:
-                    _read_whole(sequence)
+                    verify(sequence)
             except (LandingError, OSError, ValueError, pa.ArrowException) as problem:
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
                 remedy = "land it again from the feed, and compare hashes" if can_land_again(row) else ""
@@ -270,10 +269,3 @@ def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
         except (LandingError, OSError, ValueError) as problem:
             sentence = f"sequence {number}, which waits to be published, cannot be read: {problem}"
             yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
-
-
-def _read_whole(sequence: LandedSequence) -> None:
-    for source in sequence.sources:
-        for _ in sequence.open(source, others=True):
-            pass
-    sequence.ledger_rows()

@@ -88,7 +88,7 @@ def _too_far_text(known: KnownRun, facts: Facts) -> str:
     """Say which event is the newest that counts, where others are left out."""
     if not facts["too_far"]:
         return ""
-    left = counted(facts["too_far"], "event is", "events are")
+    left = counted(facts["too_far"], "later event is", "later events are")
     newest = known.moments.text(second(facts["newest_event_at"]))
     return f" that counts, of {newest} ({left} stamped further ahead than max_ahead allows)"
 

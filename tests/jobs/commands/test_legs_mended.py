@@ -30,6 +30,7 @@ from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range
 from tests.jobs import regional as regional_flow
 from tests.jobs.damage import flipped
@@ -140,10 +141,10 @@ def test_a_leg_that_is_gone_as_a_whole_is_no_run_that_stands(regional: House) ->
 
 def test_a_run_that_goes_on_while_it_is_looked_at_stands(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is published behind the reading of a log is no table ahead of it, nor a leg that has lost something."""
-    made, opened = taken(house, 1, 1, 1), doctor_command.open_run
+    made = taken(house, 1, 1, 1)
 
     def then_goes_on(called: str, run: str) -> KnownRun:
-        known = opened(called, run)
+        known = open_run(called, run)
         assert [part.state.tip.upto for part in known.parts if part.state.tip] == [1, 1, 1]
         taken(house, 3, 3, 3)
         return known
@@ -154,7 +155,7 @@ def test_a_run_that_goes_on_while_it_is_looked_at_stands(house: House, monkeypat
     assert "stand, with every file" in house.text
 
 
-@pytest.mark.parametrize("lost", ["gone", "emptied", "of another shape"])
+@pytest.mark.parametrize("lost", ["gone", "emptied", "of another shape", "of another bit"])
 def test_legs_that_nothing_names_any_more_are_no_run_in_one_piece(regional: House, lost: str) -> None:
     """In one piece it would go on without their rows; which they are stands in the newest commit's plan, too."""
     calm = content(regional.root)
@@ -162,7 +163,8 @@ def test_legs_that_nothing_names_any_more_are_no_run_in_one_piece(regional: Hous
     said = file.read_bytes()
     file.unlink()
     if lost != "gone":
-        file.write_bytes(b"" if lost == "emptied" else b'{"main": []}')
+        other = {"emptied": b"", "of another shape": b'{"main": []}', "of another bit": said.replace(b"last", b"lasu")}
+        file.write_bytes(other[lost])
 
     with pytest.raises(LegsLostError, match="pulseline doctor FLOW --repair makes it anew"):
         show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - the command's flag
