@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +21,7 @@ from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import stream_path, table_name
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import opened
+from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.engine.files.writing import Layout, bucket_rows
 from pipelines.flows.legs import MAIN
 
@@ -86,8 +86,7 @@ class Ticket:
 
     def to_json(self) -> bytes:
         """Spell it, with a sum over all that it says: one changed bit would be other rows."""
-        told = json.dumps(asdict(self), separators=(",", ":"))
-        return json.dumps({"ticket": told, "sum": crc32(told.encode())}).encode()
+        return json.dumps(with_sum(asdict(self)), separators=(",", ":")).encode()
 
     @classmethod
     def from_json(cls, said: bytes) -> Ticket:
@@ -98,9 +97,9 @@ class Ticket:
         """
         whole = json.loads(said)
         try:
-            parts = json.loads(whole["ticket"])
-            if crc32(whole["ticket"].encode()) != whole["sum"]:
-                raise ValueError("its sum is not that of what it says")
+            parts = without_sum(whole)
+            if len(parts) == len(whole):
+                raise ValueError("it has no sum")
             files = {
                 stream: tuple(TicketFile(**{**each, "groups": tuple(each["groups"])}) for each in listed)
                 for stream, listed in parts.pop("files").items()

@@ -291,6 +291,28 @@ class Legs:
         for thread in self._threads:
             thread.join()
 
+    @contextmanager
+    def under_way(self, most: int, behind: Callable[[RunningLeg], object] = lambda _: None) -> Iterator[None]:
+        """Let the other legs go on in threads while the block runs, and wait for their epochs at its end.
+
+        Args:
+            most: sequences in one epoch at most.
+            behind: told behind each epoch of a leg.
+
+        Raises:
+            BaseException: what ended a leg, rather than that the first one was stopped by it.
+        """
+        self.start(most, behind)
+        try:
+            yield
+        except StreamStopped:
+            if self.failed is None:
+                raise
+        finally:
+            self.stop()
+        if self.failed is not None:
+            raise self.failed
+
 
 @contextmanager
 def open_legs(

@@ -404,19 +404,10 @@ class Session:
         with open_legs(self.runner, self.live.root, self._engine, self.asked, self.figures.add_of_leg) as legs:
             legs.begin(self.tell)
             self.legs = legs
-            legs.start(self.live.most_sequences, self._keep_leg)
-            try:
+            with legs.under_way(self.live.most_sequences, self._keep_leg):
                 yield
                 if self.live.available_now or self.landing.final is not None:
                     legs.await_all()
-            except StreamStopped:
-                # The first leg waited for one that has failed, which is what there is to tell.
-                if legs.failed is None:
-                    raise
-            finally:
-                legs.stop()
-            if legs.failed is not None:
-                raise legs.failed
 
     def _keep_leg(self, leg: RunningLeg) -> None:
         keep = dt.timedelta(microseconds=self.live.flow.keep_versions)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.live.legs import open_legs
-from pipelines.engine.live.queries import StreamStopped
 from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
@@ -42,16 +41,7 @@ def run_in_legs(  # noqa: PLR0913 - what is run, over what
         runner = runner_of(wanted, driver, wanted.engine)
         with open_legs(runner, wanted.root, lambda _: wanted.engine) as legs:
             legs.begin(tell)
-            legs.start(most)
-            try:
+            with legs.under_way(most):
                 while runner.upto < last:
                     legs.advance_main(runner.upto, min(runner.upto + most, last))
                 legs.await_all()
-            except StreamStopped:
-                # The first leg waited for one that has failed, which is what there is to tell.
-                if legs.failed is None:
-                    raise
-            finally:
-                legs.stop()
-            if legs.failed is not None:
-                raise legs.failed

@@ -187,7 +187,7 @@ def test_a_ticket_that_says_anything_else_is_made_anew(house: House, bit: str) -
     if bit == "gone":
         ticket.unlink()
     else:
-        other = said.replace('"sum": ', '"sum": 1') if bit == "sum" else re.sub(r"(upto\W+)3", r"\g<1>2", said)
+        other = said.replace('"sum":', '"sum":1') if bit == "sum" else re.sub(r"(upto\W+)3", r"\g<1>2", said)
         assert other != said
         ticket.write_text(other)
     show_status("tiny", "main", True, house.tell)  # noqa: FBT003 - as above
