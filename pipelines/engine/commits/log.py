@@ -68,6 +68,8 @@ SCHEMA = pa.schema(
 )
 FORMATS = frozenset({0, FORMAT})
 """Formats of a run's folder that this code goes on with; 0 stands for a log without rows."""
+UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError)
+"""What reading rows ends with where bits have changed: Arrow has no one error for that, and a row may say anything."""
 MANY_FILES = 200
 KEEP_LOG = dt.timedelta(minutes=2)
 """A reader takes a moment from finding a checkpoint to reading the versions after it; nobody travels in this log."""
@@ -183,7 +185,7 @@ class CommitLog:
         except FileNotFoundError as error:
             gone = next((name for name in sorted(files) if not (self.path / name).exists()), str(error))
             raise CommitsLostError(str(self.path), gone) from None
-        except (pa.ArrowException, OSError, ValueError, LookupError) as problem:
+        except UNREADABLE as problem:
             # A disk that fails says so itself.
             if isinstance(problem, OSError) and problem.errno is not None:
                 raise
@@ -199,7 +201,7 @@ class CommitLog:
     def _is_whole(self, name: str) -> bool:
         try:
             self._later([name])
-        except (pa.ArrowException, OSError, ValueError, LookupError):
+        except UNREADABLE:
             return False
         return True
 

@@ -16,6 +16,7 @@ from pipelines.engine.commits.leg_roots import (
     FILE,
     REGIONS,
     leg_of,
+    leg_root,
     legs_begun,
     note_legs_anew,
     noted_legs,
@@ -150,7 +151,7 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
         if own not in told["reads"]:
             continue
         # What reads it first: a driver at work goes on meanwhile.
-        tip, last = log_state(known.by_leg[name].root).tip, log_state(part.root).tip
+        tip, last = log_state(leg_root(known.root, name)).tip, log_state(part.root).tip
         upto = last.upto if last else 0
         if tip and tip.upto > upto:
             sentence = (
