@@ -151,9 +151,7 @@ def _bytes_and_merge(engine: SparkEngine, base: Path, rows: int) -> tuple[float,
     feed = record(base / "bytes", rows, KEYS)
     _backfilled(engine, feed, feed.beating(), "run")
     disk = sum(file.stat().st_size for file in (feed.folder / "run").rglob("*") if file.is_file()) / rows
-    # In a process of its own: what one has taken once it keeps.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-        memory = alone.submit(_memory, feed).result() / rows
+    memory = _memory_alone(feed) / rows
     three = record(base / "three", rows, 3)
     flow = three.flow("merge: rows, ports_by: {device: [0, 1, 2]}", buckets=1)
     _backfilled(engine, three, flow, "warm")
@@ -161,6 +159,12 @@ def _bytes_and_merge(engine: SparkEngine, base: Path, rows: int) -> tuple[float,
     shutil.rmtree(feed.folder)
     shutil.rmtree(three.folder)
     return disk, memory, merge
+
+
+def _memory_alone(feed: Recorded) -> float:
+    """Measure in a process of its own: what one has taken once it keeps, and gives back when it likes."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+        return alone.submit(_memory, feed).result()
 
 
 def _memory(feed: Recorded) -> float:

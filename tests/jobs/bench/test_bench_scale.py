@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.jobs.bench.generated import record
-from pipelines.jobs.bench.scale import KEYS, _called, _memory
+from pipelines.jobs.bench.scale import KEYS, _called, _memory_alone
 from pipelines.jobs.bench.scale_model import (
     DAY,
     PARTS,
@@ -95,8 +95,8 @@ def test_each_measurement_has_what_the_model_says_of_it() -> None:
 
 
 def test_memory_is_that_of_the_landing(tmp_path_factory: pytest.TempPathFactory) -> None:
-    few = _memory(record(tmp_path_factory.mktemp("few"), 1_000, KEYS))
-    many = _memory(record(tmp_path_factory.mktemp("many"), 1_000_000, KEYS))
+    few = _memory_alone(record(tmp_path_factory.mktemp("few"), 1_000, KEYS))
+    many = _memory_alone(record(tmp_path_factory.mktemp("many"), 1_000_000, KEYS))
     assert many > few
 
 
