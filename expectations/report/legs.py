@@ -102,8 +102,8 @@ def legs_view(facts: ReportFacts, clock: ReportClock) -> LegsView | None:
     columns = _columns(facts.legs)
     regions = list(dict.fromkeys(leg.region for leg in facts.legs))
     return LegsView(
-        lead=f"{counted(len(regions), 'region')} ({listed(regions)}) in {counted(len(facts.legs), 'leg')}, each with "
-        "commits of its own, along the same landed sequences. What one has published for another waits in a queue.",
+        lead=f"{counted(len(facts.legs), 'leg')} (of {listed(regions)}), each with commits of its own, along the same "
+        "landed sequences. What one has published for another waits in a queue.",
         columns=max(columns.values()),
         cards=tuple(_card(leg, columns[leg.name], facts.made_at, clock) for leg in facts.legs),
     )

@@ -61,7 +61,7 @@ def test_a_run_in_one_piece_has_no_such_section(empty: ReportFacts) -> None:
 def test_a_leg_stands_behind_what_it_reads(empty: ReportFacts) -> None:
     view = legs_view(told(empty), ReportClock("UTC"))
     assert view is not None
-    assert view.lead.startswith("2 regions (main and timed) in 3 legs")
+    assert view.lead.startswith("3 legs (of main and timed), each")
     assert [(card.name, card.column) for card in view.cards] == [("main", 1), ("timed", 2), ("main-2", 3)]
     assert [card.of for card in view.cards] == ["", "", "of main, behind the crossing"]
     assert view.cards[1].streams.endswith("timed.7 and 2 more")

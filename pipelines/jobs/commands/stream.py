@@ -166,7 +166,7 @@ class Figures:
             f"{self.rows:,} rows, {self.timers:,} timers",
             f"newest event {instant_text(newest['event'])[:19]}Z" if "event" in newest else "",
             f"CTI {instant_text(newest['cti'])[:19]}Z" if "cti" in newest else "",
-            f"heartbeats at most {max(late):,.0f} ms late (p99)" if late else "",
+            f"heartbeats at most {max(late):,.0f} ms late (p99, last 10 s)" if late else "",
         ]
         return "  ".join(part for part in parts if part)
 
