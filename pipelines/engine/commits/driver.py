@@ -88,6 +88,15 @@ class Driver:
         """Give the number of the next commit."""
         return self.state().next_number
 
+    def agree(self) -> None:
+        """See that no table is ahead of `commits`, and that nobody else changed its rows.
+
+        Raises:
+            TableAheadError: one has a commit that `commits` does not know.
+            ForeignWriteError: somebody else wrote to one.
+        """
+        self.tables.agree(self.next_number())
+
     def intent(  # noqa: PLR0913 - an intent is these facts
         self,
         n: int,

@@ -57,7 +57,8 @@ class LegAheadError(CommitError):
     published: int
     says = (
         "leg {leg} must not stand beyond {writer}, which it reads; it has taken sequence {taken}, and {writer} stands "
-        "at {published}: a reset was cut short; pulseline reset FLOW --to sequence:{published} does the rest"
+        "at {published}: a reset was cut short, or {writer} is an older copy; pulseline reset FLOW --to "
+        "sequence:{published} does the rest"
     )
 
 
@@ -143,6 +144,7 @@ class Legs:
 
         Raises:
             LegAheadError: a reset was cut short between two legs.
+            TableAheadError: an older copy of a leg's commits stands there.
         """
         for each in self.all:
             # Of a driver that was killed while it waited.
@@ -159,10 +161,12 @@ class Legs:
             self._resume(each, tell)
 
     def _see_not_ahead(self, each: RunningLeg) -> None:
-        standing = {other.leg.name: other.runner.upto for other in self.all}
+        runners = {other.leg.name: other.runner for other in self.all}
         for writer in each.leg.reads:
-            if each.runner.upto > standing[writer]:
-                raise LegAheadError(each.leg.name, each.runner.upto, writer, standing[writer])
+            if each.runner.upto > runners[writer].upto:
+                # An older copy of the log alone is told by its tables; a reset takes a leg back before its readers.
+                runners[writer].driver.agree()
+                raise LegAheadError(each.leg.name, each.runner.upto, writer, runners[writer].upto)
 
     def _resume(self, each: RunningLeg, tell: Callable[[str], object]) -> None:
         state = each.runner.driver.state()

@@ -90,6 +90,7 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
     Raises:
         WrongUse: the run never streamed, its backfill waits for something, or what is to be played again is not there.
         CommitError: there is no such state, or an interval lies behind it.
+        TableError: tables and commits of a leg do not belong together; nothing was taken back.
         LeaseHeldError: a driver is at work on this run.
     """
     known = open_run(wanted.flow, wanted.run)
@@ -100,6 +101,9 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
     claim = Claim.TAKE_OVER if wanted.take_over else Claim.ASK
     with ExitStack() as leases:
         drivers = held_legs(known, leases, claim)
+        for driver in drivers.values():
+            # All before any: a leg that cannot be gone on from would be found when others have been taken back.
+            driver.agree()
         plan = _planned(known, {leg: driver.state() for leg, driver in drivers.items()}, wanted.to)
         if not wanted.as_json:
             _announce(known, plan, echo)

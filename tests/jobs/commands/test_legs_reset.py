@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import Driver, open_driver
 from pipelines.engine.commits.errors import NoStateError
 from pipelines.engine.commits.leg_roots import leg_root
+from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import LegAheadError
 from pipelines.jobs.commands.reset import ResetRequest, reset_run
@@ -18,6 +20,8 @@ from pipelines.jobs.commands.status import show_status
 from tests.jobs.regional import LEGS, begun, content, taken
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.jobs.conftest import House
 
 
@@ -125,6 +129,30 @@ def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     assert stands(regional) == [1, 1, 1]
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_an_older_copy_of_a_legs_commits_is_told_and_no_leg_is_taken_back(
+    house: House, tmp_path: Path, leg: str
+) -> None:
+    """The other legs stand beyond it, which is no reset that was cut short."""
+    commits = commits_path(leg_root(house.root, leg))
+    taken(house, 1, 1, 1)
+    shutil.copytree(commits, tmp_path / "older")
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    shutil.move(commits, tmp_path / "newer")
+    shutil.copytree(tmp_path / "older", commits)
+    with pytest.raises(TableAheadError, match="put `commits` back out of a copy of the run's folder"):
+        taken(house, 3, 3, 3)
+    with pytest.raises(TableAheadError, match="put `commits` back out of a copy of the run's folder"):
+        reset(house, "sequence:1")
+
+    shutil.rmtree(commits)
+    shutil.move(tmp_path / "newer", commits)
+    assert stands(house) == [3, 3, 3]
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
 
 
 def test_what_is_no_state_is_refused_and_nothing_is_done(regional: House) -> None:
