@@ -88,14 +88,17 @@ class Driver:
         """Give the number of the next commit."""
         return self.state().next_number
 
-    def agree(self) -> None:
-        """See that no table is ahead of `commits`, and that nobody else changed its rows.
+    def agree(self, number: int | None = None) -> None:
+        """See that no table has a commit or a later one, and that nobody else changed its rows.
+
+        Args:
+            number: the commit; without it the next one.
 
         Raises:
             TableAheadError: one has a commit that `commits` does not know.
             ForeignWriteError: somebody else wrote to one.
         """
-        self.tables.agree(self.next_number())
+        self.tables.agree(self.next_number() if number is None else number)
 
     def intent(  # noqa: PLR0913 - an intent is these facts
         self,

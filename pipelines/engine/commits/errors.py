@@ -262,6 +262,24 @@ class SealedIntervalError(CommitError):
 
 
 @dataclass(eq=False)
+class LegMixedError(CommitError):
+    """The folder of a leg holds another leg, or that of another flow.
+
+    Facts: the folder, the leg, a stream that it makes, and one that is made there.
+    """
+
+    folder: str
+    leg: str
+    stream: str
+    other: str
+    code = Exit.RUN_FAILED
+    says = (
+        "{folder} must hold leg {leg}, which makes `{stream}`; its commits make `{other}`: a folder was put back under "
+        "another's name; put each back under its own, out of a copy of the run's folder"
+    )
+
+
+@dataclass(eq=False)
 class LegsLostError(CommitError):
     """Which legs a run has cannot be read, though it has some: taken for one in one piece it would go on without them.
 
@@ -272,6 +290,6 @@ class LegsLostError(CommitError):
     how: str
     code = Exit.RUN_FAILED
     says = (
-        "{file} must say which legs the run has, for there are some beside it; it {how}: pulseline doctor FLOW "
+        "{file} must say which legs the run has, for it has some; it {how}: pulseline doctor FLOW "
         "--repair makes it anew out of the newest commit's plan"
     )

@@ -10,7 +10,8 @@ import json
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.delta_log import exists
-from pipelines.engine.commits.errors import LegsLostError
+from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.errors import LegMixedError, LegsLostError
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.files import durable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 REGIONS = "regions"
 FILE = "legs.json"
 LEGS = "legs"
+LANDED = "landed"
+"""What a commit counts beside its streams: rows that it took in."""
 Noted = dict[str, dict[str, list[str]]]
 """By leg: its `streams`, and the legs that it `reads`."""
 
@@ -62,6 +65,7 @@ def note_legs(root: Path, legs: Iterable[Leg]) -> Noted:
 
 def note_legs_anew(root: Path, legs: Iterable[Leg]) -> None:
     """Say on disk which legs a run has, in place of what cannot be read."""
+    durable.make_folder(root / REGIONS)
     durable.replace(root / REGIONS / FILE, _text(told_of(legs)))
 
 
@@ -93,6 +97,41 @@ def noted_legs(root: Path) -> Noted | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LegsLostError(str(file), "cannot be read") from None
     return found
+
+
+def require_noted(root: Path, state: LogState) -> None:
+    """See that a run whose commits were made in legs still says which, wherever their folder went.
+
+    Args:
+        root: the run's folder.
+        state: its log, whose plans name the legs.
+
+    Raises:
+        LegsLostError: nothing says it any more.
+    """
+    if run_root(root) == root and noted_legs(root) is None:
+        planned = [(row.commit, row.plan) for row in state.commits.values() if row.plan]
+        if planned and json.loads(max(planned)[1]).get("flow", {}).get("legs"):
+            raise LegsLostError(str(root / REGIONS / FILE), "is gone")
+
+
+def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -> None:
+    """See that the commits in a leg's root are that leg's: folders of legs look alike.
+
+    Args:
+        root: of the leg.
+        leg: its name.
+        streams: what it makes.
+        state: the log that lies there.
+
+    Raises:
+        LegMixedError: they are of another.
+    """
+    own = set(streams)
+    told = next((row.counts for row in reversed(state.in_order) if row.counts), {})
+    others = sorted({name.removesuffix(DIVERTED) for name in told} - own - {LANDED, LEDGER})
+    if others:
+        raise LegMixedError(str(root), leg, next(iter(sorted(own)), "no stream"), others[0])
 
 
 def legs_begun(root: Path) -> set[str]:

@@ -151,7 +151,7 @@ class CommitLog:
             NewerHomeError: it was made by code from after it.
         """
         if not self._table.look():
-            self._require_none()
+            self.require_none()
         elif self._table.version != self._version:
             self._read()
         found = self._state.format
@@ -205,7 +205,7 @@ class CommitLog:
             return False
         return True
 
-    def _require_none(self) -> None:
+    def require_none(self) -> None:
         """See that where there is no log there never was one: tables follow what it says.
 
         Raises:
@@ -222,7 +222,7 @@ class CommitLog:
             CommitsLostError: it was there, for other tables stand.
         """
         if not exists(self.path):
-            self._require_none()
+            self.require_none()
             create(self.path, SCHEMA)
         if not self.state().entries:
             row = Entry(state=State.FORMAT, kind=CommitKind.HOUSE, detail={"format": FORMAT}, at=wall_ticks())

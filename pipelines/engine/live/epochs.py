@@ -192,6 +192,7 @@ class EpochRunner:
         Raises:
             PlanChangedError: this code can no longer run that plan.
             PendingIntervalError: it is an interval of a backfill.
+            TableAheadError: a table has it or a later one: an older copy of `commits` stands there.
         """
         pending = self.driver.pending()
         if pending is None:
@@ -203,6 +204,7 @@ class EpochRunner:
             raise PendingIntervalError(pending.commit, pending.state)
         if pending.state is State.WRITTEN or pending.plan is None:
             return self.driver.publish(pending.commit)
+        self.driver.agree(pending.commit)
         flow = flow_begun(self.root, pending.plan, lambda: self._opened(pending.sequences[-1]))
         entry = pending.under(fingerprint_of(flow))
         done = self._worked(flow, entry)

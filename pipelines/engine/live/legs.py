@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import leg_root, note_legs
+from pipelines.engine.commits.leg_roots import leg_root, note_legs, require_own
+from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.crossing import WAITS, Crossing, Queue, landed_rows
@@ -48,17 +49,18 @@ LOOK = 0.05
 class LegAheadError(CommitError):
     """A leg has taken more than what it reads has come to.
 
-    Facts: the leg, the last sequence that it has taken, the other, and its last one.
+    Facts: the leg, the last sequence that it has taken, the other, its last one, and to what all go back.
     """
 
     leg: str
     taken: int
     writer: str
     published: int
+    to: str
     says = (
         "leg {leg} must not stand beyond {writer}, which it reads; it has taken sequence {taken}, and {writer} stands "
-        "at {published}: a reset was cut short, or {writer} is an older copy; pulseline reset FLOW --to "
-        "sequence:{published} does the rest"
+        "at {published}: a reset was cut short, or {writer} is an older copy; pulseline reset FLOW --to {to} does the "
+        "rest"
     )
 
 
@@ -143,9 +145,12 @@ class Legs:
             tell: told what had to be done.
 
         Raises:
+            LegMixedError: the folder of one holds another.
             LegAheadError: a reset was cut short between two legs.
             TableAheadError: an older copy of a leg's commits stands there.
         """
+        for each in self.all:
+            require_own(each.runner.root, each.leg.name, each.leg.streams, each.runner.driver.state())
         for each in self.all:
             # Of a driver that was killed while it waited.
             (each.runner.root / WAITS).unlink(missing_ok=True)
@@ -166,7 +171,8 @@ class Legs:
             if each.runner.upto > runners[writer].upto:
                 # An older copy of the log alone is told by its tables; a reset takes a leg back before its readers.
                 runners[writer].driver.agree()
-                raise LegAheadError(each.leg.name, each.runner.upto, writer, runners[writer].upto)
+                upto = runners[writer].upto
+                raise LegAheadError(each.leg.name, each.runner.upto, writer, upto, state_behind(upto))
 
     def _resume(self, each: RunningLeg, tell: Callable[[str], object]) -> None:
         state = each.runner.driver.state()

@@ -115,7 +115,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     """
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
     own = replace(known, run="NAME").command("stream")
-    require_one_piece(known.root, "apply", f"{own} begins one with the flow as it is")
+    require_one_piece(known.root, known.state, "apply", f"{own} begins one with the flow as it is")
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
     plan = plan_of(known, known.state, flow)
     done = None

@@ -20,10 +20,12 @@ from pipelines.engine.commits.leg_roots import (
     legs_begun,
     note_legs_anew,
     noted_legs,
+    require_noted,
     run_root,
 )
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
@@ -32,7 +34,7 @@ from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.flows.definition import flow_from_json
-from pipelines.flows.legs import legs_of
+from pipelines.flows.legs import MAIN, legs_of
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
@@ -106,7 +108,7 @@ def examine(  # noqa: PLR0913 - the command's options
 def _lost_legs(known: KnownRun) -> list[Finding]:
     """Find that nothing says which legs a run has, though it has some."""
     try:
-        noted_legs(known.root)
+        require_noted(known.root, known.state)
     except LegsLostError as problem:
         sentence = f"it {problem.how}, and says which legs the run has, each with tables of its own"
         remedy = "make it anew out of the newest commit's plan"
@@ -127,6 +129,8 @@ def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
             )
         echo(f"noting anew that the run has the legs {', '.join(leg.name for leg in legs)}")
         note_legs_anew(known.root, legs)
+        if gone := [leg.name for leg in legs if leg.name != MAIN and leg.name not in legs_begun(known.root)]:
+            echo(f"nothing is left of {', '.join(gone)}: {known.command('stream')} begins there anew")
 
 
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
@@ -159,7 +163,7 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
                 "gone"
             )
             if stands:
-                again = known.command("reset", "--to", f"sequence:{upto}")
+                again = known.command("reset", "--to", state_behind(upto))
                 sentence += f", or a reset was cut short; {again} takes every leg back there"
             yield Finding(ill=Ill.AHEAD, table="commits", sentence=sentence, remedy="")
 

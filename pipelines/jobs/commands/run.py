@@ -86,9 +86,9 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     if wanted.one_shot:
         spans = [(spans[0][0], spans[-1][1])]
     root = settings.root(flow.name, wanted.run)
-    require_one_piece(root, "run", _instead(wanted, flow, root, spans))
-    _allowed(wanted, root, spans)
     state = log_state(root)
+    require_one_piece(root, state, "run", _instead(wanted, flow, root, spans))
+    _allowed(wanted, root, spans)
     flow = as_run(flow, state)
     require_own_file(root, flow)
     if state.tip is not None and state.tip.span.end == spans[0][0]:

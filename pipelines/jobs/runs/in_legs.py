@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.leg_roots import noted_legs, told_of
+from pipelines.engine.commits.leg_roots import noted_legs, require_noted, told_of
 from pipelines.flows.legs import in_legs, legs_of, uncrossable
 from pipelines.jobs.environment.errors import WrongUse
 
@@ -48,9 +48,11 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
         regions: whether regions that the flow asks for are wanted.
 
     Raises:
+        LegsLostError: it began in legs, and nothing says any more in which.
         WrongUse: the run has begun otherwise, or something would cross that cannot.
     """
     legs = in_legs(flow) if regions else {}
+    require_noted(root, state)
     noted = noted_legs(root)
     if noted is None and legs and state.commits:
         raise WrongUse(
@@ -84,17 +86,20 @@ def _names(legs: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(legs))
 
 
-def require_one_piece(root: Path, verb: str, otherwise: str) -> None:
+def require_one_piece(root: Path, state: LogState, verb: str, otherwise: str) -> None:
     """See that a run is in one piece before a command is at work that knows of no legs.
 
     Args:
         root: the run's folder.
+        state: its log.
         verb: the command.
         otherwise: what to do instead.
 
     Raises:
+        LegsLostError: it went live in regions, and nothing says any more in which.
         WrongUse: the run went live in regions.
     """
+    require_noted(root, state)
     noted = noted_legs(root)
     if noted is not None:
         raise WrongUse(

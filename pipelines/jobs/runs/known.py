@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.leg_roots import root_of, roots_of
+from pipelines.engine.commits.leg_roots import leg_root, noted_legs, require_noted, require_own, root_of
+from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import PulselineError
@@ -59,9 +60,22 @@ class KnownRun:
 
     @cached_property
     def parts(self) -> tuple[KnownRun, ...]:
-        """Give the run by its legs, the one that takes what lands first; itself alone where it is in one piece."""
-        roots = roots_of(self.root)
-        return (self, *(replace(self, root=root, state=log_state(root)) for root in roots if root != self.root))
+        """Give the run by its legs, the one that takes what lands first; itself alone where it is in one piece.
+
+        Raises:
+            LegsLostError: nothing says any more which legs it has.
+            LegMixedError: the folder of one holds another.
+        """
+        require_noted(self.root, self.state)
+        noted = noted_legs(self.root) or {}
+        found = {MAIN: self, **{leg: self._leg(leg) for leg in noted if leg != MAIN}}
+        for leg, told in noted.items():
+            require_own(found[leg].root, leg, told["streams"], found[leg].state)
+        return tuple(found.values())
+
+    def _leg(self, leg: str) -> KnownRun:
+        root = leg_root(self.root, leg)
+        return replace(self, root=root, state=log_state(root))
 
     @property
     def by_leg(self) -> dict[str, KnownRun]:
@@ -70,8 +84,8 @@ class KnownRun:
 
     def of(self, table: str) -> KnownRun:
         """Give the part of the run that makes a stream."""
-        own = root_of(self.root, table)
-        return next(part for part in self.parts if part.root == own)
+        parts, own = self.parts, root_of(self.root, table)
+        return next(part for part in parts if part.root == own)
 
     @cached_property
     def moments(self) -> Moments:
@@ -188,11 +202,15 @@ def open_run(called: str, run: str) -> KnownRun:
     Raises:
         WrongUse: no such flow, or no such run.
         FlowError: the flow was never run and its file makes no sense.
+        CommitsLostError: the run has tables, and its log is gone.
     """
     settings = read_settings()
     name = flow_name(settings, called)
     root = settings.root(name, run)
     runs = runs_of(settings, name)
+    if run not in runs:
+        # Tables that stand without it say that it was there.
+        CommitLog(root).require_none()
     if run != MAIN_RUN and run not in runs:
         raise WrongUse(f"no run `{run}` of {name}{offered(run, runs)}")
     state = log_state(root)

@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 
 from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.errors import LegsLostError
+from pipelines.engine.commits.errors import LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.index import Landing
@@ -30,6 +30,7 @@ from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range
 from tests.jobs import regional as regional_flow
@@ -176,6 +177,55 @@ def test_legs_that_nothing_names_any_more_are_no_run_in_one_piece(regional: Hous
     assert "all 9 published commits of run `main` stand" in regional.text
     assert file.read_bytes() == said
     assert content(regional.root) == calm
+
+
+def test_a_run_whose_regions_are_all_gone_is_none_in_one_piece(regional: House) -> None:
+    """Its plans say that it has legs; in one piece it would go on without their rows, and be called whole."""
+    calm = content(regional.root)
+    shutil.rmtree(regional.root / REGIONS)
+
+    for asked in (
+        lambda: show_status("tiny", "main", False, regional.tell),  # noqa: FBT003 - the command's flag
+        lambda: run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02"), regional.tell),
+        lambda: finish_flow("tiny", "main", (), regional.tell),
+        lambda: with_legs(wanted(regional).flow, regional.root, log_state(regional.root), regions=False),
+        lambda: with_legs(wanted(regional).flow, regional.root, log_state(regional.root), regions=True),
+    ):
+        with pytest.raises(LegsLostError, match="pulseline doctor FLOW --repair makes it anew"):
+            asked()
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert "nothing is left of timed, main-2: pulseline stream tiny begins there anew" in regional.text
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
+@pytest.mark.parametrize("other", ["main-2", "timed"])
+def test_a_leg_that_lies_under_anothers_name_is_told_by_each_who_opens_it(regional: House, other: str) -> None:
+    calm = content(regional.root)
+    regions, names = regional.root / REGIONS, [other, "timed" if other == "main-2" else "main-2"]
+
+    def swap() -> None:
+        (regions / names[0]).rename(regions / "aside")
+        (regions / names[1]).rename(regions / names[0])
+        (regions / "aside").rename(regions / names[1])
+
+    swap()
+    with pytest.raises(LegMixedError, match=r"must hold leg timed, which makes `timed\.beating`; .* make `last`"):
+        examine("tiny", "main", False, False, regional.tell)  # noqa: FBT003 - the command's flags
+    with pytest.raises(LegMixedError):
+        taken(regional, 3, 3, 3)
+    swap()
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
+def test_a_run_whose_log_is_gone_is_named_and_not_called_unknown(regional: House) -> None:
+    shutil.copytree(regional.root, regional.root.with_name("other"))
+    for run in ("main", "other"):
+        shutil.rmtree(commits_path(regional.root.with_name(run)))
+        with pytest.raises(CommitsLostError, match="the whole table is gone"):
+            open_run("tiny", run)
 
 
 @pytest.mark.parametrize("bit", ["sum", "upto", "gone"])

@@ -155,6 +155,25 @@ def test_an_older_copy_of_a_legs_commits_is_told_and_no_leg_is_taken_back(
     assert content(house.root) == calm
 
 
+def test_an_epoch_that_an_older_copy_has_begun_is_not_finished_a_second_time(house: House, tmp_path: Path) -> None:
+    """What it was to write is published, and more behind it."""
+    timed = leg_root(house.root, "timed")
+    begun(house)
+    shutil.copytree(commits_path(timed), tmp_path / "older")
+    taken(house, 3, 3, 3)
+    calm, files = content(house.root), sorted(timed.rglob("*.parquet"))
+    shutil.move(commits_path(timed), tmp_path / "newer")
+    shutil.copytree(tmp_path / "older", commits_path(timed))
+    with pytest.raises(TableAheadError, match="put `commits` back out of a copy of the run's folder"):
+        taken(house, 3, 3, 3)
+
+    shutil.rmtree(commits_path(timed))
+    shutil.move(tmp_path / "newer", commits_path(timed))
+    assert sorted(timed.rglob("*.parquet")) == files
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
 def test_what_is_no_state_is_refused_and_nothing_is_done(regional: House) -> None:
     with pytest.raises(NoStateError):
         reset(regional, "99")
