@@ -1,8 +1,8 @@
 """Of which source a row is, where several landed rows at the same instant and place: what landed tells them apart.
 
 A row of a stream says when it landed and at which place, and not of which source. It is followed from what landed on,
-stream by stream: an operator that passes rows on passes their columns on too. What is of two sources alike, or went
-through a loop, may be of either.
+stream by stream: an operator that passes rows on passes their columns on too, and one that gives them other columns
+keeps their times and what it names again. What is of two sources alike may be of either.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 Values = dict[str, Any]
 Types = dict[str, pa.DataType]
-KEPT = ("arrival", "place")
-"""What a row keeps where it is given other columns."""
+TIMES = ("event_time", "event_end")
+"""What a row keeps where it is given other columns, and in a loop."""
+KEPT = ("arrival", "place", *TIMES)
+"""What it keeps besides where it is given other columns outside of one."""
 PASSING = {name for name, spec in SPECS.items() if spec.same_columns} | {"merge", "interleave", "union", "dispatch"}
 """Operators whose rows have the columns with which they came in."""
 PORT = "port"
@@ -179,7 +181,7 @@ class LandedThere:
 
     def _may_be(self, stream: Definition, source: str, row: Values, types: Types | None) -> bool:
         operator = stream["operator"]
-        if operator == "loop" or (operator == "union" and "edge" in stream["policy"]["shapes"]):
+        if operator == "union" and "edge" in stream["policy"]["shapes"]:
             return True
         reads = [read for read in read_by(stream) if source in self._known.sources_of(read)]
         if operator == "merge" and len(stream["inputs"]) > 1 and types is not None and PORT in types:
@@ -200,15 +202,37 @@ class LandedThere:
             if stream["operator"] == "merge":
                 names = [name for name in names if name != PORT]
             elif stream["operator"] not in PASSING:
-                names = self._kept(stream, read)
+                names = [name for name in self._kept(stream, read, names) if name in above.schema.names]
+        elif stream["operator"] == "loop":
+            # Such a line is of a row within it.
+            names = [name for name in names if all(_keeps(each, name) for each in stream["body"])]
         wanted = canonical_json([row[name] for name in names])
         return any(canonical_json([each[name] for name in names]) == wanted for each in above.to_pylist())
 
-    def _kept(self, stream: Definition, read: str) -> list[str]:
-        """Name what a row of a stream has kept that gives it other columns: its place, and the key that numbers it."""
-        if stream["operator"] != "project" or read in self._known.sources:
+    def _kept(self, stream: Definition, read: str, names: Sequence[str]) -> list[str]:
+        """Name what a row of a stream has kept that gives it other columns.
+
+        Args:
+            stream: that it is of.
+            read: what it came in from.
+            names: columns that both have, of one type.
+        """
+        if stream["operator"] == "loop":
+            # Its rows are numbered anew behind it.
+            return [*TIMES, *(name for name in names if all(_keeps(each, name) for each in stream["body"]))]
+        if stream["operator"] != "project":
             return []
-        return [*KEPT, *(stream["by"] if tuple(stream["by"]) == self._known.order_key(read) else ())]
+        again = [name for name in names if _keeps(stream, name)]
+        return again if read in self._known.sources else [*KEPT, *again]
+
+
+def _keeps(stream: Definition, column: str) -> bool:
+    """Say whether rows leave a stream with the values of a column with which they came in."""
+    if stream["operator"] != "project":
+        return stream["operator"] in PASSING
+    said: list[str] = stream["policy"]["columns"]
+    made = {text.partition("=")[0] for text in said}
+    return f"{column}={column}" in said or (column in stream["by"] and column not in made)
 
 
 def read_by(stream: Definition) -> list[str]:

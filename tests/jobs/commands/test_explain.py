@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.environment.errors import WrongUse
 from tests.laws.drawn import Row, feed
@@ -147,10 +149,10 @@ streams:
 """
 
 
-def two(house: House, more: int, line: int = 1) -> None:
+def two(house: House, more: int, line: int = 1, flow: str = TWO) -> None:
     """Run a flow of two sources with rows at the same places; the second's have more as number, and their own line."""
     flows = house.config / "flows"
-    (flows / "tiny.yaml").write_text(TWO)
+    (flows / "tiny.yaml").write_text(flow)
     rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
     number = rows.column_names.index("number")
     others = pc.add(rows["number"], pa.scalar(more, rows.field(number).type))
@@ -184,6 +186,33 @@ def test_of_two_sources_that_landed_at_one_place_each_row_has_its_own_way(house:
     assert text.splitlines()[0].endswith(f"edge start{either}")
     assert steps == [("all", 2), ("low", 1), ("low", 0), ("beating", 1), ("merged", 1), ("shown", 1)]
     assert text.count(either) == 7, "what landed is no longer there to tell"
+
+
+ROUNDS = """\
+modules:
+  round:
+    inputs: [came]
+    streams:
+      less: {project: came, columns: {number: number - 1, line: line}}
+      more: {filter: less, where: number > 0}
+    outputs: {out: less, back: more}
+streams:
+  again: {interleave: [rounds, plain]}
+  rounds: {loop: plain, module: round, most_rounds: 9}
+  plain: {project: all, columns: {number: number, line: line}}
+"""
+
+
+def test_rows_that_go_round_a_loop_are_told_apart_by_what_it_leaves_as_it_is(house: House) -> None:
+    """The other source's row comes first, and goes round as often."""
+    two(house, 0, line=2, flow=TWO.replace("streams:\n", ROUNDS, 1))
+    steps = {step["stream"]: step for step in traced(house, "others@2024-01-01T00:00:06/1")}
+
+    assert [steps[name]["rows"] for name in ("all", "rounds", "again")] == [1, 6, 7]
+    assert "another source" not in told(house, "others@2024-01-01T00:00:06/1")
+    at = pc.scalar(dt.datetime(2024, 1, 1, 0, 0, 6, tzinfo=dt.UTC))
+    seen = read_stream(house.root, "again").filter((pc.field("arrival") == at) & (pc.field("line") == 2))
+    assert steps["again"]["place"] == pc.min(seen["place"]).as_py()
 
 
 def test_rows_of_two_sources_that_are_alike_are_told_together(house: House) -> None:
