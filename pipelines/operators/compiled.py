@@ -85,7 +85,10 @@ def numba_ready() -> Any:  # noqa: ANN401 - the module
     """Load Numba, which keeps its code in the folder of these sources from then on."""
     import numba
 
-    digest = hashlib.sha256(numba.__version__.encode())
+    # An empty folder of its name is imported too, and says only here that it is not there.
+    from numba import __version__
+
+    digest = hashlib.sha256(__version__.encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
     vars(numba.config)["CACHE_DIR"] = str(code_folder(digest.hexdigest()[:16]))

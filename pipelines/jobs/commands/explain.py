@@ -73,13 +73,12 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
         as_json: one JSON object a step instead of words.
 
     Raises:
-        WrongUse: no such flow, run, source or row, or the row is not named as it should be.
+        WrongUse: no such flow, run, source or row, the row is not named as it should be, or nothing is published.
     """
     known = open_run(flow, run)
     row = _named(known, trace)
     if not known.state.published:
-        tell(known.nothing_yet())
-        return
+        raise WrongUse(known.nothing_yet())
     there = LandedThere(known, row.landed_at, row.landed_place)
     lines = _lines(known, row, there)
     steps = list(_steps(known, row, there, lines))

@@ -90,6 +90,11 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
         counts = _counts(known, asked, where, every)
         _print_counts(known, counts, tell)
         _print_lines(known, asked, counts.total(), pages, tell, explain=explain)
+        if nameless := _behind_several(known, asked, every):
+            tell(
+                f"{counted(nameless, 'more line')} of streams that {asked.source} and more lead to, which name no "
+                "source: leave out --source, or follow one row (pulseline explain FLOW --trace)"
+            )
 
 
 def _check(known: KnownRun, asked: LedgerQuery, counts: Counts) -> None:
@@ -200,6 +205,13 @@ def _explained(known: KnownRun, pages: Iterator[pa.Table]) -> Iterator[pa.Table]
     for page in pages:
         words, found = accounts.explained(page)
         yield page.append_column(WORDS, pa.array(words, pa.string())).append_column(CAUSE, pa.array(found, pa.string()))
+
+
+def _behind_several(known: KnownRun, asked: LedgerQuery, every: Counts) -> int:
+    """Count the lines that may be of the source that was asked for, and that have no source, for they have several."""
+    several = {stream for stream, _, _ in every if stream in known.tables and len(known.sources_of(stream)) > 1}
+    mine = {stream for stream in several if asked.source in known.sources_of(stream)}
+    return sum(lines for (stream, _, _), lines in every.items() if stream in mine and asked.stream in {None, stream})
 
 
 def _print_counts(known: KnownRun, counts: Counts, tell: Tell) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.explain import explain_row
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.environment.errors import WrongUse
 from tests.laws.drawn import Row, feed
 
@@ -213,6 +214,16 @@ def test_rows_that_go_round_a_loop_are_told_apart_by_what_it_leaves_as_it_is(hou
     at = pc.scalar(dt.datetime(2024, 1, 1, 0, 0, 6, tzinfo=dt.UTC))
     seen = read_stream(house.root, "again").filter((pc.field("arrival") == at) & (pc.field("line") == 2))
     assert steps["again"]["place"] == pc.min(seen["place"]).as_py()
+
+
+def test_the_ledger_of_one_source_says_how_many_lines_of_several_name_none(house: House) -> None:
+    two(house, 100)
+    show_ledger("tiny", LedgerQuery(source="others"), 20, "table", "main", house.tell)
+
+    assert house.text.endswith(
+        "8 more lines of streams that others and more lead to, which name no source: leave out --source, or follow "
+        "one row (pulseline explain FLOW --trace)"
+    )
 
 
 def test_rows_of_two_sources_that_are_alike_are_told_together(house: House) -> None:
