@@ -99,20 +99,22 @@ def noted_legs(root: Path) -> Noted | None:
     return found
 
 
-def require_noted(root: Path, state: LogState) -> None:
-    """See that a run whose commits were made in legs still says which, wherever their folder went.
+def planned_legs(root: Path, state: LogState) -> Noted | None:
+    """Read which legs a run has, and see that one whose commits were made in legs still says so.
 
     Args:
         root: the run's folder.
         state: its log, whose plans name the legs.
 
     Raises:
-        LegsLostError: nothing says it any more.
+        LegsLostError: it has some, and nothing says any more which.
     """
-    if run_root(root) == root and noted_legs(root) is None:
+    noted = noted_legs(root)
+    if noted is None and run_root(root) == root:
         planned = [(row.commit, row.plan) for row in state.commits.values() if row.plan]
         if planned and json.loads(max(planned)[1]).get("flow", {}).get("legs"):
             raise LegsLostError(str(root / REGIONS / FILE), "is gone")
+    return noted
 
 
 def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -> None:

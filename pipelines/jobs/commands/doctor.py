@@ -20,7 +20,7 @@ from pipelines.engine.commits.leg_roots import (
     legs_begun,
     note_legs_anew,
     noted_legs,
-    require_noted,
+    planned_legs,
     run_root,
 )
 from pipelines.engine.commits.paths import LOG, TornLogError
@@ -108,7 +108,7 @@ def examine(  # noqa: PLR0913 - the command's options
 def _lost_legs(known: KnownRun) -> list[Finding]:
     """Find that nothing says which legs a run has, though it has some."""
     try:
-        require_noted(known.root, known.state)
+        planned_legs(known.root, known.state)
     except LegsLostError as problem:
         sentence = f"it {problem.how}, and says which legs the run has, each with tables of its own"
         remedy = "make it anew out of the newest commit's plan"

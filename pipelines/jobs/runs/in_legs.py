@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.leg_roots import noted_legs, require_noted, told_of
+from pipelines.engine.commits.leg_roots import planned_legs, told_of
 from pipelines.flows.legs import in_legs, legs_of, uncrossable
 from pipelines.jobs.environment.errors import WrongUse
 
@@ -52,8 +52,7 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
         WrongUse: the run has begun otherwise, or something would cross that cannot.
     """
     legs = in_legs(flow) if regions else {}
-    require_noted(root, state)
-    noted = noted_legs(root)
+    noted = planned_legs(root, state)
     if noted is None and legs and state.commits:
         raise WrongUse(
             f"run `{root.name}` must go on as it began, in one piece; {flow.name} asks for regions of its own "
@@ -99,8 +98,7 @@ def require_one_piece(root: Path, state: LogState, verb: str, otherwise: str) ->
         LegsLostError: it went live in regions, and nothing says any more in which.
         WrongUse: the run went live in regions.
     """
-    require_noted(root, state)
-    noted = noted_legs(root)
+    noted = planned_legs(root, state)
     if noted is not None:
         raise WrongUse(
             f"pulseline {verb} works on a run in one piece, and run `{root.name}` went live in regions "

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.leg_roots import leg_root, noted_legs, require_noted, require_own, root_of
+from pipelines.engine.commits.leg_roots import leg_root, planned_legs, require_own, root_of
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
@@ -66,8 +66,7 @@ class KnownRun:
             LegsLostError: nothing says any more which legs it has.
             LegMixedError: the folder of one holds another.
         """
-        require_noted(self.root, self.state)
-        noted = noted_legs(self.root) or {}
+        noted = planned_legs(self.root, self.state) or {}
         found = {MAIN: self, **{leg: self._leg(leg) for leg in noted if leg != MAIN}}
         for leg, told in noted.items():
             require_own(found[leg].root, leg, told["streams"], found[leg].state)
