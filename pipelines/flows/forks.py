@@ -8,7 +8,7 @@ Rules of docs/semantics.md: X2, X10
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.flows.model import DIVERTED, Source
@@ -41,16 +41,20 @@ class MeetingOfTurns:
     """Inputs of an interleave that meet."""
 
     fork: str
-    """The stream that all come from; empty where there is none."""
+    """The stream that all come from; empty where there is none, as of what comes by several outputs of one operator."""
     branches: tuple[Branch, ...]
     """In the order in which the file declares them."""
     rounds: bool = False
     """The inputs are rounds of a loop: in a turn they stand one behind the other, whatever branch they came by."""
+    beside: MeetingOfTurns | None = None
+    """How rows stand that did not come out of the fork: by one that some inputs share besides, of another source."""
 
     def forks(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Give its fork and those within it, each with the ports whose rows it orders."""
         if self.fork:
             yield self.fork, tuple(dict.fromkeys(port for branch in self.branches for port in branch.inputs))
+        if self.beside is not None:
+            yield from self.beside.forks()
         for branch in self.branches:
             if branch.inner is not None:
                 yield from branch.inner.forks()
@@ -73,6 +77,16 @@ class _FlowGraph:
             found = frozenset({name}).union(*(self.behind(read) for read in self.reads(name)))
             self._behind[name] = found
         return self._behind[name]
+
+    def through(self, name: str, stream: str) -> frozenset[str]:
+        """Name what rows of `name` come from that itself comes out of the operator of a stream; all without one."""
+        behind = self.behind(name)
+        return frozenset(each for each in behind if self.comes_through(each, stream)) if stream else behind
+
+    def apart(self, names: frozenset[str], forks: frozenset[str]) -> frozenset[str]:
+        """Keep the names of what has nothing to do with some forks: rows of neither come from the other."""
+        related = ({name for name in names if fork in self.behind(name) or name in self.behind(fork)} for fork in forks)
+        return names.difference(*related)
 
     def comes_through(self, name: str, stream: str) -> bool:
         """Say whether rows of `name` come out of the operator of a stream."""
@@ -102,14 +116,20 @@ def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
     return MeetingOfTurns("", tuple(parted))
 
 
-def _related(graph: _FlowGraph, stream: Stream, ports: Sequence[int]) -> list[tuple[int, ...]]:
-    """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
-    behind = [graph.behind(stream.inputs[port]) for port in ports]
-    if frozenset.intersection(*behind):
-        return [tuple(ports)]
+def _related(graph: _FlowGraph, stream: Stream, ports: Sequence[int], through: str = "") -> list[tuple[int, ...]]:
+    """Part inputs that have nothing behind them in common, of what comes out of the operator `through`.
+
+    Where all share one thing they are one group.
+    """
+    return _groups({port: graph.through(stream.inputs[port], through) for port in ports})
+
+
+def _groups(behind: Mapping[int, frozenset[str]]) -> list[tuple[int, ...]]:
+    """Part ports by what is behind them; where all share one thing they are one group."""
+    if frozenset.intersection(*behind.values()):
+        return [tuple(behind)]
     groups: list[tuple[set[int], frozenset[str]]] = []
-    for port in ports:
-        mine = behind[port]
+    for port, mine in behind.items():
         group = next((group for group in groups if group[1] & mine), None)
         if group is None:
             groups.append(({port}, mine))
@@ -122,13 +142,53 @@ def _meeting(
     graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
 ) -> MeetingOfTurns | None:
     """Say how some inputs meet, of what comes out of the operator `through`; None where they share nothing there."""
+    found = _by_fork(graph, stream, ports, order, through, frozenset())
+    if found is None or not found.fork:
+        return found
+    chain, taken = [found], frozenset({found.fork})
+    while (other := _other_fork(graph, stream, ports, order, through, taken)) is not None:
+        chain.append(other)
+        taken |= {other.fork}
+    beside = None
+    for each in reversed(chain):
+        beside = replace(each, beside=beside)
+    return beside
+
+
+def _other_fork(  # noqa: PLR0913 - one step of a recursion
+    graph: _FlowGraph,
+    stream: Stream,
+    ports: tuple[int, ...],
+    order: dict[str, int],
+    through: str,
+    taken: frozenset[str],
+) -> MeetingOfTurns | None:
+    """Say how some of the inputs meet by another fork, that has nothing to do with those which are taken."""
+    behind = {port: graph.apart(graph.through(stream.inputs[port], through), taken) for port in ports}
+    sharing = {port: names for port, names in behind.items() if names}
+    met = (_by_fork(graph, stream, group, order, through, taken) for group in (_groups(sharing) if sharing else ()))
+    return next((each for each in met if each is not None and each.fork), None)
+
+
+def _by_fork(  # noqa: PLR0913 - one step of a recursion
+    graph: _FlowGraph,
+    stream: Stream,
+    ports: tuple[int, ...],
+    order: dict[str, int],
+    through: str,
+    taken: frozenset[str],
+) -> MeetingOfTurns | None:
+    """Say how some inputs meet by their nearest fork that has nothing to do with those which are taken."""
     if len(ports) == 1:
         return None
-    common = frozenset.intersection(*(graph.behind(stream.inputs[port]) for port in ports))
-    if through:
-        common = frozenset(name for name in common if graph.comes_through(name, through))
-    # A stream that rows of an input pass by is no fork of it: they would have no turn.
-    common = frozenset(name for name in common if not _passed_by(graph, stream, ports, name, common))
+    common = frozenset.intersection(*(graph.through(stream.inputs[port], through) for port in ports))
+    common = graph.apart(common, taken)
+    if through and not common and not taken:
+        return _outputs(graph, stream, ports, order, through)
+    # A stream that rows of an input pass by is no fork of it: they would have no turn. By another output of its
+    # operator they may: which of these comes first is no matter of turns.
+    met = frozenset(name for name in common if not _passed_by(graph, stream, ports, name, common))
+    common = met or frozenset(name for name in common if through and name.removesuffix(DIVERTED) == through)
     nearest = [name for name in common if not any(name in graph.behind(other) - {other} for other in common)]
     if not nearest:
         return None
@@ -144,6 +204,15 @@ def _meeting(
         branches.append(Branch(stream.name, own, None))
     branches.sort(key=lambda branch: order.get(branch.first, -1))
     return MeetingOfTurns(fork, tuple(branches))
+
+
+def _outputs(
+    graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
+) -> MeetingOfTurns | None:
+    """Say how inputs meet that come by several outputs of one operator; None where none of these parts again."""
+    groups = _related(graph, stream, ports, through)
+    parted = [Branch("", group, _meeting(graph, stream, group, order, through)) for group in groups]
+    return None if all(branch.inner is None for branch in parted) else MeetingOfTurns("", tuple(parted))
 
 
 def _passed_by(graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:

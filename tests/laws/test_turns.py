@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from tests.wide import drawn as examples_of
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pytest
 
 KEYS = ("a", "b")
 SPAN = 20
@@ -54,6 +57,8 @@ class Node(NamedTuple):
     reads: tuple[str, ...]
     made: Making
     """What leaves because of a row, in order; of one that holds rows, a fresh one for each walk."""
+    aside: Making = lambda _: []
+    """What leaves by its side stream."""
 
 
 def passing(passes: Callable[[int], bool] = lambda _: True) -> Making:
@@ -82,18 +87,33 @@ def port_of(row: DrawnRow) -> int:
     return row[0] % 2
 
 
+def is_ahead(n: int) -> bool:
+    """Say whether a row is stamped ahead of its arrival, by more than what parts rows lets pass."""
+    return n % 3 == 1
+
+
+PARTING = ", by: all, ports_by: {all: [x]}, max_ahead: 1s, ahead: divert"
+"""Settings of a merge with one port: it passes every row at once, by one of its two outputs."""
+
+
 @st.composite
-def series_parallel(draw: st.DrawFn, *, holders: bool = False) -> tuple[dict[str, Node], str]:
+def series_parallel(draw: st.DrawFn, *, holders: bool = False, parting: bool = False) -> tuple[dict[str, Node], str]:
     """Draw a graph whose branches part and meet, in any order of the file that a person may write; name its last."""
     nodes: dict[str, Node] = {}
     holding: set[str] = set()
+    parted: set[str] = set()
 
     def add(operator: str, reads: tuple[str, ...], made: Making, settings: str = "") -> str:
         name = f"s{len(nodes)}"
         read = reads[0] if len(reads) == 1 else f"[{', '.join(reads)}]"
-        nodes[name] = Node(f"  {name}: {{{operator}: {read}{settings}}}\n", reads, made)
+        aside = passing(is_ahead) if settings == PARTING else Node._field_defaults["aside"]
+        nodes[name] = Node(f"  {name}: {{{operator}: {read}{settings}}}\n", reads, made, aside)
         holding.update([name] if operator == "merge" or holding & {*reads} else [])
+        parted.update([name] if settings == PARTING else [])
         return name
+
+    def output(read: str) -> str:
+        return f"{read}.diverted" if read in parted and draw(st.booleans()) else read
 
     def step(read: str) -> str:
         rest = draw(st.integers(0, 2))
@@ -103,8 +123,10 @@ def series_parallel(draw: st.DrawFn, *, holders: bool = False) -> tuple[dict[str
             "loop": (going_round, ", module: round"),
             "merge": (Waiting(), ", by: all, ports_by: {k: [a, b]}"),
         }
-        kind = draw(st.sampled_from([*may][: 4 if holders and read not in holding else 3]))
-        return add(kind, (read,), *may[kind])
+        if parting:
+            may["merge"] = passing(lambda n: not is_ahead(n)), PARTING
+        kind = draw(st.sampled_from([*may][: 4 if parting or (holders and read not in holding) else 3]))
+        return add(kind, (output(read),), *may[kind])
 
     def part(read: str, depth: int) -> str:
         for _ in range(draw(st.integers(0, 2))):
@@ -112,7 +134,7 @@ def series_parallel(draw: st.DrawFn, *, holders: bool = False) -> tuple[dict[str
         if depth and draw(st.booleans()):
             branches = [part(step(read), depth - 1) for _ in range(draw(st.integers(2, 3)))]
             if draw(st.integers(0, 3)) == 0:
-                branches.append(read)
+                branches.append(output(read))
             read = add("interleave", tuple(draw(st.permutations(branches))), passing())
         return read
 
@@ -137,17 +159,21 @@ def walked(nodes: dict[str, Node], order: list[str], rows: list[int], last: str)
         for reader in readers[name]:
             for each in making[reader](row):
                 visit(reader, each)
+            for each in nodes[reader].aside(row):
+                visit(f"{reader}.diverted", each)
 
     for row in rows:
         visit("rows", (row, row % 4))
     return came
 
 
-def feed(arrivals: list[int], keys: list[str]) -> pa.Table:
-    at = times(BEGIN + np.array(arrivals, dtype=np.int64) * SECOND)
+def feed(arrivals: list[int], keys: list[str], ahead: Callable[[int], bool] = lambda _: False) -> pa.Table:
+    at = BEGIN + np.array(arrivals, dtype=np.int64) * SECOND
+    sent = at + np.array([9 * SECOND * ahead(n) for n in range(len(arrivals))], dtype=np.int64)
     left = [n % 4 for n in range(len(arrivals))]
-    return pa.table({"n": pa.array(range(len(arrivals)), pa.int64()), "k": keys, "all": ["x"] * len(keys),
-                     "left": pa.array(left, pa.int64()), "sent": at, "seen": at})  # fmt: skip
+    keyed = {"k": pa.array(keys, pa.string()), "all": pa.array(["x"] * len(keys), pa.string())}
+    numbers = {"n": pa.array(range(len(arrivals)), pa.int64()), **keyed, "left": pa.array(left, pa.int64())}
+    return pa.table({**numbers, "sent": times(sent), "seen": times(at)})
 
 
 ARRIVALS = st.lists(st.integers(0, SPAN // 4), min_size=1, max_size=9).map(sorted)
@@ -190,6 +216,22 @@ def test_turns__what_holds_rows_lets_them_go_in_the_turn_of_the_row_that_does(
     assert found == walked(nodes, order, list(range(len(arrivals))), last)
 
 
+@settings(
+    max_examples=examples_of(10, 25), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(graph=series_parallel(parting=True), arrivals=ARRIVALS, data=st.data())
+def test_turns__what_leaves_by_two_outputs_of_an_operator_meets_as_the_walk_gives_it(
+    graph: tuple[dict[str, Node], str], arrivals: list[int], data: st.DataObject, tmp_path_factory: object
+) -> None:
+    nodes, last = graph
+    order = data.draw(st.permutations(list(nodes)))
+    rows = feed(arrivals, [KEYS[n % 2] for n in range(len(arrivals))], is_ahead)
+    table = interleaved(graph, order, rows, "all", data, tmp_path_factory)
+
+    found = [(row["n"], row["left"]) for row in table.to_pylist()]
+    assert found == walked(nodes, order, list(range(len(arrivals))), last)
+
+
 def interleaved(  # noqa: PLR0913 - everything that is drawn
     graph: tuple[dict[str, Node], str],
     order: list[str],
@@ -205,6 +247,71 @@ def interleaved(  # noqa: PLR0913 - everything that is drawn
     cuts = data.draw(st.lists(st.integers(1, SPAN - 1), max_size=2))
     here.ran("run", cut(BEGIN, BEGIN + SPAN * SECOND, [BEGIN + at * SECOND for at in cuts]))
     return here.table("run", last)
+
+
+OUTPUTS = """\
+flow: turns
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: all, time: sent, arrival: seen}
+streams:
+  parts: {merge: rows, by: all, ports_by: {all: [x]}, max_ahead: 1s, ahead: divert}
+  first: {project: parts, columns: {n: n}}
+  second: {project: parts, columns: {n: n + 10}}
+  third: {project: parts, columns: {n: n + 20}}
+  ahead: {project: parts.diverted, columns: {n: n}}
+  pair: {interleave: [first, third]}
+  listed: {interleave: [ahead, third, second, first]}
+  paired: {interleave: [ahead, second, pair]}
+  mixed: {interleave: [ahead, first]}
+  again: {interleave: [third, mixed, second]}
+"""
+
+
+def test_branches_of_one_output_meet_by_the_file_though_another_output_meets_them(tmp_path: Path) -> None:
+    """Row 1 is ahead of its arrival, so it leaves by the other output."""
+    rows = feed([1, 1, 1], ["a"] * 3, is_ahead)
+    here = trial(tmp_path, OUTPUTS, {"rows": rows})
+    here.run("run", [(BEGIN, BEGIN + SPAN * SECOND)])
+
+    for name in ("listed", "paired", "again"):
+        assert [row["n"] for row in here.table("run", name).to_pylist()] == [0, 10, 20, 1, 2, 12, 22], name
+
+
+SHARED = """\
+flow: turns
+every: 1h
+buckets: {buckets}
+sources:
+{sources}streams:
+  one: {{project: rows, columns: {{n: n}}}}
+  uno: {{project: others, columns: {{n: n}}}}
+  both: {{interleave: [one, uno]}}
+  two: {{project: rows, columns: {{n: n + 100}}}}
+  due: {{project: others, columns: {{n: n + 100}}}}
+  pair: {{interleave: [due, two]}}
+  three: {{project: both, columns: {{n: n + 200}}}}
+  four: {{project: rows, columns: {{n: n + 300}}}}
+  all: {{interleave: [four, three, pair, both]}}
+"""
+
+
+@settings(max_examples=examples_of(6, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ARRIVALS, others=ARRIVALS, before=st.booleans(), buckets=st.sampled_from([1, 3]))
+def test_sources__rows_of_each_are_worked_on_one_by_one_where_inputs_share_several(
+    rows: list[int], others: list[int], *, before: bool, buckets: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An arrival has rows of one source: else each input has its own order of them, by how far their time has come."""
+    others = [each for each in others if each not in rows]
+    feeds = {"rows": feed(rows, ["a"] * len(rows)), "others": feed(others, ["a"] * len(others))}
+    feeds["others"] = feeds["others"].set_column(0, "n", pc.add(feeds["others"]["n"], 50))
+    declared = [each.replace("key: k", "key: all") for each in (OTHERS, ROWS)][:: 1 if before else -1]
+    here = trial(folder_of(tmp_path_factory), SHARED.format(sources="".join(declared), buckets=buckets), feeds)
+    here.ran("run", [(BEGIN, BEGIN + SPAN * SECOND)])
+
+    came = sorted([(at, n, True) for n, at in enumerate(rows)] + [(at, n + 50, False) for n, at in enumerate(others)])
+    walk = [n + more for _, n, mine in came for more in ((200, 0, 100, 300) if mine else (200, 0, 100))]
+    assert [row["n"] for row in here.table("run", "all").to_pylist()] == walk
 
 
 HELD = """\

@@ -244,31 +244,61 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     depth: int,
     mine: Longs,
     side: Longs,
-) -> None:
-    """Lay out what `mine`, numbers among `rows`, are compared by: first the fork's columns, then those within it."""
-    columns = of.columns(meeting.fork)
-    chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine]))
-    turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
-    place = side[rows[mine]] if meeting.rounds else _branches(branch, side[rows[mine]], meeting, of)
-    told = [*_wide(chosen, columns), turn, place]
-    while len(levels) < depth + len(told):
-        levels.append(np.zeros(len(rows), dtype=np.int64))
-    for number, level in enumerate(told):
-        levels[depth + number][mine] = level
+    *,
+    beside: bool = False,
+) -> int:
+    """Lay out what `mine`, numbers among `rows`, are compared by: first the fork's columns, then those within it.
+
+    Where the fork is `beside` another one, branches are told of its own rows alone: the others stand by the first.
+
+    Returns:
+        The number of levels there are now.
+    """
+
+    def compare(level: Longs) -> None:
+        nonlocal depth
+        if len(levels) == depth:
+            levels.append(np.zeros(len(rows), dtype=np.int64))
+        levels[depth][mine] = level
+        depth += 1
+
+    ports = side[rows[mine]]
+    came = np.ones(len(mine), dtype=bool)
+    if not meeting.fork:
+        place = _first_of(ports, meeting)[ports]
+    else:
+        columns = of.columns(meeting.fork)
+        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine]))
+        for level in (*_wide(chosen, columns), longs(chosen[columns.turn])):
+            compare(level)
+        branch = longs(chosen[columns.branch])
+        if meeting.beside is not None:
+            others = mine[branch < 0]
+            depth = _levels(table, rows, meeting.beside, of, levels, depth, others, side, beside=True)
+        place = ports if meeting.rounds else _branches(branch, ports, meeting, of)
+        came = (branch >= 0) | (not beside)
+    compare(np.where(came, place, 0))
+    deepest = depth
     for number, parted in enumerate(meeting.branches):
         if parted.inner is not None:
-            within = mine[(place == number) & np.isin(side[rows[mine]], parted.inputs)]
-            _levels(table, rows, parted.inner, of, levels, depth + len(told), within, side)
+            within = mine[came & (place == number) & np.isin(ports, parted.inputs)]
+            deepest = max(deepest, _levels(table, rows, parted.inner, of, levels, depth, within, side))
+    return deepest
 
 
 def _branches(branch: Longs, side: Longs, meeting: MeetingOfTurns, of: TurnsOfFlow) -> Longs:
     """Say which branch of a fork rows are of; what did not come out of it is of the first that its port is in."""
     places = _places(branch, [of.number(each.first) for each in meeting.branches])
+    found: Longs = np.where(places < 0, _first_of(side, meeting)[side], places)
+    return found
+
+
+def _first_of(side: Longs, meeting: MeetingOfTurns) -> Longs:
+    """Give by port the first branch that it is in."""
     first = np.full(int(side.max(initial=0)) + 1, -1)
     for number, each in reversed([*enumerate(meeting.branches)]):
         first[[port for port in each.inputs if port < len(first)]] = number
-    found: Longs = np.where(places < 0, first[side], places)
-    return found
+    return first
 
 
 def _places(numbers: Longs, named: list[int]) -> Longs:
