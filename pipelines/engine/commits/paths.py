@@ -99,6 +99,18 @@ class CommitsLostError(TableError):
 
 
 @dataclass(eq=False)
+class QualityLostError(TableError):
+    """What checks found cannot be read: nothing that a run computes stands on it, and it can be judged again."""
+
+    table: str
+    problem: str
+    says = (
+        "{table} must hold what checks found; it cannot be read ({problem}): pulseline doctor FLOW --repair puts it "
+        "aside, and pulseline check FLOW judges again what is still asked for"
+    )
+
+
+@dataclass(eq=False)
 class FileMissingError(TableError):
     """A file that a task named is not in the table's folder."""
 

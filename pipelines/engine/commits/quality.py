@@ -7,6 +7,7 @@ its writer panics where the folder's name has a bracket.)
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 import uuid
@@ -18,7 +19,9 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import checkpoint, checkpoint_version, create, mend, snapshot
-from pipelines.engine.commits.paths import ConcurrentAddError, NewFile
+from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.log import UNREADABLE
+from pipelines.engine.commits.paths import LOG, ConcurrentAddError, NewFile, QualityLostError, TornLogError
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.parquet import dataset, write_table
@@ -186,18 +189,36 @@ def read_quality(
 
     Returns:
         Ordered by span, then by commit, then as they were judged.
+
+    Raises:
+        QualityLostError: its log or a file of it cannot be read.
     """
     path = quality_path(root)
-    table = snapshot(path)
-    if table is None:
-        return ()
-    files = [str(file.path) for file in table.files.values()]
-    if not files:
-        return ()
-    where = None if commit is None else pc.field("commit") == commit
-    found = dataset(files, SCHEMA).to_table(filter=where)
-    rows = sorted(_read(found), key=lambda row: (row.start, row.end, row.commit))
+    try:
+        found = _read(_rows(path, None if commit is None else pc.field("commit") == commit))
+    except (TornLogError, *UNREADABLE) as problem:
+        # A disk that fails says so itself.
+        if isinstance(problem, OSError) and problem.errno not in {None, errno.ENOENT, errno.ENOTDIR}:
+            raise
+        raise QualityLostError(str(path), str(problem)) from None
+    rows = sorted(found, key=lambda row: (row.start, row.end, row.commit))
     return tuple(row for row in before(rows, end) if start is None or start < row.end)
+
+
+def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
+    """Read the table as it is now; nothing where there is none."""
+    if path.is_file():
+        raise NotADirectoryError(errno.ENOTDIR, "a file lies where the table's folder would be")
+    table = snapshot(path)
+    files = [] if table is None else [str(file.path) for file in table.files.values()]
+    return dataset(files, SCHEMA).to_table(filter=where) if files else SCHEMA.empty_table()
+
+
+def put_aside(root: Path) -> None:
+    """Leave what cannot be read of the table under another name, so that the next check writes it anew."""
+    path = quality_path(root)
+    what = path / LOG if path.is_dir() else path
+    what.rename(what.with_name(f"{what.name}-aside-{wall_ticks()}"))
 
 
 def before(rows: Sequence[Quality], end: int | None) -> tuple[Quality, ...]:

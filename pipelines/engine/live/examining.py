@@ -12,6 +12,7 @@ from pipelines.engine.commits.delta_log import HINT, LogFiles, exists
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.paths import (
+    QualityLostError,
     TornLogError,
     commits_path,
     data_tables,
@@ -19,7 +20,7 @@ from pipelines.engine.commits.paths import (
     lands_elsewhere,
     table_name,
 )
-from pipelines.engine.commits.quality import quality_path
+from pipelines.engine.commits.quality import quality_path, read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
@@ -58,6 +59,8 @@ class Ill(Enum):
     """Files that nothing names; the sweep takes them in time."""
     LANDING = "landing"
     """A landed sequence cannot be read."""
+    VERDICTS = "verdicts"
+    """What checks found cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +89,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False) -> list[Find
         state: of its log.
         deep: read every file; else those that the next commits read, and of the others see that they are there.
     """
-    found = [finding for path in (commits_path(root), quality_path(root)) for finding in _torn(root, path)]
+    found = [*_torn(root, commits_path(root)), *_verdicts(root)]
     lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
@@ -99,6 +102,18 @@ def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
     written = {LEDGER if name == LEDGER else f"streams/{name}" for row in state.published for name in row.hashes}
     named = {name for row in state.published for name in lists.of(row.commit) if not name.startswith(CARRY)}
     return sorted({table_name(root, path) for path in data_tables(root)} | written | named)
+
+
+def _verdicts(root: Path) -> list[Finding]:
+    """Look at what checks found: what cannot be read of it is put aside whole, for it can be judged again."""
+    path = quality_path(root)
+    try:
+        read_quality(root)
+    except QualityLostError as problem:
+        sentence = f"what checks found cannot be read ({problem.problem})"
+        remedy = "put it aside; check judges again what is still asked for"
+        return [Finding(ill=Ill.VERDICTS, table=table_name(root, path), sentence=sentence, remedy=remedy)]
+    return _torn(root, path) if path.is_dir() else []
 
 
 def _torn(root: Path, path: Path) -> list[Finding]:

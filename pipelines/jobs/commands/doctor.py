@@ -24,6 +24,7 @@ from pipelines.engine.commits.leg_roots import (
     run_root,
 )
 from pipelines.engine.commits.paths import LOG, TornLogError
+from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.commits.table_log import TableLog
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from pipelines.jobs.runs.known import KnownRun
 
-GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING})
+GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING, Ill.VERDICTS})
 """What keeps a run from going on, or readers from counting right."""
 BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""
@@ -240,6 +241,9 @@ def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], e
         if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
             echo(f"making the log of {finding.table} anew")
             _make_anew(driver, finding.table)
+        if finding.ill is Ill.VERDICTS:
+            echo(f"putting {finding.table} aside")
+            put_aside(driver.root)
     _land_again(driver, known, findings, echo)
     _remake(driver, findings, echo)
     again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}

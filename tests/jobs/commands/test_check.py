@@ -17,20 +17,22 @@ import pytest
 
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
-from pipelines.engine.commits.paths import landed_path, stream_path
-from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.paths import QualityLostError, landed_path, stream_path
+from pipelines.engine.commits.quality import quality_path, read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.engine.files import packed
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.compaction import compact
 from pipelines.errors import Exit
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
+from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import blocking, hold
 from tests.engine.tasks import test_relations as relations
+from tests.jobs.damage import flipped
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, Trial, cut, parcels, trial
 
@@ -256,6 +258,39 @@ def test_what_binds_is_looked_for_as_far_back_as_it_takes(here: Trial) -> None:
 def test_a_commit_that_is_none(parcels_run: Trial, commit: int, said: str) -> None:
     with pytest.raises(WrongUse, match=said):
         check_commit(parcels_run.flow, parcels_run.root("main"), commit)
+
+
+def first_file(quality: Path, pattern: str) -> Path:
+    return min(quality.glob(pattern))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    {
+        "a version gone": lambda quality: first_file(quality, "_delta_log/*0.json").unlink(),
+        "a file gone": lambda quality: first_file(quality, "*.parquet").unlink(),
+        "another bit": lambda quality: flipped(first_file(quality, "*.parquet")),
+        "no folder": lambda quality: quality.rename(quality.with_name("away")) and quality.write_text(""),
+    }.items(),
+    ids=lambda each: each[0],
+)
+def test_what_checks_found_and_cannot_be_read_is_put_aside_and_judged_again(
+    house: House, damage: tuple[str, Callable[[Path], object]]
+) -> None:
+    """No row stands on it; else no check, and no report, of the run would ever end well again."""
+    house.backfill("2013-01-01", "2013-01-02")
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    found = read_quality(house.root)
+    damage[1](quality_path(house.root))
+
+    with pytest.raises(QualityLostError, match="pulseline doctor FLOW --repair puts it aside"):
+        read_quality(house.root)
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "verdicts   quality: what checks found cannot be read (" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert read_quality(house.root) == ()
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    assert [replace(row, at=0) for row in read_quality(house.root)] == [replace(row, at=0) for row in found]
 
 
 def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
