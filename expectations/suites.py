@@ -6,6 +6,7 @@ with pandas or on Spark, where all of a table are counted in one job.
 
 from __future__ import annotations
 
+import logging
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,6 +39,9 @@ from expectations.laws import (
     laws_of,
     remedy_of,
 )
+
+# Where a page cannot be written it tells so with the stack of each; whoever asked for the page says it once.
+logging.getLogger("great_expectations").addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.expressions import parse_expression
+from pipelines.flows.forks import INTERLEAVE, meetings
 from pipelines.flows.model import DIVERTED, Source
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
@@ -245,7 +246,7 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
     shares = _shares(flow, reference)
     ports = set(reference.inputs.values())
     for stream in _inside(flow, reference):
-        if stream.name in ports or not SPECS[stream.operator].remembers:
+        if stream.name in ports or not _remembers_something(flow, stream):
             continue
         parts = [_share(shares, read) for read in stream.feeding]
         dealt = [part for part in parts if not part.whole]
@@ -261,6 +262,14 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
         yield f"{reference.name}.{inner} {_remembers(stream, scope)}, and {_apart(dealt, scope)}; {remedy}"
 
 
+def _remembers_something(flow: Flow, stream: Stream) -> bool:
+    """Say whether rows that an operator got before matter to those that come."""
+    if stream.operator == INTERLEAVE:
+        # What has no fork in common meets by how far each side's time has come in an arrival.
+        return not meetings(flow)[stream.name].fork
+    return bool(SPECS[stream.operator].remembers)
+
+
 def _scope(stream: Stream) -> frozenset[str]:
     """Give the columns that one memory of an operator goes by."""
     policy: Any = stream.policy
@@ -269,7 +278,8 @@ def _scope(stream: Stream) -> frozenset[str]:
 
 
 def _remembers(stream: Stream, scope: frozenset[str]) -> str:
-    return f"{SPECS[stream.operator].remembers} {', '.join(sorted(scope)) or 'all rows together'}"
+    remembers = SPECS[stream.operator].remembers or "puts in order by time, for"
+    return f"{remembers} {', '.join(sorted(scope)) or 'all rows together'}"
 
 
 def _apart(dealt: list[Share], scope: frozenset[str]) -> str:

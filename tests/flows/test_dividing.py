@@ -376,3 +376,25 @@ def test_a_key_that_a_projection_leaves_out_of_rows_dealt_in_turn_is_said(
     assert isinstance(policy, ProjectPolicy)
     kept = [name for name, _ in policy.parsed()]
     assert kept == (["late", "origin"] if "origin" in columns and said == "in_turn" else ["late"])
+
+
+@pytest.mark.parametrize(("said", "divides"), [("{numeric: flight}", True), ("{of: origin}", False)])
+def test_an_interleave_of_inputs_without_a_fork_puts_them_in_order_by_time_which_may_be_divided(
+    read: Read, said: str, *, divides: bool
+) -> None:
+    top = (
+        "modules:\n  m:\n    inputs: [a, b]\n    streams:\n      x: {filter: a, where: flight > 0}\n"
+        "      y: {filter: b, where: flight > 0}\n      both: {interleave: [x, y]}\n"
+        "      forked: {filter: a, where: flight > 1}\n      alone: {interleave: [x, forked]}\n"
+        "    outputs: {all: both, alone: alone}\n"
+    )
+    text = f"  r: {{module: m, inputs: {{a: d, b: w}}, instances: 2, dispatch: {{a: {said}, b: {said}}}}}\n"
+    twin = "  w: {feed: nycflights13.departures, key: origin, time: scheduled, arrival: departed}\n"
+    flow = read(sources=SOURCE.partition("  w:")[0] + twin, streams=text, top=top)
+
+    found = [warning.partition(": r.")[2] for warning in flow.warnings if ": r." in warning]
+    told = (
+        "both puts in order by time, for origin, and `flight` deals its rows to several instances: each has a part of "
+        "it; dispatch by what it goes by, `{of: origin}`"
+    )
+    assert found == [told] * divides

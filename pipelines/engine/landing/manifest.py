@@ -216,7 +216,12 @@ def load_from(shelf: Path, number: int) -> LandedSequence:
     """
     # A segment goes before folders of their own: those are removed when it has stood for a while.
     segment = segment_of(shelf, number)
-    return _manifest(shelf / f"{number:08}") if segment is None else segment.sequence(number)
+    if segment is not None:
+        return segment.sequence(number)
+    found = _manifest(shelf / f"{number:08}")
+    if found.id != number:
+        raise SequenceBrokenError(str(found.folder), f"the manifest of sequence {found.id}")
+    return found
 
 
 def _first_whole(landing: Path, number: int, read: Callable[[Path], Found]) -> Found:

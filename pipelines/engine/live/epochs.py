@@ -91,7 +91,8 @@ class SequenceGapError(CommitError):
 
         return (
             f"sequence {self.sequence} must begin where what came before it ends, {instant_text(self.published)}; "
-            f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run"
+            f"it begins at {instant_text(self.start)}: the landing and the tables are not of one run; put back the "
+            "sequences that landed in this one, out of a copy of its folder"
         )
 
 

@@ -19,6 +19,7 @@ from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
 from pipelines.engine.commits.paths import CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
 from pipelines.errors import Exit
 from pipelines.jobs.commands import doctor as doctor_command
@@ -218,6 +219,19 @@ def test_a_leg_that_lies_under_anothers_name_is_told_by_each_who_opens_it(region
     swap()
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+def test_sequences_that_wait_and_stand_in_each_others_place_are_told(house: House) -> None:
+    taken(house, 1, 1, 1)
+    landed = landed_path(house.root)
+    (landed / "00000002").rename(landed / "aside")
+    (landed / "00000003").rename(landed / "00000002")
+    (landed / "aside").rename(landed / "00000003")
+
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "sequence 2, which waits to be published, cannot be read: a landed sequence never changes; " in house.text
+    with pytest.raises(SequenceBrokenError, match="00000002 has the manifest of sequence 3: restore it"):
+        taken(house, 3, 3, 3)
 
 
 def test_a_run_whose_log_is_gone_is_named_and_not_called_unknown(regional: House) -> None:
