@@ -21,6 +21,7 @@ from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.carry_format import UPGRADES, require_current
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.history import CommitKind, Span, State
+from pipelines.engine.commits.paths import TableAheadError
 from pipelines.engine.commits.plan import plan_of
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.index import READING, Landing, joined
@@ -205,7 +206,13 @@ class EpochRunner:
             raise PendingIntervalError(pending.commit, pending.state)
         if pending.state is State.WRITTEN or pending.plan is None:
             return self.driver.publish(pending.commit)
-        self.driver.agree(pending.commit)
+        try:
+            self.driver.agree(pending.commit)
+        except TableAheadError:
+            # Whoever was overtaken on its last step has taken it meanwhile, and the tables are right.
+            if self.driver.pending() == pending:
+                raise
+            return self.finish_pending()
         flow = flow_begun(self.root, pending.plan, lambda: self._opened(pending.sequences[-1]))
         entry = pending.under(fingerprint_of(flow))
         done = self._worked(flow, entry)

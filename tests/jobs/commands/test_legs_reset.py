@@ -14,10 +14,12 @@ from pipelines.engine.commits.errors import NoStateError
 from pipelines.engine.commits.leg_roots import leg_root
 from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.live.legs import LegAheadError
+from pipelines.engine.live.legs import LegAheadError, open_legs
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
-from tests.jobs.regional import LEGS, begun, content, taken
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,6 +174,31 @@ def test_an_epoch_that_an_older_copy_has_begun_is_not_finished_a_second_time(hou
     assert sorted(timed.rglob("*.parquet")) == files
     taken(house, 3, 3, 3)
     assert content(house.root) == calm
+
+
+def test_what_an_overtaken_driver_published_last_is_no_older_copy(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped on its last step and is woken while the one who took over looks at the tables."""
+    begun(house)
+    made, agree = wanted(house), Driver.agree
+    with open_driver(made.root, flow="tiny") as driver:
+        land_readings(made, *readings(made))
+        with open_legs(runner_of(made, driver), made.root, lambda _: CoreEngine()) as legs:
+            runner = legs.others[0].runner
+
+            def late(_: Driver, number: int | None = None) -> None:
+                monkeypatch.setattr(Driver, "agree", agree)
+                assert number == 1
+                assert runner.finish_pending() is not None
+                raise TableAheadError("timed.beating", 0, 1)
+
+            monkeypatch.setattr(Driver, "agree", late)
+            legs.begin(lambda _: None)
+    assert Driver.agree is agree
+    assert log_state(leg_root(house.root, "timed")).pending is None
+    taken(house, 3, 3, 3)
+    assert stands(house) == [3, 3, 3]
 
 
 def test_what_is_no_state_is_refused_and_nothing_is_done(regional: House) -> None:
