@@ -74,7 +74,7 @@ def test_whatever_neighbours_do_readers_see_whole_settled_states(tmp_path: Path)
     code = drill_neighbours(range(1, SEEDS + 1), tmp_path, AT_ONCE, as_json=True, echo=told.append)
     *seeds, total = [json.loads(line) for line in told]
 
-    assert [each for each in seeds if each["differences"]] == []
+    assert [(each["seed"], each["differences"], each["told"]) for each in seeds if each["differences"]] == []
     assert total["differences"] == code == 0
     assert total["faults"]["stopped, overtaken and woken"] > 0
     assert total["faults"]["refused by name"] > 0
