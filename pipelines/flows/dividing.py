@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.expressions import parse_expression
-from pipelines.flows.forks import INTERLEAVE, meetings
+from pipelines.flows.forks import INTERLEAVE, have_a_fork
 from pipelines.flows.model import DIVERTED, Source
 from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
@@ -266,7 +266,7 @@ def _remembers_something(flow: Flow, stream: Stream) -> bool:
     """Say whether rows that an operator got before matter to those that come."""
     if stream.operator == INTERLEAVE:
         # What has no fork in common meets by how far each side's time has come in an arrival.
-        return not meetings(flow)[stream.name].fork
+        return not have_a_fork(flow, stream)
     return bool(SPECS[stream.operator].remembers)
 
 

@@ -99,6 +99,11 @@ def meetings(flow: Flow) -> dict[str, MeetingOfTurns]:
     return {name: _inputs(graph, made) for name, made in flow.streams.items() if made.operator == INTERLEAVE}
 
 
+def have_a_fork(flow: Flow, stream: Stream) -> bool:
+    """Say whether all inputs of an interleave come from one stream, so that turns alone put them in order."""
+    return bool(_inputs(_FlowGraph(flow), stream).fork)
+
+
 def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
     """Say how the inputs of an interleave meet; its policy has the order of the file."""
     if stream.policy.rounds:  # type: ignore[attr-defined]
