@@ -110,23 +110,14 @@ def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
         rounds = (Branch(name, (port,), None) for port, name in enumerate(stream.inputs))
         return MeetingOfTurns(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
     order = {name: place for place, name in enumerate((*graph.flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
-    ports = tuple(range(len(stream.inputs)))
-    groups = _related(graph, stream, ports)
+    parting, ports = _Parting(graph, stream, order), tuple(range(len(stream.inputs)))
+    groups = parting.related(ports, "")
     if len(groups) == 1:
-        found = _meeting(graph, stream, ports, order, "")
+        found = parting.meeting(ports, "")
         if found is not None:
             return found
         groups = [(port,) for port in ports]
-    parted = [Branch("", group, _meeting(graph, stream, group, order, "")) for group in groups]
-    return MeetingOfTurns("", tuple(parted))
-
-
-def _related(graph: _FlowGraph, stream: Stream, ports: Sequence[int], through: str = "") -> list[tuple[int, ...]]:
-    """Part inputs that have nothing behind them in common, of what comes out of the operator `through`.
-
-    Where all share one thing they are one group.
-    """
-    return _groups({port: graph.through(stream.inputs[port], through) for port in ports})
+    return MeetingOfTurns("", tuple(Branch("", group, parting.meeting(group, "")) for group in groups))
 
 
 def _groups(behind: Mapping[int, frozenset[str]]) -> list[tuple[int, ...]]:
@@ -143,94 +134,99 @@ def _groups(behind: Mapping[int, frozenset[str]]) -> list[tuple[int, ...]]:
     return sorted(tuple(sorted(group)) for group, _ in groups)
 
 
-def _meeting(
-    graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
-) -> MeetingOfTurns | None:
-    """Say how some inputs meet, of what comes out of the operator `through`; None where they share nothing there."""
-    found = _by_fork(graph, stream, ports, order, through, frozenset())
-    if found is None or not found.fork:
-        return found
-    chain, taken = [found], frozenset({found.fork})
-    while (other := _other_fork(graph, stream, ports, order, through, taken)) is not None:
-        chain.append(other)
-        taken |= {other.fork}
-    beside = None
-    for each in reversed(chain):
-        beside = replace(each, beside=beside)
-    return beside
+@dataclass(frozen=True)
+class _Parting:
+    """Where the ways to the ports of one interleave part.
 
+    Wherever a function has `through`, only what comes out of the operator of that stream is looked at; all where it is
+    empty.
+    """
 
-def _other_fork(  # noqa: PLR0913 - one step of a recursion
-    graph: _FlowGraph,
-    stream: Stream,
-    ports: tuple[int, ...],
-    order: dict[str, int],
-    through: str,
-    taken: frozenset[str],
-) -> MeetingOfTurns | None:
-    """Say how some of the inputs meet by another fork, that has nothing to do with those which are taken."""
-    behind = {port: graph.apart(graph.through(stream.inputs[port], through), taken) for port in ports}
-    sharing = {port: names for port, names in behind.items() if names}
-    met = (_by_fork(graph, stream, group, order, through, taken) for group in (_groups(sharing) if sharing else ()))
-    return next((each for each in met if each is not None and each.fork), None)
+    graph: _FlowGraph
+    stream: Stream
+    order: Mapping[str, int]
+    """Where the file declares what is behind the interleave."""
 
+    def place(self, name: str) -> int:
+        return self.order.get(name.removesuffix(DIVERTED), -1)
 
-def _by_fork(  # noqa: PLR0913 - one step of a recursion
-    graph: _FlowGraph,
-    stream: Stream,
-    ports: tuple[int, ...],
-    order: dict[str, int],
-    through: str,
-    taken: frozenset[str],
-) -> MeetingOfTurns | None:
-    """Say how some inputs meet by their nearest fork that has nothing to do with those which are taken."""
-    if len(ports) == 1:
-        return None
-    common = frozenset.intersection(*(graph.through(stream.inputs[port], through) for port in ports))
-    common = graph.apart(common, taken)
-    if through and not common and not taken:
-        return _outputs(graph, stream, ports, order, through)
-    # A stream that rows of an input pass by is no fork of it: they would have no turn. By another output of its
-    # operator they may: which of these comes first is no matter of turns.
-    met = frozenset(name for name in common if not _passed_by(graph, stream, ports, name, common))
-    common = met or frozenset(name for name in common if through and name.removesuffix(DIVERTED) == through)
-    nearest = [name for name in common if not any(name in graph.behind(other) - {other} for other in common)]
-    if not nearest:
-        return None
-    fork = min(nearest, key=lambda name: (order.get(name.removesuffix(DIVERTED), -1), name))
-    firsts = [name for name, made in graph.flow.streams.items() if fork in made.feeding and name != stream.name]
-    branches = []
-    for first in sorted(firsts, key=lambda name: order.get(name, -1)):
-        mine = tuple(port for port in ports if graph.comes_through(stream.inputs[port], first))
-        if mine:
-            branches.append(Branch(first, mine, _meeting(graph, stream, mine, order, first)))
-    own = tuple(port for port in ports if stream.inputs[port] == fork)
-    if own:
-        branches.append(Branch(stream.name, own, None))
-    branches.sort(key=lambda branch: order.get(branch.first, -1))
-    return MeetingOfTurns(fork, tuple(branches))
+    def behind(self, port: int, through: str) -> frozenset[str]:
+        """Name what rows of an input come from."""
+        return self.graph.through(self.stream.inputs[port], through)
 
+    def related(self, ports: Sequence[int], through: str) -> list[tuple[int, ...]]:
+        """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
+        return _groups({port: self.behind(port, through) for port in ports})
 
-def _outputs(
-    graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], order: dict[str, int], through: str
-) -> MeetingOfTurns | None:
-    """Say how inputs meet that come by several outputs of one operator; None where none of these parts again."""
-    groups = _related(graph, stream, ports, through)
-    parted = [Branch("", group, _meeting(graph, stream, group, order, through)) for group in groups]
-    return None if all(branch.inner is None for branch in parted) else MeetingOfTurns("", tuple(parted))
+    def meeting(self, ports: tuple[int, ...], through: str) -> MeetingOfTurns | None:
+        """Say how some inputs meet; None where they share nothing."""
+        found = self.by_fork(ports, through, frozenset())
+        if found is None or not found.fork:
+            return found
+        chain, taken = [found], frozenset({found.fork})
+        while (other := self.other_fork(ports, through, taken)) is not None:
+            chain.append(other)
+            taken |= {other.fork}
+        beside = None
+        for each in reversed(chain):
+            beside = replace(each, beside=beside)
+        return beside
 
+    def other_fork(self, ports: tuple[int, ...], through: str, taken: frozenset[str]) -> MeetingOfTurns | None:
+        """Say how some of the inputs meet by another fork, that has nothing to do with those which are taken."""
+        behind = {port: self.graph.apart(self.behind(port, through), taken) for port in ports}
+        sharing = {port: names for port, names in behind.items() if names}
+        met = (self.by_fork(group, through, taken) for group in (_groups(sharing) if sharing else ()))
+        return next((each for each in met if each is not None and each.fork), None)
 
-def _passed_by(graph: _FlowGraph, stream: Stream, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
-    """Say whether rows of what all inputs come from reach one of them by a way on which `name` does not lie."""
-    above = (common & graph.behind(name)) - {name}
+    def by_fork(self, ports: tuple[int, ...], through: str, taken: frozenset[str]) -> MeetingOfTurns | None:
+        """Say how some inputs meet by their nearest fork that has nothing to do with those which are taken."""
+        if len(ports) == 1:
+            return None
+        graph = self.graph
+        common = graph.apart(frozenset.intersection(*(self.behind(port, through) for port in ports)), taken)
+        if through and not common and not taken:
+            return self.outputs(ports, through)
+        # A stream that rows of an input pass by is no fork of it: they would have no turn. By another output of its
+        # operator they may: which of these comes first is no matter of turns.
+        met = frozenset(name for name in common if not self.passed_by(ports, name, common))
+        common = met or frozenset(name for name in common if through and name.removesuffix(DIVERTED) == through)
+        nearest = [name for name in common if not any(name in graph.behind(other) - {other} for other in common)]
+        if not nearest:
+            return None
+        fork = min(nearest, key=lambda name: (self.place(name), name))
+        return MeetingOfTurns(fork, tuple(self.branches(ports, fork)))
 
-    def reached(each: str, seen: set[str]) -> bool:
-        if each == name or each in seen:
-            return False
-        seen.add(each)
-        return each in above or any(reached(read, seen) for read in graph.reads(each))
+    def branches(self, ports: tuple[int, ...], fork: str) -> list[Branch]:
+        """Give the ways from a fork to some ports, in the order of the file."""
+        streams = self.graph.flow.streams
+        firsts = [name for name, made in streams.items() if fork in made.feeding and name != self.stream.name]
+        found = []
+        for first in sorted(firsts, key=self.place):
+            mine = tuple(port for port in ports if self.graph.comes_through(self.stream.inputs[port], first))
+            if mine:
+                found.append(Branch(first, mine, self.meeting(mine, first)))
+        own = tuple(port for port in ports if self.stream.inputs[port] == fork)
+        if own:
+            found.append(Branch(self.stream.name, own, None))
+        return sorted(found, key=lambda branch: self.place(branch.first))
 
-    return any(reached(stream.inputs[port], set()) for port in ports)
+    def outputs(self, ports: tuple[int, ...], through: str) -> MeetingOfTurns | None:
+        """Say how inputs meet that come by several outputs of one operator; None where none of these parts again."""
+        parted = [Branch("", group, self.meeting(group, through)) for group in self.related(ports, through)]
+        return None if all(branch.inner is None for branch in parted) else MeetingOfTurns("", tuple(parted))
+
+    def passed_by(self, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
+        """Say whether rows of what all inputs come from reach one of them by a way on which `name` does not lie."""
+        above = (common & self.graph.behind(name)) - {name}
+
+        def reached(each: str, seen: set[str]) -> bool:
+            if each == name or each in seen:
+                return False
+            seen.add(each)
+            return each in above or any(reached(read, seen) for read in self.graph.reads(each))
+
+        return any(reached(self.stream.inputs[port], set()) for port in ports)
 
 
 def declared_behind(flow: Flow, name: str, inputs: Sequence[str]) -> tuple[str, ...]:

@@ -247,18 +247,24 @@ def _followed_key(drafted: Draft, flow: Flow, keys: list[tuple[str, ...]]) -> tu
         return () if drafted.made["style"].name == "IN_TURN" else keys[0]
     if drafted.spec.all_promise and not any(flow.promises(name) for name in drafted.inputs):
         return tuple(column for column in keys[0] if all(column in key for key in keys))
-    return _common_key(drafted, keys)
+    return _common_key(drafted, flow, keys)
 
 
-def _common_key(drafted: Draft, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+def _common_key(drafted: Draft, flow: Flow, keys: list[tuple[str, ...]]) -> tuple[str, ...]:
     for name, key in zip(drafted.inputs, keys, strict=True):
         if key != keys[0]:
-            one, other = (f"{', '.join(each) or 'the whole stream'}" for each in (keys[0], key))
-            came = f"`{drafted.inputs[0]}` with CTIs for {one}, and `{name}` with CTIs for {other},"
+            (one, first), (two, other) = ((drafted.inputs[0], keys[0]), (name, key))
+            came = f"{_scoped(flow, one, first)}, and {_scoped(flow, two, other)},"
             raise drafted.section.wrong(
                 drafted.operator, came, "streams of one scope: all under `by: key` with the same key, or none"
             )
     return keys[0]
+
+
+def _scoped(flow: Flow, name: str, key: tuple[str, ...]) -> str:
+    """Say of what the order of a stream, and what it promises, holds."""
+    told = "with CTIs" if flow.promises(name) else "in an order"
+    return f"`{name}` {told} for {', '.join(key) or 'the whole stream'}"
 
 
 def _imported_key(drafted: Draft, flow: Flow, own: tuple[str, ...]) -> tuple[str, ...]:

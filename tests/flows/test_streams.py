@@ -349,6 +349,11 @@ def test_what_a_stream_imports_is_a_second_input_that_no_row_comes_from(read: Re
     assert keyed.streams["x"].by == ("origin",)
 
 
+def test_where_one_of_two_scopes_has_no_ctis_it_is_its_order_that_is_named(read: Read) -> None:
+    with pytest.raises(FlowError, match="`c` with CTIs for the whole stream, and `d` in an order for origin,"):
+        read(streams=PROMISED + "  x: {interleave: [c, d]}\n")
+
+
 def test_what_forgets_its_newest_cti_binds_no_key_that_is_heard_later(read: Read) -> None:
     stream = PROMISED + "  m: {heartbeat: c, interval: 1h}\n  x: {advance_time: d, import: m, late: drop"
     with pytest.raises(FlowError) as refused:

@@ -75,13 +75,13 @@ def branches(change: Callable[[list[Any]], list[Any]]) -> Callable[[pytest.Monke
     """Have the branches of each fork in another order than that of the file."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        whole = forks._meeting
+        whole = forks._Parting.meeting
 
         def meeting(*facts: Any) -> Any:  # noqa: ANN401 - as it is
             found = whole(*facts)
             return found and replace(found, branches=tuple(change(list(found.branches))))
 
-        patch.setattr(forks, "_meeting", meeting)
+        patch.setattr(forks._Parting, "meeting", meeting)
 
     return plant
 

@@ -64,8 +64,8 @@ class TableAheadError(TableError):
     newest: int
     says = (
         "{table} must not be ahead of commit {commit}; it has commit {newest} already: the root was mixed from two "
-        "copies, or somebody else wrote to a table: put `commits` back out of a copy of the run's folder, or make a "
-        "run of its own anew (--run NAME); pulseline doctor FLOW says what it finds"
+        "copies, or somebody else wrote to a table: pulseline doctor FLOW says what it finds, and what of it --repair "
+        "mends; else put `commits` back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
     )
 
 
