@@ -76,10 +76,20 @@ def alert(context: Context) -> None:
 
 
 def notify(context: Context) -> None:
-    """Call the notifiers that Airflow's configuration names; `exception` of the context is what they are told."""
+    """Call the notifiers that Airflow's configuration names; `exception` of the context is what they are told.
+
+    Raises:
+        ExceptionGroup: some could not tell it; the others have.
+    """
+    problems = []
     for notifier in json.loads(conf.get(SECTION, OPTION, fallback="[]")):
         module, _, name = notifier["classpath"].rpartition(".")
-        getattr(importlib.import_module(module), name)(**notifier.get("kwargs", {}))(context)
+        try:
+            getattr(importlib.import_module(module), name)(**notifier.get("kwargs", {}))(context)
+        except Exception as problem:  # noqa: BLE001 - whatever is wrong with one, the next is told
+            problems.append(problem)
+    if problems:
+        raise ExceptionGroup("not every notifier could tell it", problems)
 
 
 def silence() -> str:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
+import html
+import http.server
 import json
+import re
+import socketserver
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from dags.telling import failed, tell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow.sdk import Context
 
+MAIL = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+WEBHOOK = "airflow.providers.http.notifications.HttpNotifier"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "airflow.md"
 FOUND = {"sentence": "does not hold: Timers increase: 12 rows break it", "offenders": [f"row {n}" for n in range(9)]}
 heard: list[str] = []
 
@@ -34,7 +48,7 @@ class Hears:
 def _listening(monkeypatch: pytest.MonkeyPatch) -> None:
     heard.clear()
     named = [{"classpath": f"{__name__}.Hears", "kwargs": {"ear": "whole"}}]
-    monkeypatch.setattr("dags.patience.conf.get", lambda *_, **__: json.dumps(named))
+    monkeypatch.setenv("AIRFLOW__PULSELINE__ALERTS", json.dumps(named))
     monkeypatch.setattr("dags.telling.conf", SimpleNamespace(get=lambda *_, **__: "http://here:8080/"))
 
 
@@ -82,6 +96,89 @@ def test_a_notifier_that_breaks_is_in_the_log_and_fails_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     named = [{"classpath": f"{__name__}.Hears", "kwargs": {"ear": "broken"}}]
-    monkeypatch.setattr("dags.patience.conf.get", lambda *_, **__: json.dumps(named))
+    monkeypatch.setenv("AIRFLOW__PULSELINE__ALERTS", json.dumps(named))
     tell(context("run", {}), "run failed", {})
     assert "nobody could be told" in caplog.text
+
+
+class Mailbox(socketserver.StreamRequestHandler):
+    """A mail server as far as a client asks one: it takes what comes and keeps the messages."""
+
+    got: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        """Take one session."""
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline().decode().strip().upper():
+            if line == "DATA":
+                self.wfile.write(b"354 go on\r\n")
+                self.got.append("".join(iter(lambda: self.rfile.readline().decode(), ".\r\n")))
+            self.wfile.write(b"221 bye\r\n" if line == "QUIT" else b"250 fine\r\n")
+            if line == "QUIT":
+                return
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """Where a webhook points: it keeps what is posted."""
+
+    got: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        """Take one message."""
+        self.got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def listening(server: socketserver.BaseServer) -> Iterator[int]:
+    with server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]  # type: ignore[index]
+        server.shutdown()
+
+
+def documented() -> str:
+    """Give the notifiers of the page's example."""
+    (section,) = re.findall(r"^\[pulseline\]\nalerts = (.*?)^on_silence", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return str(section)
+
+
+def test_a_failure_goes_out_by_mail_and_to_a_webhook_as_the_page_configures_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Mailbox.got.clear()
+    Hook.got.clear()
+    monkeypatch.setenv("AIRFLOW__PULSELINE__ALERTS", documented())
+    with (
+        listening(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mailbox)) as mail,
+        listening(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)) as hook,
+    ):
+        told = "disable_ssl=true&disable_tls=true&from_email=pulseline%40team.example"
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", f"smtp://127.0.0.1:{mail}/?{told}")
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_ALERTS", json.dumps({"conn_type": "http", "host": f"http://127.0.0.1:{hook}/hooks/1"})
+        )
+        failed(context("check", {("check", "found"): FOUND | {"sentence": "does not hold: a < b: 12 rows"}}))
+    first = "backfill_trips: check failed: does not hold: a < b: 12 rows"
+    link = "http://here:8080/dags/backfill_trips/runs/manual__1%202/plugin/pulseline-run"
+    ((path, posted),) = Hook.got
+    assert (path, posted["text"].splitlines()) == ("/hooks/1", [first, "  row 0", "  row 1", "  row 2", link])
+    (sent,) = (email.message_from_string(each, policy=email.policy.default) for each in Mailbox.got)
+    assert (sent["Subject"], sent["From"], sent["To"]) == (first, "pulseline@team.example", "data@team.example")
+    body = str(sent.get_payload(0).get_content())  # type: ignore[union-attr]
+    assert html.unescape(body).strip() == f"<pre>{first}\n  row 0\n  row 1\n  row 2\n{link}</pre>"
+    assert "a &lt; b" in body
+
+
+def test_a_notifier_that_cannot_be_reached_keeps_none_of_the_others_from_telling(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = [{"classpath": f"{__name__}.Hears", "kwargs": {"ear": ear}} for ear in ("broken", "whole")]
+    monkeypatch.setenv("AIRFLOW__PULSELINE__ALERTS", json.dumps(both))
+    failed(context("check", {("check", "found"): FOUND}))
+    assert len(heard) == 1
+    assert "no such channel" in caplog.text
