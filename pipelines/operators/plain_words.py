@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pipelines.operators.rows import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 UNITS = ((86_400 * TICKS_PER_SECOND, "d"), (3_600 * TICKS_PER_SECOND, "h"), (60 * TICKS_PER_SECOND, "m"))
 
@@ -31,3 +36,12 @@ def spoken(ticks: int) -> str:
     parts.append(f"{seconds} s" if not parts else f"{rest // TICKS_PER_SECOND} s")
     shown = [part for part in parts[:2] if not part.startswith("0 ")] or parts[-1:]
     return sign + " ".join(shown)
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """Name the first of some names, and say that there are more.
+
+    >>> some_of(["a", "b"]), some_of("abcdef")
+    ('a, b', 'a, b, c, d, e …')
+    """
+    return f"{', '.join(names[:most])}{' …' if names[most:] else ''}"

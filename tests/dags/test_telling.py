@@ -137,7 +137,7 @@ class Hook(http.server.BaseHTTPRequestHandler):
 def listening(server: socketserver.BaseServer) -> Iterator[int]:
     with server:
         Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]  # type: ignore[index]
+        yield int(server.server_address[1])  # type: ignore[index]
         server.shutdown()
 
 

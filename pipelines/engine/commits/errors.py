@@ -274,8 +274,26 @@ class LegMixedError(CommitError):
     other: str
     code = Exit.RUN_FAILED
     says = (
-        "{folder} must hold leg {leg}, which makes `{stream}`; its commits make `{other}`: a folder was put back under "
-        "another's name; put each back under its own, out of a copy of the run's folder"
+        "{folder} must hold leg {leg}, which makes `{stream}`; its commits make `{other}`: a folder lies under "
+        "another's name; give each its own again, or put them back out of a copy of the run's folder"
+    )
+
+
+@dataclass(eq=False)
+class LegGoneError(CommitError):
+    """The folder of a leg is gone, and with it all that it had published: taken for one that is behind it would be.
+
+    Facts: the folder, the leg, and the streams that it makes.
+    """
+
+    folder: str
+    leg: str
+    streams: str
+    code = Exit.RUN_FAILED
+    says = (
+        "{folder} must hold leg {leg}, which makes {streams}; nothing is there, so what the leg had published is in no "
+        "table: put the folder back out of a copy of the run's folder, or have pulseline stream FLOW make its rows "
+        "again, out of what its run has landed"
     )
 
 

@@ -136,6 +136,19 @@ def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -
         raise LegMixedError(str(root), leg, next(iter(sorted(own)), "no stream"), others[0])
 
 
+def gone_legs(root: Path, state: LogState) -> Noted:
+    """Give the legs of a run of which nothing is left, though it has published: each has a log before any commit.
+
+    Args:
+        root: the run's folder.
+        state: its log.
+    """
+    if not state.published:
+        return {}
+    noted, begun = noted_legs(root) or {}, legs_begun(root)
+    return {leg: told for leg, told in noted.items() if leg not in begun and leg != MAIN}
+
+
 def legs_begun(root: Path) -> set[str]:
     """Name the legs of a run that have a log of commits, beside that of the run's own folder."""
     folder = root / REGIONS

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import leg_root, note_legs, require_own
+from pipelines.engine.commits.leg_roots import gone_legs, leg_root, note_legs, require_own
 from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
@@ -119,6 +119,8 @@ class Legs:
     main: RunningLeg
     others: tuple[RunningLeg, ...]
     """Each behind all that it reads."""
+    gone: tuple[str, ...]
+    """Of which nothing was left: what they had published they make again."""
     asked: threading.Event
     """Set by whoever wants the run to stop."""
     _moved: threading.Condition = field(default_factory=threading.Condition)
@@ -164,6 +166,8 @@ class Legs:
                     # Who writes for it has counted these tickets as waiting, and would wait for them for ever.
                     each.runner.crossing.cover(each.runner.upto)
             self._resume(each, tell)
+        for leg in self.gone:
+            tell(f"nothing was left of leg {leg}: what it had published it makes again")
 
     def _see_not_ahead(self, each: RunningLeg) -> None:
         runners = {other.leg.name: other.runner for other in self.all}
@@ -344,6 +348,7 @@ def open_legs(
     flow = main.flow
     legs = legs_of(flow)
     note_legs(root, legs)
+    gone = gone_legs(root, main.driver.state())
     layouts = _layouts(flow)
     queues = {
         (writer, reader.name): Queue(leg_root(root, writer), writer, reader, layouts)
@@ -372,7 +377,7 @@ def open_legs(
             each = RunningLeg(leg, runner, outs)
             runner.handed = each.hand
             running.append(each)
-        yield Legs(running[0], tuple(running[1:]), asked or threading.Event())
+        yield Legs(running[0], tuple(running[1:]), tuple(gone), asked or threading.Event())
 
 
 def _layouts(flow: Flow) -> Callable[[str, int], Layout]:

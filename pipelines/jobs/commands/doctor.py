@@ -15,6 +15,7 @@ from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import (
     FILE,
     REGIONS,
+    gone_legs,
     leg_of,
     leg_root,
     legs_begun,
@@ -39,7 +40,7 @@ from pipelines.flows.legs import MAIN, legs_of
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
-from pipelines.operators.plain_words import counted
+from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,11 +137,22 @@ def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
 
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
-    found = []
-    for part in known.parts:
+    found, gone = [], gone_legs(known.root, known.state)
+    for part in known.folders:
         own = examine_run(part.root, part.state, deep=deep)
+        if part.root.name in gone:
+            own = [*own, _gone(known, gone[part.root.name]["streams"])]
         found.append([*own, *_overtaken(known, part, stands=all(each.ill not in BESIDE for each in own))])
     return found
+
+
+def _gone(known: KnownRun, streams: Sequence[str]) -> Finding:
+    """Tell of a leg of which nothing is left."""
+    sentence = (
+        f"nothing is left of this leg, which makes {some_of(streams)}: what it had published is in no table; put its "
+        f"folder back out of a copy, or {known.command('stream')} makes its rows again"
+    )
+    return Finding(ill=Ill.LOST, table="", sentence=sentence, remedy="")
 
 
 def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Finding]:
@@ -173,7 +185,7 @@ def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]
     """Give all findings, tables named by their folder below the run's."""
     return [
         replace(finding, table=(part.root / finding.table).relative_to(known.root).as_posix())
-        for part, findings in zip(known.parts, found, strict=True)
+        for part, findings in zip(known.folders, found, strict=True)
         for finding in findings
     ]
 
@@ -199,7 +211,7 @@ def _tell(
             "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"
         )
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
-        published = sum(len(part.state.published) for part in known.parts)
+        published = sum(len(part.state.published) for part in known.folders)
         read = ", read to its end" if deep else ""
         echo(
             f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names{read}"
@@ -230,8 +242,8 @@ def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[
     with ExitStack() as leases:
         held = [leases.enter_context(held_log(known.root, known.name))]
         main = Driver(known.root, known.name, *held[0])
-        held += [leases.enter_context(held_log(part.root, known.name, under=main.state)) for part in known.parts[1:]]
-        for part, findings, (log, token) in zip(known.parts, found, held, strict=True):
+        held += [leases.enter_context(held_log(part.root, known.name, under=main.state)) for part in known.folders[1:]]
+        for part, findings, (log, token) in zip(known.folders, found, held, strict=True):
             _repair_part(known, Driver(part.root, known.name, log, token), findings, echo)
 
 

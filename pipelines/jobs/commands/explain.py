@@ -181,7 +181,7 @@ def _step(  # noqa: PLR0913 - what is known of one step
     elif rows.num_rows > 1:
         told, rule = f"{told}, {rows.num_rows} rows of its turn", "X3"
     elif len(readers) > 1 and rule == "X1":
-        told, rule = f"{told}, branch {readers.index(name) + 1} of {len(readers)} behind {given[0]}", "X2"
+        told, rule = f"{told}, {_branch(known, name, given[0], readers)}", "X2"
     return Step(
         stream=table,
         arrival=arrival,
@@ -191,6 +191,20 @@ def _step(  # noqa: PLR0913 - what is known of one step
         what=f"{at}: {told}{mixed}",
         rule=rule,
     )
+
+
+def _branch(known: KnownRun, name: str, fork: str, readers: list[str]) -> str:
+    """Say which of the branches behind a stream one is, where they meet: elsewhere they have no order to speak of."""
+    meet: dict[str, list[str]] = {}
+    for met, stream in known.streams.items():
+        # What comes to an interleave stands there in the order of the file; streams come in one that works them out.
+        branches = [each for each in stream["policy"].get("declared", ()) if each in readers]
+        if name in branches and len(branches) > 1:
+            meet[met] = branches
+    if not meet:
+        return f"one of {len(readers)} that read {fork}"
+    met = max(meet, key=lambda each: len(meet[each]))
+    return f"branch {meet[met].index(name) + 1} of {len(meet[met])} between {fork} and {met}"
 
 
 def _within(stream: dict[str, Any]) -> set[str]:

@@ -144,7 +144,8 @@ def odd(source: str, volumes: Sequence[Volume], wanted: set[int], timezone: str)
             continue
         asked += 1
         low, high = min(known) / APART, max(known) * APART
-        if not low <= volume.rows <= high:
+        # That nothing landed is said once, by the law about that.
+        if volume.rows and not low <= volume.rows <= high:
             rows.append({**_told(volume), "least": low, "most": high, "before": len(known)})
     law, looked_at = usual_volume(source, asked, len(wanted), LEAST), sum(v.rows for v in volumes if v.commit in wanted)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
@@ -226,7 +227,8 @@ def _share(number: int, every: int, most: float) -> Row:
 def _silent(source: Source, heard: Mapping[int, LandedInterval], wanted: set[int]) -> Reckoned:
     """Find the keys that had rows in each of the intervals before one, and have none in it."""
     keys = {commit: found.keys for commit, found in heard.items() if found.keys is not None}
-    rows = tuple(fell_silent(source.key, keys, wanted))
+    # Where nothing landed, no key is told: that is said once, by the law about it.
+    rows = tuple(fell_silent(source.key, keys, {commit for commit in wanted if commit in heard and heard[commit].rows}))
     asked = sum(len(some) for commit, some in keys.items() if commit in wanted)
     return Reckoned(law=keys_speak(source.name, LEAST, LOOKED), looked_at=asked, unexpected=len(rows), rows=rows)
 

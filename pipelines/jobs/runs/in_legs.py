@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.leg_roots import planned_legs, told_of
 from pipelines.flows.legs import in_legs, legs_of, uncrossable
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.operators.plain_words import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 OFF, ON = "off", "on"
-MOST = 5
-"""Streams that are named."""
 UNCROSSABLE = (
     "`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` remembers, "
     "so both must be in one region: write `connection: synchronous` beside `parallel: true` there, or add --regions off"
@@ -77,7 +76,7 @@ def _unlike(noted: Noted, asked: Noted) -> str:
         return f"others ({_names(asked)})" if asked else "one piece"
     was, now = ({name for told in legs.values() for name in told["streams"]} for legs in (noted, asked))
     differ = [("which makes", sorted(now - was)), ("which no longer makes", sorted(was - now))]
-    told = [f"{what} {', '.join(names[:MOST])}{' …' if names[MOST:] else ''}" for what, names in differ if names]
+    told = [f"{what} {some_of(names)}" for what, names in differ if names]
     return f"another flow, {' and '.join(told)}" if told else "others, which make or read other streams"
 
 

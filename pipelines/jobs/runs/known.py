@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.leg_roots import leg_root, planned_legs, require_own, root_of
+from pipelines.engine.commits.errors import LegGoneError
+from pipelines.engine.commits.leg_roots import gone_legs, leg_root, planned_legs, require_own, root_of
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
@@ -27,6 +28,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
 from pipelines.jobs.text.moments import Moments
+from pipelines.operators.plain_words import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,6 +63,19 @@ class KnownRun:
     @cached_property
     def parts(self) -> tuple[KnownRun, ...]:
         """Give the run by its legs, the one that takes what lands first; itself alone where it is in one piece.
+
+        Raises:
+            LegsLostError: nothing says any more which legs it has.
+            LegMixedError: the folder of one holds another.
+            LegGoneError: nothing is left of one.
+        """
+        for leg, told in gone_legs(self.root, self.state).items():
+            raise LegGoneError(str(leg_root(self.root, leg)), leg, some_of(told["streams"]))
+        return self.folders
+
+    @cached_property
+    def folders(self) -> tuple[KnownRun, ...]:
+        """Give the same of a run of which a leg may be gone: of that one nothing is published.
 
         Raises:
             LegsLostError: nothing says any more which legs it has.

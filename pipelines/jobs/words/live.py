@@ -10,6 +10,7 @@ from pipelines.jobs.text.tables import table_text
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.replay import Trigger
 from pipelines.operators.rows import TICKS_PER_SECOND
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
@@ -44,7 +45,7 @@ def live_lines(known: KnownRun, live: Facts, now: int, *, heard: bool = True) ->
             for name, each in live["sources"].items()
             if each["state"] is not None
         ],
-        ("heartbeats", _heartbeats_text(live)),
+        ("heartbeats", _heartbeats_text(known, live)),
         *(
             [("end", f"the final punctuation landed at {known.moments.text(live['final_at'])}")]
             if live["final_at"]
@@ -229,11 +230,13 @@ def _port_text(port: Facts, groups: int) -> str:
     return str(port["port"]) if groups == 1 else f"{port['port']} (in {port['groups']:,} of {groups:,} groups)"
 
 
-def _heartbeats_text(live: Facts) -> str:
+def _heartbeats_text(known: KnownRun, live: Facts) -> str:
     pace = live["pace"]
     idle = f", {pace['idle']:,} of them idle" if pace["idle"] else ""
     pace_text = f"{counted(pace['commits_a_minute'], 'commit')} in the last minute{idle}"
     beats = live["heartbeats"]
+    if not any(SPECS[stream["operator"]].has_timers for stream in known.streams.values()):
+        return f"the flow has none; {pace_text}"
     if beats is None:
         return f"no timer was published in the last epochs; {pace_text}"
     half, most, worst = (milliseconds(beats[name]) for name in ("p50_ms", "p99_ms", "max_ms"))

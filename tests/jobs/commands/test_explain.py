@@ -96,6 +96,30 @@ streams:
 """
 
 
+OTHERWISE = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+streams:
+  few: {project: rows, columns: {number: number}}
+  met: {interleave: [few, second]}
+  first: {filter: few, where: 'true'}
+  second: {filter: few, where: 'true'}
+  all: {interleave: [met, first]}
+"""
+
+
+def test_branches_are_counted_as_the_file_declares_them_and_not_as_they_are_worked_out(house: House) -> None:
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(OTHERWISE)
+    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
+    pq.write_table(rows, flows / "rows.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+    what = {step["stream"]: step["what"] for step in traced(house, "rows@2024-01-01T00:00:06/1")}
+    assert what["first"].endswith("branch 2 of 3 between few and all")
+    assert what["second"].endswith("branch 3 of 3 between few and all")
+
+
 def test_branches_loops_and_ends_are_told(house: House) -> None:
     flows = house.config / "flows"
     (flows / "tiny.yaml").write_text(FLOW)
@@ -123,7 +147,8 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
         ("high", 0, "S17"),
         ("merged", 1, "X2"),
     ]
-    assert "branch 1 of 6 behind few" in steps[1]["what"]
+    assert "branch 1 of 3 between few and met" in steps[1]["what"]
+    assert "one of 6 that read few" in next(step["what"] for step in steps if step["stream"] == "promised")
     assert steps[4]["what"].endswith("at once, 3 rows in rounds")
     assert "went round a loop as often as it may" in steps[5]["what"]
     mixed = "together with those of another source that landed at the same instant and place"

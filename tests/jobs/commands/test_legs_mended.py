@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.errors import LegMixedError, LegsLostError
+from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
 from pipelines.engine.commits.paths import CommitsLostError, commits_path, landed_path
@@ -24,10 +24,13 @@ from pipelines.engine.landing.index import Landing
 from pipelines.errors import Exit
 from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
@@ -195,10 +198,34 @@ def test_a_run_whose_regions_are_all_gone_is_none_in_one_piece(regional: House) 
         with pytest.raises(LegsLostError, match="pulseline doctor FLOW --repair makes it anew"):
             asked()
     assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
-    assert examine("tiny", "main", True, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
-    assert "nothing is left of timed, main-2: pulseline stream tiny begins there anew" in regional.text
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    said = regional.text
+    assert "nothing is left of timed, main-2: pulseline stream tiny begins there anew" in said
+    assert "lost       regions/main-2: nothing is left of this leg, which makes last" in said
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+def test_a_leg_of_which_nothing_is_left_is_told_and_made_again(regional: House) -> None:
+    """It is the last one: nobody has read of it, so nobody is ahead of it, and it would count as one that is behind."""
+    calm = content(regional.root)
+    shutil.rmtree(leg_root(regional.root, "main-2"))
+
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    said = regional.text
+    assert "lost       regions/main-2: nothing is left of this leg, which makes last: what it had published is" in said
+    assert "stand" not in said
+    for asked in (
+        lambda: show_status("tiny", "main", False, regional.tell),  # noqa: FBT003 - the command's flag
+        lambda: check_flow("tiny", None, None, None, "main", False, regional.tell),  # noqa: FBT003 - as above
+        lambda: show_stream("tiny", "last", None, None, 5, "table", "main", regional.tell),
+        lambda: maintain("tiny", False, regional.tell),  # noqa: FBT003 - as above
+    ):
+        with pytest.raises(LegGoneError, match="nothing is there, so what the leg had published is in no table"):
+            asked()
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
 
 
 @pytest.mark.parametrize("other", ["main-2", "timed"])

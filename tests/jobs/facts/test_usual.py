@@ -64,6 +64,15 @@ def test_a_day_is_held_against_its_weekday() -> None:
     assert "7 of 28 intervals have 3 such days before them" in found.law.sentence
 
 
+def test_that_nothing_landed_is_said_once_and_neither_of_the_volume_nor_of_each_key(tmp_path: Path) -> None:
+    assert odd("sales", days(*WEEK * 3, 0, *WEEK[1:]), {22}, "UTC").rows == ()
+    source = trial(tmp_path, PARCELS, {}).flow.sources["parcels"]
+    heard = {day: LandedInterval(frozenset({("east",), ("west",)}), 9, {}) for day in range(1, 8)}
+    assert usual._silent(source, {**heard, 8: LandedInterval(frozenset(), 0, {})}, {8}).rows == ()
+    (told,) = usual._silent(source, {**heard, 8: LandedInterval(frozenset({("east",)}), 4, {})}, {8}).rows
+    assert told["depot"] == "west"
+
+
 def test_only_judged_days_are_told_and_days_without_history_are_not_asked() -> None:
     volumes = days(*WEEK * 2, 0, 9_999)
     found = odd("sales", volumes, {15, 16}, "UTC")
