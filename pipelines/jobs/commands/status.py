@@ -255,7 +255,9 @@ def _streams_text(known: KnownRun, facts: Facts) -> str:
         columns["newest event"] = [*(text(second(each["event_at"])) for each in facts["live"]["streams"].values()), ""]
     else:
         columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
-    columns["newest CTI"] = [*(text(_infinite(_of(each["newest_cti"], "event_at"))) for each in streams.values()), ""]
+    reached = {name: each["cti_at"] for name, each in facts["promises"].items() if not each["is_last"]}
+    ctis = (reached.get(name, _of(each["newest_cti"], "event_at")) for name, each in streams.items())
+    columns["newest CTI"] = [*(text(_infinite(cti)) for cti in ctis), ""]
     if not any(each["held"] for each in streams.values()):
         del columns["held"]
     return table_text(columns, numbers)

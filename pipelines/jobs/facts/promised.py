@@ -72,6 +72,8 @@ def _promise(known: KnownRun, name: str, newest: int) -> Facts:
     oldest = None if ctis is None else pc.min(ctis["cti"]).cast(pa.int64()).as_py()
     told = {
         "cti_at": cti,
+        # Of keys whose newest ones no carry has, the one that came last: another key's may reach further.
+        "is_last": bool(by) and ctis is None,
         "timelines": None if ctis is None else ctis.num_rows,
         "oldest_cti_at": oldest,
         "waiting": None,

@@ -71,7 +71,8 @@ def _promise_text(known: KnownRun, facts: Facts) -> str:
     text = known.moments.text
     if facts["cti_at"] is not None and facts["cti_at"] >= TABLE_INFINITY:
         return "the newest CTI is ∞: all is released"
-    newest = f"the newest CTI is {text(second(facts['cti_at']))}"
+    which = "CTI that came last" if facts["is_last"] else "newest CTI"
+    newest = f"the {which} is {text(second(facts['cti_at']))}"
     if facts["timelines"] is not None:
         newest += f", the oldest of {counted(facts['timelines'], 'timeline')} {text(second(facts['oldest_cti_at']))}"
     if facts["waiting"] is None:

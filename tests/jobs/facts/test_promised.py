@@ -95,7 +95,10 @@ def test_a_live_run_looks_at_the_epochs_that_may_hold_such_events(
 def test_a_timeline_a_key_is_held_against_its_own_ctis(house: House) -> None:
     file = house.config / "flows" / "tiny.yaml"
     head = file.read_text().partition("streams:\n")[0]
-    file.write_text(head + "streams:\n  own: {advance_time: trips, every: {events: 3}, by: key, late: drop}\n")
+    file.write_text(
+        head + "streams:\n  own: {advance_time: trips, every: {events: 3}, by: key, late: drop}\n"
+        "  some: {filter: own, where: 'number > 3'}\n"
+    )
     house.backfill("2013-01-01", "2013-01-03")
     rows = read_stream(house.root, "own", key=["station", "line"]).to_pylist()
     newest: dict[str, dt.datetime] = {}
@@ -108,6 +111,8 @@ def test_a_timeline_a_key_is_held_against_its_own_ctis(house: House) -> None:
     assert found["own"]["waiting"] >= len([row for row in waiting if row["station"] in newest]) > 0
     assert ", the oldest of 2 timelines 2013-01-0" in text
     assert found["own"]["oldest_cti_at"] <= found["own"]["cti_at"]
+    assert found["own"]["cti_at"] == f"{max(newest.values()):%Y-%m-%dT%H:%M:%S.%fZ}"
+    assert "promise    some: the CTI that came last is 2013-01-0" in text, "no carry has the newest of each key"
 
 
 def visits(house: House, rows: list[tuple[str, str, int, int]]) -> None:
