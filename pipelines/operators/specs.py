@@ -330,7 +330,7 @@ ALL = (
             Setting("max_kept", Reads.COUNT, Unset.POLICY),
         ),
         keeps_promises=True,
-        remembers="knows again",
+        remembers="finds repeats by the time of",
         carry_besides=("standing",),
     ),
     OperatorSpec(

@@ -79,7 +79,7 @@ def _leg_words(flow: Flow) -> Iterator[str]:
         for writer, streams in leg.reads.items():
             crossing = ", ".join((*streams, *(leg.sources if writer == MAIN else ())))
             if crossing:
-                yield f"queue {writer} ▷ {leg.name}: {crossing}; at most {leg.most_behind:,} rows behind"
+                yield f"queue {writer} ▷ {leg.name}: {crossing}; at most {counted(leg.most_behind, 'row')} behind"
 
 
 def _arrow(note: str, *, joined: bool) -> Iterator[str]:
