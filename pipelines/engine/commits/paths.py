@@ -30,7 +30,10 @@ class TableMissingError(TableError):
     """Files were to be added to a table that nobody created."""
 
     table: str
-    says = "{table} must be a Delta table; there is none: create it with its schema before its first files"
+    says = (
+        "{table} must be a Delta table; there is none: whoever writes makes it first, so it was removed; begin again, "
+        "and pulseline doctor FLOW says what is gone"
+    )
 
 
 @dataclass(eq=False)

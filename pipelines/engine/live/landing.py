@@ -15,16 +15,21 @@ import pyarrow as pa
 
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import canonical_json, instant_text, times
+from pipelines.engine.commits.entry import State
 from pipelines.engine.landing.errors import LandingError, NoRoomError, SequenceClosedError
 from pipelines.engine.landing.file_rows import NOTED
+from pipelines.engine.landing.manifest import is_closed
 from pipelines.engine.landing.stamp import LANDED_LEDGER, OPERATOR
+from pipelines.errors import Exit
 from pipelines.flows.feeds.spec import Clock
 from pipelines.operators.rows import MAX_TIME, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from pipelines.engine.columnar.clock import WallClock
+    from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.index import Backlog, Landing
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.shelves import Gap
@@ -49,6 +54,39 @@ class StreamEndedError(LandingError):
             f"a stream must be silent after its end; this one ended at {instant_text(self.final)} and is to land "
             f"{instant_text(self.reading)}: play it into a run of its own (--run NAME)"
         )
+
+
+@dataclass(eq=False)
+class LandingBehindError(LandingError):
+    """Sequences that the run has published are no longer in its landing, so what lands next would take their numbers.
+
+    Facts: the landing, and the last sequence that is published.
+    """
+
+    landing: str
+    last: int
+    code = Exit.RUN_FAILED
+    says = (
+        "{landing} must hold every sequence that is published, up to {last}, and that one is not there: rows that "
+        "land now would get numbers that are taken, and never be read; put `landed` back out of a copy of the run's "
+        "folder, or make a run of its own anew (--run NAME); pulseline doctor FLOW says what is missing"
+    )
+
+
+def require_landed(landing: Path, state: LogState) -> None:
+    """See that a landing has come as far as what is published, before anything lands in it.
+
+    Args:
+        landing: the folder of the run's sequences.
+        state: the run's log.
+
+    Raises:
+        LandingBehindError: it has not: the newest sequences were lost, or an older copy was put there.
+    """
+    published = (row for row in state.commits.values() if row.state is State.PUBLISHED)
+    last = max((max(row.sequences, default=0) for row in published), default=0)
+    if last and not is_closed(landing, last):
+        raise LandingBehindError(str(landing), last)
 
 
 WAIT = 0.1

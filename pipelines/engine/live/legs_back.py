@@ -29,14 +29,19 @@ def states_at(
     """Give, by leg, the commit to go back to, where none may cover more than a sequence; 0 is the beginning.
 
     Args:
-        legs: of the run.
+        legs: of the run, each behind all that it reads.
         roots: of each leg.
         states: the log of each.
         sequence: of the landing.
     """
     while True:
-        found = {leg.name: _newest(states[leg.name], sequence) for leg in legs}
-        uptos = {name: _upto(states[name], commit) for name, commit in found.items()}
+        found: dict[str, int] = {}
+        uptos: dict[str, int] = {}
+        for leg in legs:
+            # What a leg reads may be an older copy, that has not come so far.
+            most = min([sequence, *(uptos[writer] for writer in leg.reads)])
+            found[leg.name] = _newest(states[leg.name], most)
+            uptos[leg.name] = _upto(states[leg.name], found[leg.name])
         short = [
             uptos[leg.name]
             for leg in legs

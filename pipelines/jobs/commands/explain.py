@@ -167,6 +167,7 @@ def _step(  # noqa: PLR0913 - what is known of one step
 ) -> Step:
     arrival, place, commit = came[table], rows["place"][0].as_py(), rows["commit"][0].as_py()
     stream, before = known.streams[name], min(came[read] for read in given)
+    now = int(pc.sum(pc.equal(rows["arrival"], rows["arrival"][0])).as_py())
     at = f"{known.moments.text(arrival)} place {place}, commit {commit}"
     told, rule = ("at once", "X1") if arrival <= before else (f"held since {known.moments.text(before)}", "X11")
     told = f"{told}, set aside" if table != name else told
@@ -178,8 +179,11 @@ def _step(  # noqa: PLR0913 - what is known of one step
         told, rule = f"{told}, to instance {policy['instance']} of {policy['instances']}", "X13"
     elif stream["operator"] == "interleave":
         told, rule = f"{told}, {counted(rows.num_rows, 'row')} where branches meet", "X10"
-    elif rows.num_rows > 1:
-        told, rule = f"{told}, {rows.num_rows} rows of its turn", "X3"
+    elif now < rows.num_rows:
+        last = known.moments.text(int(ticks(rows["arrival"])[-1]))
+        told, rule = f"{told}, {counted(now, 'row')}; {rows.num_rows - now} more held, the last until {last}", "X11"
+    elif now > 1:
+        told, rule = f"{told}, {now} rows of its turn", "X3"
     elif len(readers) > 1 and rule == "X1":
         told, rule = f"{told}, {_branch(known, name, given[0], readers)}", "X2"
     return Step(

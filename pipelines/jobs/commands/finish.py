@@ -17,7 +17,7 @@ from pipelines.engine.commits.leg_roots import noted_legs, roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
-from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.live.landing import LiveLanding, require_landed
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.feeds.spec import Clock
@@ -100,6 +100,7 @@ def end_stream(
         wanted = Backfill(flow=flow, root=root, base=base, engine=engine)
         buffers = settled_buffers(wanted, buffering, tell)
         landing = Landing(landed_path(root), buffers)
+        require_landed(landing.path, driver.state())
         runner = buffered_runner(wanted, driver, buffers, engine)
         tip = driver.state().tip
         if tip is None:

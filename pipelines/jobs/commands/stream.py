@@ -25,7 +25,7 @@ from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.checkpoints import forget_checkpoints
 from pipelines.engine.live.drains import Drains, replayed_since, to_options
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner, nothing_else
-from pipelines.engine.live.landing import BACK, LATE, LiveLanding
+from pipelines.engine.live.landing import BACK, LATE, LiveLanding, require_landed
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.live.queries import (
     FLOW,
@@ -203,6 +203,7 @@ class Session:
             doubt=self.buffers.doubt if self.buffers else nothing_else,
             secure=self.buffers.secure if self.buffers else lambda _: None,
         )
+        require_landed(self.landing.path, driver.state())
         self._core, self._gate = CoreEngine(), Gate()
         pending = self.runner.finish_pending()
         if pending is not None:

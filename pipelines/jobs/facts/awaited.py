@@ -45,7 +45,8 @@ def awaited(known: KnownRun) -> dict[str, Facts]:
 
 def held_rows(known: KnownRun, name: str) -> int:
     """Give how many rows a stream's operator held after the last commit that touched it; an idle one touches none."""
-    row = next((row for row in reversed(known.state.in_order) if counted(row, name)), None)
+    rows = reversed(known.of(name).state.in_order)
+    row = next((row for row in rows if counted(row, name)), None)
     return 0 if row is None else counted(row, name).get("held", 0)
 
 
@@ -86,7 +87,7 @@ def _far(stream: Facts, held: pa.Table) -> Facts | None:
 
 def _led(known: KnownRun, name: str) -> Facts | None:
     """Name the port that a row which has left led furthest past the end of the last commit, by more than a day."""
-    stream, tip = known.streams[name], known.state.tip
+    stream, tip = known.streams[name], known.of(name).state.tip
     ports = _carry(known, name, PORTS, (*stream["by"], PORT))
     led = too_far(ports, tip.span.end + DAY if tip else NULL)
     if not led.num_rows:

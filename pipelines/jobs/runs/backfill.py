@@ -22,6 +22,7 @@ from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.landing import require_landed
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
@@ -89,6 +90,7 @@ def run_backfill(
     fitting_payloads(wanted.flow, {name: feed.schema for name, feed in feeds.items()})
     with open_driver(wanted.root, flow=wanted.flow.name, claim=wanted.claim) as driver:
         begun = time.perf_counter()
+        require_landed(wanted.landing, driver.state())
         order = in_turn(driver.state(), intervals)
         wanted = replace(
             wanted,

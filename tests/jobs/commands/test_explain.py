@@ -120,6 +120,28 @@ def test_branches_are_counted_as_the_file_declares_them_and_not_as_they_are_work
     assert what["second"].endswith("branch 3 of 3 between few and all")
 
 
+TWO_PORTS = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+streams:
+  few: {project: rows, columns: {number: number}}
+  again: {filter: few, where: 'true'}
+  ports: {merge: [few, again]}
+"""
+
+
+def test_of_a_row_that_comes_into_two_ports_it_is_told_which_was_held(house: House) -> None:
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(TWO_PORTS)
+    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
+    pq.write_table(rows, flows / "rows.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+    (step,) = (each for each in traced(house, "rows@2024-01-01T00:00:06/1") if each["stream"] == "ports")
+    assert (step["rows"], step["rule"]) == (2, "X11")
+    assert step["what"].endswith("1 row; 1 more held, the last until 2024-01-01 00:00:07")
+
+
 def test_branches_loops_and_ends_are_told(house: House) -> None:
     flows = house.config / "flows"
     (flows / "tiny.yaml").write_text(FLOW)

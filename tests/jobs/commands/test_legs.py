@@ -34,7 +34,7 @@ from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from pipelines.operators.filter import FilterPolicy
-from tests.jobs.regional import readings, wanted
+from tests.jobs.regional import readings, taken, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,15 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
         ("timed", 1, None),
         ("main-2", 1, None),
     ]
+
+
+def test_what_a_leg_holds_is_told_as_of_a_run_in_one_piece(house: House) -> None:
+    taken(house, 2, 2, 2)
+    show_status("tiny", "main", True, house.tell)  # noqa: FBT003 - the command's flag
+    facts = json.loads(house.text)
+    held = {name: each["held"] for name, each in facts["streams"].items() if each["held"]}
+    assert held["timed.ordered"] > 0
+    assert {name: each["held"] for name, each in facts["awaited"].items() if "held" in each} == held
 
 
 def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
+from pipelines.engine.live.landing import LandingBehindError
 from pipelines.errors import Exit
 from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
@@ -259,6 +260,18 @@ def test_sequences_that_wait_and_stand_in_each_others_place_are_told(house: Hous
     assert "sequence 2, which waits to be published, cannot be read: a landed sequence never changes; " in house.text
     with pytest.raises(SequenceBrokenError, match="00000002 has the manifest of sequence 3: restore it"):
         taken(house, 3, 3, 3)
+
+
+@pytest.mark.parametrize("kind", ["stream", "backfill"])
+def test_where_sequences_are_gone_that_are_published_nothing_lands_under_their_numbers(house: House, kind: str) -> None:
+    """What landed would be in no epoch: all up to the newest commit counts as taken."""
+    if kind == "stream":
+        taken(house, 3, 3, 3)
+    else:
+        house.backfill("2013-01-01", "2013-01-03")
+    shutil.rmtree(max(landed_path(house.root).glob("0*")))
+    with pytest.raises(LandingBehindError, match=r"must hold every sequence that is published, up to [23], and that"):
+        finish_flow("tiny", "main", (), house.tell) if kind == "stream" else house.backfill("2013-01-03", "2013-01-04")
 
 
 def test_a_run_whose_log_is_gone_is_named_and_not_called_unknown(regional: House) -> None:

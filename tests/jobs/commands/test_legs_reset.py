@@ -133,6 +133,24 @@ def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     assert content(regional.root) == calm
 
 
+def test_behind_an_older_copy_of_a_whole_leg_what_reads_it_goes_back_to_it(house: House, tmp_path: Path) -> None:
+    """Whatever state is asked for: a reset that left it beyond what it reads would be one that nobody goes on from."""
+    taken(house, 1, 1, 1)
+    timed = leg_root(house.root, "timed")
+    shutil.copytree(timed, tmp_path / "timed")
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    shutil.rmtree(timed)
+    shutil.copytree(tmp_path / "timed", timed)
+    with pytest.raises(LegAheadError):
+        taken(house, 3, 3, 3)
+
+    reset(house, None)
+    assert stands(house) == [3, 1, 1]
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
 @pytest.mark.parametrize("leg", LEGS)
 def test_an_older_copy_of_a_legs_commits_is_told_and_no_leg_is_taken_back(
     house: House, tmp_path: Path, leg: str
