@@ -125,7 +125,7 @@ def test_settling_nothing_leaves_the_number_free(tmp_path: Path, folder: Path) -
 def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     log = TableLog(tmp_path / "none")
     assert not log.look()
-    with pytest.raises(tables.TableMissingError, match="create it"):
+    with pytest.raises(tables.TableMissingError, match="there is none: whoever writes makes it first"):
         log.commit(TableChange(), {SETTLED: 1})
 
 
