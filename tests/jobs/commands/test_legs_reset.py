@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipelines.engine.commits import housekeeping
+from pipelines.engine.commits import housekeeping, lease
 from pipelines.engine.commits.driver import Driver, open_driver
 from pipelines.engine.commits.errors import NoStateError
 from pipelines.engine.commits.leg_roots import leg_root
@@ -153,9 +153,11 @@ def test_behind_an_older_copy_of_a_whole_leg_what_reads_it_goes_back_to_it(house
 
 @pytest.mark.parametrize("leg", LEGS)
 def test_an_older_copy_of_a_legs_commits_is_told_and_no_leg_is_taken_back(
-    house: House, tmp_path: Path, leg: str
+    house: House, tmp_path: Path, leg: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other legs stand beyond it, which is no reset that was cut short."""
+    # The older copy tells of a holder, which is watched before it is succeeded.
+    monkeypatch.setattr(lease, "LAPSES_AFTER", 1_000_000)
     commits = commits_path(leg_root(house.root, leg))
     taken(house, 1, 1, 1)
     shutil.copytree(commits, tmp_path / "older")
