@@ -37,7 +37,7 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files, touch
 from pipelines.engine.files.folders import UNNAMED
-from pipelines.engine.files.parquet import dataset, write_table
+from pipelines.engine.files.parquet import naming_the_damaged, read_rows, write_table
 from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def held_in(file: ActiveFile) -> set[int]:
 
 def commits_in(file: Path) -> set[int]:
     """Give the numbers of the commits whose rows a file holds."""
-    with pq.ParquetFile(for_arrow(file)) as opened:
+    with naming_the_damaged([file]), pq.ParquetFile(for_arrow(file)) as opened:
         return set(pc.unique(opened.read(columns=[COMMIT])[COMMIT]).to_pylist())
 
 
@@ -394,8 +394,8 @@ def write_together(path: Path, files: Sequence[ActiveFile], keep: Collection[int
         keep: the commits whose rows are kept.
     """
     folder = UNNAMED if exists(path) else ""
-    data = dataset([file.path for file in files])
-    rows = data.to_table(filter=pc.field(COMMIT).isin(pa.array(sorted(keep), pa.int64())))
+    where = pc.field(COMMIT).isin(pa.array(sorted(keep), pa.int64()))
+    rows = read_rows([file.path for file in files], where=where)
     first, last = (limit(rows[COMMIT]).as_py() for limit in (pc.min, pc.max))
     target = path / folder / f"k{first:08d}-{last:08d}-{secrets.token_hex(4)}.parquet"
     target.parent.mkdir(exist_ok=True)

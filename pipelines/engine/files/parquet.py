@@ -85,6 +85,28 @@ def naming_the_damaged(files: Sequence[str | Path]) -> Iterator[None]:
         raise
 
 
+def read_rows(
+    files: Sequence[str | Path],
+    schema: pa.Schema | None = None,
+    columns: Sequence[str] | None = None,
+    where: ds.Expression | None = None,
+) -> pa.Table:
+    """Read rows of Parquet files.
+
+    Args:
+        files: their paths, all of this machine or all of a store; at least one.
+        schema: of their rows; that of the first one unless given.
+        columns: which; all unless given.
+        where: which rows.
+
+    Raises:
+        FileNotFoundError: one is not there.
+        FileDamagedError: one is not as it was written.
+    """
+    with naming_the_damaged(files):
+        return dataset(files, schema).to_table(columns=columns, filter=where)
+
+
 def _damage(file: str | Path) -> str | None:
     """Say why a file that is there cannot be read; None where it can, or where it is the disk that fails."""
     try:

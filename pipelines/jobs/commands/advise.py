@@ -422,7 +422,13 @@ def _advice(advice: Advice) -> Iterable[str]:
     if advised == advice.policy.delay:
         yield f"next: nothing to change; `delay: {spell(advised)}` is what `{name}` has"
         return
-    yield f"next: write `delay: {spell(advised)}` under `{name}`{_where(advice)}{_again(advice)}"
+    yield f"next: write `delay: {spell(advised)}` under {_place(name)}{_where(advice)}{_again(advice)}"
+
+
+def _place(name: str) -> str:
+    """Say where a file has the settings of a stream: of one out of a module, in the module."""
+    reference, _, inner = name.rpartition(".")
+    return f"`{inner}` of the module that `{reference}` refers to" if reference else f"`{name}`"
 
 
 def _where(advice: Advice) -> str:

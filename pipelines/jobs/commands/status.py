@@ -252,7 +252,10 @@ def _streams_text(known: KnownRun, facts: Facts) -> str:
     columns["rows"][-1] = f"{facts['ledger']['rows']:,}" if facts["ledger"]["rows"] else NOTHING
     columns["newest row"] = [*(text(_of(each["newest"], "arrival_at")) for each in streams.values()), ""]
     if facts["live"]:
-        columns["newest event"] = [*(text(second(each["event_at"])) for each in facts["live"]["streams"].values()), ""]
+        columns["newest event time"] = [
+            *(text(second(each["event_at"])) for each in facts["live"]["streams"].values()),
+            "",
+        ]
     else:
         columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
     reached = {name: each["cti_at"] for name, each in facts["promises"].items() if not each["is_last"]}

@@ -155,8 +155,9 @@ class Figures:
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
         found = [entry.detail.get("lateness", {}) for _, entry in recent]
         late = [float(each["p99_ms"]) for each in found if isinstance(each, dict) and "p99_ms" in each]
-        last = list(self.flow.streams)[-1]
-        newest = self.newest.get(last, {})
+        with self._lock:
+            events = [each["event"] for each in self.newest.values() if "event" in each]
+            ctis = [each["cti"] for each in self.newest.values() if "cti" in each]
         parts = [
             f"waits: {full}" if full else "",
             f"{waiting:,} sequences wait until the region drains" if waiting else "",
@@ -164,8 +165,9 @@ class Figures:
             f"{rows / span:,.0f} rows/s",
             f"{len(recent) / span:.1f} commits/s",
             f"{self.rows:,} rows, {self.timers:,} timers",
-            f"newest event {instant_text(newest['event'])[:19]}Z" if "event" in newest else "",
-            f"CTI {instant_text(newest['cti'])[:19]}Z" if "cti" in newest else "",
+            f"newest event {instant_text(max(events))[:19]}Z" if events else "",
+            # As far as all streams that promise have promised.
+            f"CTI {instant_text(min(ctis))[:19]}Z" if ctis else "",
             f"heartbeats at most {max(late):,.0f} ms late (p99, last 10 s)" if late else "",
         ]
         return "  ".join(part for part in parts if part)

@@ -172,7 +172,9 @@ def _advance_time(known: KnownRun, name: str) -> Facts | None:
     if stream["by"] or not every:
         return None
     rows = _carry(known, name, "state", ()).to_pylist()
-    return {"events": every - rows[0]["received"] % every} if rows and rows[0].get("received") is not None else None
+    if not rows or rows[0].get("received") is None:
+        return None
+    return {"events": every - rows[0]["received"] % every, "duration": stream["policy"].get("duration")}
 
 
 def _meeting(known: KnownRun, name: str) -> Facts | None:

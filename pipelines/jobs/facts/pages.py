@@ -18,7 +18,7 @@ from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.paths import COMMIT, ledger_path, stream_path
 from pipelines.engine.commits.readers import LEDGER_ORDER, rows_of
-from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.parquet import dataset, naming_the_damaged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,7 +191,8 @@ def _read(
     group: Group, found: Published, where: ds.Expression | None, columns: Sequence[str] | None = None
 ) -> pa.Table:
     names = found.schema.names if columns is None else list(dict.fromkeys(columns))
-    return group.fragment.to_table(schema=found.schema, columns=names, filter=_condition(found, where))
+    with naming_the_damaged(found.files):
+        return group.fragment.to_table(schema=found.schema, columns=names, filter=_condition(found, where))
 
 
 def _pages(

@@ -31,7 +31,7 @@ from pipelines.engine.commits.leg_roots import run_root
 from pipelines.engine.commits.paths import COMMIT, landed_path, stream_path, table_name
 from pipelines.engine.commits.plan import carry_format
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.parquet import read_rows
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import removed_among
 from pipelines.engine.live.remaking import can_be_remade, worked_aside
@@ -251,7 +251,7 @@ def _rows(files: Sequence[Path], commit: int) -> pa.Table:
     there = [file for file in files if file.exists()]
     if not there:
         return pa.table({})
-    rows = dataset(there).to_table(filter=pc.field(COMMIT) == commit)
+    rows = read_rows(there, where=pc.field(COMMIT) == commit)
     names = [name for name in ("arrival", "landed_at", "place") if name in rows.column_names]
     return rows.sort_by([(name, "ascending") for name in names]) if names else rows
 

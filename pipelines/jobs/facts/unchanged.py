@@ -24,7 +24,7 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import dataset
+from pipelines.engine.files.parquet import naming_the_damaged, read_rows
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
@@ -108,8 +108,9 @@ def _rows_of(path: Path, file: NewFile, columns: frozenset[str] | None) -> pa.Ta
     there = path / file.name
     if not there.exists():
         raise TableLostError(str(path), file.first)
-    schema = pq.read_schema(for_arrow(there))
-    return dataset([str(there)], schema).to_table([name for name in schema.names if columns is None or name in columns])
+    with naming_the_damaged([there]):
+        names = pq.read_schema(for_arrow(there)).names
+    return read_rows([there], columns=[name for name in names if columns is None or name in columns])
 
 
 def _by_commit(rows: pa.Table, wanted: dict[int, str]) -> Iterator[tuple[int, ContentHash]]:

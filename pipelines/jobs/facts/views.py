@@ -25,7 +25,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
-from pipelines.engine.files.parquet import dataset, rows_of_named, size_of
+from pipelines.engine.files.parquet import read_rows, rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of, removed_among
@@ -243,7 +243,7 @@ def _as_counted(rows: int) -> pa.Table:
 
 
 def _landed_rows(files: Sequence[str], rows: Sequence[pa.Table]) -> list[pa.Table]:
-    return [*([dataset(files, LANDED).to_table()] if files else []), *rows]
+    return [*([read_rows(files, LANDED)] if files else []), *rows]
 
 
 def _landed_frame(spark: SparkSession, files: Sequence[str], rows: Sequence[pa.Table]) -> DataFrame:

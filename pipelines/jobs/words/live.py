@@ -176,7 +176,8 @@ def _window_text(known: KnownRun, name: str, facts: Facts) -> str:
 
 def _awaited_text(known: KnownRun, name: str, facts: Facts) -> str:
     if "events" in facts:
-        return f"{name}: {counted(facts['events'], 'more event')} until it looks at its next CTI"
+        sooner = f", or {spoken(facts['duration'])} of event time," if facts["duration"] else ""
+        return f"{name}: {counted(facts['events'], 'more event')}{sooner} until it looks at its next CTI"
     if "side" in facts:
         return _meeting_text(known, name, facts)
     if "accumulators" in facts:

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.engine.commits.readers import read_ledger
 from pipelines.flows.errors import FlowError
-from pipelines.jobs.commands.advise import AdviseRequest, advise
+from pipelines.jobs.commands.advise import AdviseRequest, _place, advise
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from tests.jobs.commands.test_status_live import Stage, hours
@@ -66,6 +66,11 @@ STREAMS = """\
   ordered: {merge: beating, ports_by: {station: [north, south]}}
   punctual: {advance_time: %s, every: {%s}, delay: %s, late: drop%s}
 """
+
+
+def test_of_a_stream_out_of_a_module_it_is_told_where_its_settings_are() -> None:
+    assert _place("punctual") == "`punctual`"
+    assert _place("early.inner.punctual") == "`punctual` of the module that `early.inner` refers to"
 
 
 @pytest.mark.parametrize(

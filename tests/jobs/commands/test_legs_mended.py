@@ -16,8 +16,9 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
-from pipelines.engine.commits.paths import CommitsLostError, commits_path, landed_path
+from pipelines.engine.commits.paths import ActiveFile, CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.commits.settling import commits_in, write_together
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
@@ -272,6 +273,20 @@ def test_where_sequences_are_gone_that_are_published_nothing_lands_under_their_n
     shutil.rmtree(max(landed_path(house.root).glob("0*")))
     with pytest.raises(LandingBehindError, match=r"must hold every sequence that is published, up to [23], and that"):
         finish_flow("tiny", "main", (), house.tell) if kind == "stream" else house.backfill("2013-01-03", "2013-01-04")
+
+
+def test_a_file_of_a_leg_that_is_not_as_it_was_written_is_named(regional: House) -> None:
+    """Whoever reads it: what judges rows, and what puts files together."""
+    root = leg_root(regional.root, "timed")
+    file = max((root / "streams" / "timed.ordered").rglob("c*.parquet"))
+    flipped(file)
+    for asked in (
+        lambda: check_flow("tiny", None, None, None, "main", False, regional.tell),  # noqa: FBT003 - the command's flag
+        lambda: write_together(root / "streams" / "timed.ordered", [ActiveFile(file, 9, 9, 1, 3)], {1, 2, 3}),
+        lambda: commits_in(file),
+    ):
+        with pytest.raises(FileDamagedError, match=f"{file.name} must be as it was written"):
+            asked()
 
 
 def test_a_run_whose_log_is_gone_is_named_and_not_called_unknown(regional: House) -> None:

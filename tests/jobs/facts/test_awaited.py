@@ -45,6 +45,16 @@ def test_a_port_without_timers_needs_a_heartbeat(house: House) -> None:
     )
 
 
+def test_a_cti_that_comes_with_events_or_with_time_is_told_by_both(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    every = "{events: 20, duration: 30m}"
+    streams = f"streams:\n  punctual: {{advance_time: trips, every: {every}, late: drop}}\n"
+    file.write_text(file.read_text().partition("streams:\n")[0] + streams)
+    stage = Stage(house)
+    stage.play(hours(5, 9))
+    assert "more events, or 30 m of event time, until it looks at its next CTI" in stage.text()
+
+
 def test_the_ports_of_a_merge_of_streams_are_named(house: House) -> None:
     found, text = waits(house, STREAMS % "tick", 1.5, 3.5)
     assert found["ports"] == [{"port": "trips", "groups": 1, "never": 0, "beats": False, "expires": False}]

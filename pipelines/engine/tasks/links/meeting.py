@@ -85,7 +85,7 @@ def same_columns(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
             differ = ", ".join(columns[:SPOKEN]) + (f" and {len(columns) - SPOKEN} more" if columns[SPOKEN:] else "")
             kind = "an interleave" if stream.operator == "interleave" else f"a {stream.operator}"
             problem = f"the sides of {kind} must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
-            remedy = "project one of them first (a key stays as it is: `rename:` of its source)"
+            remedy = "project one of them first (a key stays as it is: all need one; `rename:` of a source names it)"
             raise PayloadError(stream.name, problem + f"differ in {differ}", remedy)
     return first
 
