@@ -18,7 +18,7 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
 from pipelines.engine.commits.paths import ActiveFile, CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
-from pipelines.engine.commits.settling import commits_in, write_together
+from pipelines.engine.commits.settling import write_together
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
@@ -283,7 +283,6 @@ def test_a_file_of_a_leg_that_is_not_as_it_was_written_is_named(regional: House)
     for asked in (
         lambda: check_flow("tiny", None, None, None, "main", False, regional.tell),  # noqa: FBT003 - the command's flag
         lambda: write_together(root / "streams" / "timed.ordered", [ActiveFile(file, 9, 9, 1, 3)], {1, 2, 3}),
-        lambda: commits_in(file),
     ):
         with pytest.raises(FileDamagedError, match=f"{file.name} must be as it was written"):
             asked()
