@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, KEEP_CARRY
-from pipelines.engine.commits.leg_roots import covered_by_all
+from pipelines.engine.commits.leg_roots import covered_by_all, run_root
 from pipelines.engine.commits.paths import landed_path, lands_elsewhere
 from pipelines.engine.landing.retention import Retention
 
@@ -44,7 +44,8 @@ class Upkeep:
         """
         if not self._driver.keep_house(every=every, keep=keep):
             return False
-        if lands_elsewhere(self._driver.root):
+        # What landed is the run's: no leg but the first has a landing, and a replay only reads that of another run.
+        if run_root(self._driver.root) != self._driver.root or lands_elsewhere(self._driver.root):
             return True
         tip = self._driver.state().tip
         upto = covered_by_all(self._driver.root, tip.upto if tip else 0)

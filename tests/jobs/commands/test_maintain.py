@@ -14,6 +14,7 @@ from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.environment.errors import WrongUse
+from tests.jobs.regional import content
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -55,3 +56,12 @@ def test_what_is_ill_is_told_and_what_is_at_work_is_left_alone(house: House) -> 
     code, found, _ = told(house)
     assert code == 1
     assert found["sentence"].startswith("main: ")
+
+
+def test_of_a_run_in_legs_what_landed_is_kept_once_and_no_leg_is_asked_for_it(regional: House) -> None:
+    settings = next(file for file in regional.config.glob("*.yaml") if "master" in file.read_text())
+    settings.write_text(settings.read_text() + "landed: {keep: 1s}\n")
+    calm = content(regional.root)
+    code, found, _ = told(regional)
+    assert (code, found["runs"]["main"]["ill"]) == (0, [])
+    assert content(regional.root) == calm
