@@ -239,11 +239,14 @@ def known_as(strays: Sequence[Finding]) -> str:
 
 def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[[str], None]) -> None:
     """Do what can be done, under the leases of all legs: each behind what it reads, which it may be made of again."""
+    # Of a leg of which nothing is left no lease is taken: with a log it would count as one that is behind.
+    gone = gone_legs(known.root, known.state)
+    there = [each for each in zip(known.folders, found, strict=True) if each[0].root.name not in gone]
     with ExitStack() as leases:
         held = [leases.enter_context(held_log(known.root, known.name))]
         main = Driver(known.root, known.name, *held[0])
-        held += [leases.enter_context(held_log(part.root, known.name, under=main.state)) for part in known.folders[1:]]
-        for part, findings, (log, token) in zip(known.folders, found, held, strict=True):
+        held += [leases.enter_context(held_log(part.root, known.name, under=main.state)) for part, _ in there[1:]]
+        for (part, findings), (log, token) in zip(there, held, strict=True):
             _repair_part(known, Driver(part.root, known.name, log, token), findings, echo)
 
 

@@ -217,6 +217,9 @@ def test_a_leg_of_which_nothing_is_left_is_told_and_made_again(regional: House) 
     said = regional.text
     assert "lost       regions/main-2: nothing is left of this leg, which makes last: what it had published is" in said
     assert "stand" not in said
+    next((leg_root(regional.root, "timed") / "streams" / "timed.beating").rglob("c*.parquet")).unlink()
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "regions/main-2: nothing is left of this leg" in regional.text.partition("after the repair:")[2]
     for asked in (
         lambda: show_status("tiny", "main", False, regional.tell),  # noqa: FBT003 - the command's flag
         lambda: check_flow("tiny", None, None, None, "main", False, regional.tell),  # noqa: FBT003 - as above
