@@ -151,7 +151,7 @@ def breaches(folder: Path, table: pa.Table, *, change: bool = False) -> dict[str
         change_a_published_value(folder / "home" / "year" / "main")
     told = [json.loads(line) for line in said("check", str(flow), "--json").splitlines()]
     broken = {each["expectation"]: each for each in told if "expectation" in each and not each["held"]}
-    assert all(each["unexpected"] <= SHOWN for each in broken.values()), "a check shows all of them"
+    assert all(len(each["rows"]) < SHOWN for each in broken.values()), "a check shows all of them"
     return {name: each["rows"] for name, each in broken.items()}
 
 
