@@ -143,9 +143,10 @@ def gone_legs(root: Path, state: LogState) -> Noted:
         root: the run's folder.
         state: its log.
     """
-    if not state.published:
+    noted = noted_legs(root) if state.published else None
+    if noted is None:
         return {}
-    noted, begun = noted_legs(root) or {}, legs_begun(root)
+    begun = legs_begun(root)
     return {leg: told for leg, told in noted.items() if leg not in begun and leg != MAIN}
 
 

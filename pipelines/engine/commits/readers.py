@@ -33,7 +33,7 @@ from pipelines.engine.commits.paths import (
     stream_path,
     table_name,
 )
-from pipelines.engine.files.parquet import dataset, naming_the_damaged
+from pipelines.engine.files.parquet import dataset, naming_the_damaged, read_rows
 from pipelines.engine.files.small import are_small, read_whole
 from pipelines.engine.files.stored import for_arrow
 
@@ -86,8 +86,7 @@ class Published:
         if not self.exact:
             mine = pc.field(COMMIT).isin(pa.array(self.commits, pa.int64()))
             where = mine if where is None else mine & where
-        with naming_the_damaged(self.files):
-            return dataset(self.files, self.schema).to_table(columns=wanted.names, filter=where)
+        return read_rows(self.files, self.schema, wanted.names, where)
 
 
 def holds(file: ActiveFile, commits: Sequence[int]) -> bool:

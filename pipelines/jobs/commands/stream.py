@@ -113,7 +113,6 @@ class Live:
 class Figures:
     """What the status line says, gathered from published commits of all legs, each of which has a thread."""
 
-    flow: Flow
     published: deque[tuple[float, Entry]] = field(default_factory=lambda: deque(maxlen=200))
     commits: int = 0
     rows: int = 0
@@ -151,13 +150,12 @@ class Figures:
             return f"starting, {time.monotonic() - self.begun:.0f} s: the first reading, then the first epoch"
         with self._lock:
             recent = [(at, entry) for at, entry in self.published if at > time.monotonic() - 10]
+            events = [each["event"] for each in self.newest.values() if "event" in each]
+            ctis = [each["cti"] for each in self.newest.values() if "cti" in each]
         span = max(1.0, time.monotonic() - recent[0][0]) if recent else 1.0
         rows = sum(sum(counted(entry, "landed").values()) for _, entry in recent)
         found = [entry.detail.get("lateness", {}) for _, entry in recent]
         late = [float(each["p99_ms"]) for each in found if isinstance(each, dict) and "p99_ms" in each]
-        with self._lock:
-            events = [each["event"] for each in self.newest.values() if "event" in each]
-            ctis = [each["cti"] for each in self.newest.values() if "cti" in each]
         parts = [
             f"waits: {full}" if full else "",
             f"{waiting:,} sequences wait until the region drains" if waiting else "",
@@ -189,7 +187,7 @@ class Session:
         """Find where the tables stand, and finish what an earlier driver left."""
         self.driver, self.tell = driver, tell
         self.live = live = self._with_buckets(live)
-        self.figures = Figures(live.flow)
+        self.figures = Figures()
         self.asked, self.stopping = asked or threading.Event(), threading.Event()
         self.buffers = self._settled()
         self.landing = Landing(landed_path(live.root), self.buffers)

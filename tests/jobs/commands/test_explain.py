@@ -96,6 +96,15 @@ streams:
 """
 
 
+def written(house: House, flow: str) -> pa.Table:
+    """Write a flow and eight rows for it; give the rows."""
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(flow)
+    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
+    pq.write_table(rows, flows / "rows.parquet")
+    return rows
+
+
 OTHERWISE = """\
 flow: tiny
 sources:
@@ -110,10 +119,7 @@ streams:
 
 
 def test_branches_are_counted_as_the_file_declares_them_and_not_as_they_are_worked_out(house: House) -> None:
-    flows = house.config / "flows"
-    (flows / "tiny.yaml").write_text(OTHERWISE)
-    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
-    pq.write_table(rows, flows / "rows.parquet")
+    written(house, OTHERWISE)
     house.backfill("2024-01-01", "2024-01-02")
     what = {step["stream"]: step["what"] for step in traced(house, "rows@2024-01-01T00:00:06/1")}
     assert what["first"].endswith("branch 2 of 3 between few and all")
@@ -132,10 +138,7 @@ streams:
 
 
 def test_of_a_row_that_comes_into_two_ports_it_is_told_which_was_held(house: House) -> None:
-    flows = house.config / "flows"
-    (flows / "tiny.yaml").write_text(TWO_PORTS)
-    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
-    pq.write_table(rows, flows / "rows.parquet")
+    written(house, TWO_PORTS)
     house.backfill("2024-01-01", "2024-01-02")
     (step,) = (each for each in traced(house, "rows@2024-01-01T00:00:06/1") if each["stream"] == "ports")
     assert (step["rows"], step["rule"]) == (2, "X11")
@@ -144,9 +147,7 @@ def test_of_a_row_that_comes_into_two_ports_it_is_told_which_was_held(house: Hou
 
 def test_branches_loops_and_ends_are_told(house: House) -> None:
     flows = house.config / "flows"
-    (flows / "tiny.yaml").write_text(FLOW)
-    rows = feed([Row(place, 0, 0, "p", 1, "start", "a", None) for place in range(8)])
-    pq.write_table(rows, flows / "rows.parquet")
+    rows = written(house, FLOW)
     number = rows.column_names.index("number")
     more = rows.set_column(number, rows.field(number), pc.add(rows["number"], pa.scalar(100, rows.field(number).type)))
     pq.write_table(more, flows / "others.parquet")

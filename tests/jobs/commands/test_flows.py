@@ -208,7 +208,7 @@ def test_the_drawing_says_when_rows_of_a_folder_arrive(house: House) -> None:
 def test_a_stream_says_what_looks_like_a_mistake(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     change(house, "interval: 6h", "interval: 9ms")
     monkeypatch.setattr(stream, "engine_named", lambda *_: StringIO())  # something to close
-    monkeypatch.setattr(stream, "run_live", lambda live, _: stream.Figures(live.flow))
+    monkeypatch.setattr(stream, "run_live", lambda _live, _: stream.Figures())
     days = ("2013-01-01", "2013-01-02")
     asked = stream.StreamRequest(flow="tiny", start=days[0], end=days[1], trigger="1s", available_now=True)
     stream.stream_flow(asked, house.tell)

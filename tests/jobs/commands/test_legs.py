@@ -106,8 +106,8 @@ def test_what_a_leg_holds_is_told_as_of_a_run_in_one_piece(house: House) -> None
     assert {name: each["held"] for name, each in facts["awaited"].items() if "held" in each} == held
 
 
-def test_the_line_of_a_stream_is_of_all_its_streams(house: House) -> None:
-    figures = Figures(wanted(house).flow, commits=1)
+def test_the_line_of_a_stream_is_of_all_its_streams() -> None:
+    figures = Figures(commits=1)
     second, day = 1_000_000, 1_700_000_000_000_000
     figures.newest = {"early": {"event": day + 9 * second, "cti": day + 8 * second}, "late": {"event": day, "cti": day}}
     line = figures.line(None)
@@ -119,7 +119,7 @@ def test_the_leases_of_legs_follow_that_of_the_run(house: House, monkeypatch: py
     """One driver is watched once, however many legs it had; nobody finds it alive in one leg and dead in another."""
     made = wanted(house)
     watched: list[Path] = []
-    figures = Figures(made.flow)
+    figures = Figures()
 
     def looked(root: Path, *_: object) -> bool:
         watched.append(root)
