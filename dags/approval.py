@@ -22,6 +22,7 @@ OPTIONS = {"Publish": "--accept", "Reject": "--reject"}
 """What a person may answer, and which option of `pulseline publish` that is."""
 REASON, MOST = "reason", 1_000
 """The field of the form that holds the reason, and its characters at most."""
+LOST = "asked again: Airflow lost the process that asked, and with it any answer in the very second of the question"
 
 
 class ApproveOperator(HITLOperator):
@@ -50,6 +51,9 @@ class ApproveOperator(HITLOperator):
         if context["ti"].xcom_pull(task_ids=context["ti"].task_id, key=SAID) is None:
             # One that asks again has told already.
             tell(context, f"{self.subject} {found.get('sentence', '')}".strip(), found)
+            if context["ti"].try_number > context["ti"].max_tries - (self.retries or 0) + 1:
+                # Neither the first try nor the first one since somebody cleared it.
+                context["ti"].xcom_push(SAID, LOST)
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ published, with its span, counts and hashes.
 
 `approve` stands under *Required Actions*, of all DAGs and of the run, with the expectations that do not hold and their
 figures. Choose *Publish* or *Reject* and say why; an answer without a reason is asked again, and so is one in the very
-second of the question, which Airflow may lose with the process that asked. *Publish* ends the run
+second of the question, which Airflow may lose with the process that asked; the tab then says so. *Publish* ends the run
 green, though `check` stays red, and the asset's event has `reason` and `by`; *Reject* ends it red. Whoever may trigger
 may answer. Airflow with `simple_auth_manager_all_admins` knows nobody by name, and the record then says *Anonymous*.
 

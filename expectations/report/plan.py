@@ -157,5 +157,7 @@ def _figures(facts: PlanFacts) -> tuple[Figure, ...]:
     if facts.follow:
         figures.append(Figure(value=count(facts.follow), label="only where a carry comes out otherwise"))
     if facts.seconds:
-        figures.append(Figure(value=words.seconds(facts.seconds), label="it would take, by what was measured"))
+        figures.append(
+            Figure(value=words.seconds(facts.seconds), label="of work for the operators, by what was measured")
+        )
     return tuple(figures)

@@ -6,10 +6,12 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.approval import MOST, ApproveOperator, words_of
+from dags.approval import LOST, MOST, ApproveOperator, words_of
+from dags.running import SAID
 from dags.wiring import approval_form, backfill_form
 
 ANN = {"id": "7", "name": "ann"}
@@ -24,6 +26,26 @@ class Nothing:
     def xcom_pull(self, **_: object) -> dict[str, Any] | None:
         """Give what `check` left."""
         return self.found
+
+
+class Tried(Nothing):
+    """A run in which a commit waits, at some try of the task that asks."""
+
+    said = None
+    dag_id, run_id, task_id = "backfill_trips", "manual__1", "approve"
+
+    def __init__(self, found: dict[str, Any], number: int, most: int) -> None:
+        super().__init__(found)
+        self.try_number, self.max_tries = number, most
+
+    def xcom_pull(self, **asked: object) -> dict[str, Any] | None:
+        """Give what `check` left, and nothing of this task's own, as at the begin of a try."""
+        return None if asked["key"] == SAID else self.found
+
+    def xcom_push(self, key: str, value: str) -> None:
+        """Keep what is said."""
+        assert key == SAID
+        self.said = value
 
 
 @pytest.fixture
@@ -42,6 +64,22 @@ def test_a_person_sees_two_buttons_and_a_field_that_may_stay_empty(approve: Appr
 def test_nobody_is_asked_where_nothing_is_held(approve: ApproveOperator, found: dict[str, Any] | None) -> None:
     with pytest.raises(AirflowSkipException, match="so nobody is asked"):
         approve.execute({"ti": Nothing(found)})  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("number", "most", "said"),
+    [(1, 3, None), (2, 3, LOST), (4, 3, LOST), (3, 5, None), (4, 5, LOST)],
+    ids=["first", "second", "last", "cleared in the second", "lost after that"],
+)
+def test_who_is_asked_again_is_told_why(
+    approve: ApproveOperator, monkeypatch: pytest.MonkeyPatch, number: int, most: int, said: str | None
+) -> None:
+    # Airflow keeps the question and parks the task; neither is there without an Airflow that runs.
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    approve.retries = 3
+    asks = Tried({"question": {"subject": "trips: publish commit 5?", "body": "12 rows break it"}}, number, most)
+    approve.execute({"ti": asks})  # type: ignore[typeddict-item]
+    assert asks.said == said
 
 
 @pytest.mark.parametrize(

@@ -422,13 +422,24 @@ def _advice(advice: Advice) -> Iterable[str]:
     if advised == advice.policy.delay:
         yield f"next: nothing to change; `delay: {spell(advised)}` is what `{name}` has"
         return
-    yield f"next: write `delay: {spell(advised)}` under {_place(name)}{_where(advice)}{_again(advice)}"
+    place = _place(name, advice.flow.sources.get(advice.stream.inputs[0]), advice.policy)
+    yield f"next: write `delay: {spell(advised)}` under {place}{_where(advice)}{_again(advice)}"
 
 
-def _place(name: str) -> str:
-    """Say where a file has the settings of a stream: of one out of a module, in the module."""
+def _place(name: str, source: Source | None, policy: AdvanceTimePolicy) -> str:
+    """Say where a file has the settings of a stream: in the source that it binds, or, of one of a module, in there."""
+    if source is not None and _is_told_by(source, policy):
+        return f"`advance_time` of the source `{source.name}` (it holds for every stream that binds it)"
     reference, _, inner = name.rpartition(".")
     return f"`{inner}` of the module that `{reference}` refers to" if reference else f"`{name}`"
+
+
+def _is_told_by(source: Source, policy: AdvanceTimePolicy) -> bool:
+    """Say whether a stream that binds a source has all of its settings from there."""
+    if source.advancing is None:
+        return False
+    told = {**source.advancing, **source.advancing.get("every", {})}
+    return all(getattr(policy, key) == value for key, value in told.items() if key != "every")
 
 
 def _where(advice: Advice) -> str:

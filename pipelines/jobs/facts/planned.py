@@ -94,7 +94,7 @@ class RunPlan:
 
     @property
     def seconds(self) -> float:
-        """Say how long running it would take, by what was measured; 0 where nothing was."""
+        """Say how long its operators would work, by what was measured; 0 where nothing was. Landing comes on top."""
         rows = (self.usual_rows if each.rows is None else each.rows for each in self.left)
         return sum(rows) * self.seconds_a_row
 

@@ -104,7 +104,8 @@ def summary(plan: RunPlan) -> str:
         return "nothing is published, and the flow does not say what its sources hold: give --start and --end"
     if not plan.left:
         return f"{counted(len(plan.found), 'interval')} as they should be; nothing to run"
-    cost = f", about {plan.seconds:.0f} s by what was measured" if plan.seconds else ""
+    took = f"about {plan.seconds:.0f} s" if plan.seconds >= 1 else "less than a second"
+    cost = f", {took} of work for the operators, by what was measured" if plan.seconds else ""
     follow = sum(each.follows for each in plan.left)
     spared = f"; {follow} of them only where a carry comes out otherwise" if follow else ""
     return f"running would run {counted(len(plan.left), 'interval')} of {len(plan.found)}{cost}{spared}"

@@ -38,15 +38,16 @@ BY_TIMELINE = frozenset({"advance_time", "merge"})
 """Operators whose carry has the newest CTI of each key."""
 
 
-def promises(known: KnownRun, streams: Facts) -> dict[str, Facts]:
+def promises(known: KnownRun, streams: Facts, *, is_over: bool) -> dict[str, Facts]:
     """Say of each stream with CTIs how far they reach; instants, whose names end in `_at`, in ticks.
 
     Args:
         known: the run.
         streams: what is known of each, with the newest CTI.
+        is_over: whether the stream has ended, and all of it is published.
     """
     return {
-        name: _promise(known, name, facts["newest_cti"]["event_at"]) | _open(known, name)
+        name: _promise(known, name, facts["newest_cti"]["event_at"]) | _open(known, name) | {"is_over": is_over}
         for name, facts in streams.items()
         if facts["newest_cti"] is not None
     }

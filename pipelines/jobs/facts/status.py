@@ -77,10 +77,16 @@ def status_of(known: KnownRun, now: int) -> Facts:
     }
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
     facts["awaited"] = {} if ended else _read(lambda: awaited(known), {}, damaged)
-    facts["promises"] = _read(lambda: promises(known, facts["streams"]), {}, damaged)
+    facts["promises"] = _read(lambda: promises(known, facts["streams"], is_over=ended and _is_done(facts)), {}, damaged)
     facts["sources"] = _read(lambda: presence_of(known, facts["lease"], facts["live"], now), {}, damaged)
     facts["damaged"] = damaged[0] if damaged else None
     return facts | {"next": known.command("doctor") if damaged else _next(known, facts)}
+
+
+def _is_done(facts: Facts) -> bool:
+    """Say whether a live run has published all that landed, each leg of it."""
+    behind = (each for leg in facts["legs"] for each in leg["behind"])
+    return not facts["live"]["backlog"]["sequences"] and not any(each["untold"] or each["rows"] for each in behind)
 
 
 def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Facts:

@@ -83,6 +83,9 @@ def _promise_text(known: KnownRun, facts: Facts) -> str:
     if facts["timelines"] is None and facts["newest_event_at"] is not None:
         behind = spoken(facts["newest_event_at"] - facts["cti_at"])
         newest += f", {behind} behind the newest event{_too_far_text(known, facts)}"
+    if facts["is_over"]:
+        lie = counted(facts["waiting"], "event does", "events do")
+        return f"{newest}; {least}{lie} not lie before a CTI, and none comes any more: the stream has ended"
     return f"{newest}; {least}{counted(facts['waiting'], 'event waits', 'events wait')} for a CTI past {_it(facts)}"
 
 

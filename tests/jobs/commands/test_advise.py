@@ -16,6 +16,8 @@ from pipelines.flows.errors import FlowError
 from pipelines.jobs.commands.advise import AdviseRequest, _place, advise
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.operators.advance_time import AdvanceTimePolicy, Late
+from pipelines.operators.rows import Shape
 from tests.jobs.commands.test_status_live import Stage, hours
 
 if TYPE_CHECKING:
@@ -69,8 +71,26 @@ STREAMS = """\
 
 
 def test_of_a_stream_out_of_a_module_it_is_told_where_its_settings_are() -> None:
-    assert _place("punctual") == "`punctual`"
-    assert _place("early.inner.punctual") == "`punctual` of the module that `early.inner` refers to"
+    policy = AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, events=2)
+    assert _place("punctual", None, policy) == "`punctual`"
+    inner = "`punctual` of the module that `early.inner` refers to"
+    assert _place("early.inner.punctual", None, policy) == inner
+
+
+@pytest.mark.parametrize(
+    ("own", "place"),
+    [
+        ("", "`advance_time` of the source `trips` (it holds for every stream that binds it)"),
+        (", every: {events: 3}, delay: 1h, late: drop", "`punctual`"),
+    ],
+)
+def test_settings_that_stand_in_the_source_are_told_there(house: House, own: str, place: str) -> None:
+    rewrite(house, f"  punctual: {{advance_time: trips{own}}}\n")
+    file = house.config / "flows" / "tiny.yaml"
+    said = "advance_time: {every: {events: 2, duration: 1h}, delay: 1h, late: drop}"
+    file.write_text(file.read_text().replace("arrival: went}", f"arrival: went, {said}}}"))
+    house.backfill("2013-01-01", "2013-01-04")
+    assert f" under {place} in " in told(house, share=1.0)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_what_is_not_run_yet_is_planned_and_run(three: House) -> None:
     lines = three.text.splitlines()
     assert lines[0] == "published  2013-01-01 until 2013-01-03  (2 intervals)"
     assert lines[1] == "planned    2013-01-03  (1 interval)"
-    assert lines[2].startswith("running would run 1 interval of 3, about ")
+    assert lines[2].startswith("running would run 1 interval of 3, less than a second of work ")
     assert lines[3] == "next: pulseline run tiny --plan"
     assert ran(three) == [1, 2, 3]
     assert three.text.splitlines()[-1] == "plan: 1 interval ran; 2 stayed as they were"

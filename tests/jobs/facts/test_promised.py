@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.status import show_status
@@ -16,8 +17,6 @@ from pipelines.jobs.facts import promised
 from tests.jobs.commands.test_status_live import Stage, hours
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.jobs.conftest import House
 
 UTC_TIME = pa.timestamp("us", "UTC")
@@ -90,6 +89,22 @@ def test_a_live_run_looks_at_the_epochs_that_may_hold_such_events(
     found, text = status(house)
     assert not found["punctual"]["whole"]
     assert text.endswith(", past every event of the last commits")
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_once_the_stream_has_ended_nothing_waits_any_more(house: House, published: bool) -> None:  # noqa: FBT001 - a parameter
+    stage = Stage(house)
+    stage.play(hours(5, 9, 10))
+    before = status(house)[1]
+    assert " for a CTI past " in before
+    stage.play(hours(11), publish=published, final=True)
+    found, text = status(house)
+    waiting = counted(house, "punctual")[0]
+    assert found["punctual"]["waiting"] == waiting == 1
+    if published:
+        assert text.endswith("; 1 event does not lie before a CTI, and none comes any more: the stream has ended")
+    else:
+        assert text == before, "what landed last may yet commit them"
 
 
 def test_a_timeline_a_key_is_held_against_its_own_ctis(house: House) -> None:
