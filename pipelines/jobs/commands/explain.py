@@ -14,17 +14,20 @@ from pipelines.engine.columnar.columns import ticks
 from pipelines.flows.grid import instant_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.crossed import crossing
 from pipelines.jobs.facts.owners import LandedThere, read_by
 from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
 from pipelines.jobs.text.tables import plain
 from pipelines.jobs.words.ledger import Accounts
+from pipelines.jobs.words.live import milliseconds
 from pipelines.operators.plain_words import counted
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pipelines.jobs.facts.crossed import CrossedQueue
     from pipelines.jobs.facts.owners import Owners
 
     Tell = Callable[[str], object]
@@ -60,6 +63,8 @@ class Step:
     """In words."""
     rule: str
     """Which rule of the page of meanings put it there."""
+    waits: bool = False
+    """Whether it waits in a queue for a leg that has not taken it yet."""
 
 
 def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -> None:
@@ -147,6 +152,8 @@ def _steps(
         yield _ended(row.source, told)
     for name, stream in known.streams.items():
         given = [read for read in read_by(stream) if read in came]
+        crossed = [_crossed(found) for read in given if (found := crossing(known, there, read, name, row.source))]
+        yield from crossed
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
             rows, mixed = there.own(table, row.source)
             if rows.num_rows:
@@ -158,8 +165,30 @@ def _steps(
                 whose = [each for text, each in lines[owner] if text == told]
                 mixed = there.words([each for each in whose if each is not None])
                 yield _ended(owner, told + (f" ({len(whose)} times{mixed})" if len(whose) > 1 else mixed))
-        if given and name not in came and name + DIVERTED not in came and name not in lines:
+        waits = any(step.waits for step in crossed)
+        if given and not waits and name not in came and name + DIVERTED not in came and name not in lines:
             yield _without(known, name, stream)
+
+
+def _crossed(found: CrossedQueue) -> Step:
+    """Tell of the queue between two legs."""
+    told = f"{'passed' if found.lands else 'published'} in commit {found.commit} of {found.writer}"
+    if found.taken is None:
+        told += f", not taken by {found.reader} yet"
+    else:
+        behind = f" behind {counted(found.before, 'row')}" if found.before else ""
+        later = milliseconds(found.seconds * 1_000)
+        told += f", taken{behind} by commit {found.taken} of {found.reader}, which was published {later} later"
+    return Step(
+        stream=f"{found.writer} ▷ {found.reader}",
+        arrival=None,
+        place=None,
+        commit=found.commit,
+        rows=0,
+        what=told,
+        rule="X7, X8",
+        waits=found.taken is None,
+    )
 
 
 def _step(  # noqa: PLR0913 - what is known of one step

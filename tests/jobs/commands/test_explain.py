@@ -16,6 +16,8 @@ from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.environment.errors import WrongUse
+from tests.jobs import regional
+from tests.jobs.regional import taken
 from tests.laws.drawn import Row, feed
 
 if TYPE_CHECKING:
@@ -291,3 +293,37 @@ def test_rows_of_two_sources_whose_keys_differ_stay_apart_behind_a_projection(ho
     assert [step["stream"] for step in steps] == ["all", "low", "beating", "merged", "shown"]
     assert {step["rows"] for step in steps} == {1}, "each key has a first place"
     assert not any("another source" in step["what"] for step in steps)
+
+
+def test_a_row_that_crosses_into_a_leg_says_when_it_was_published_and_taken(house: House) -> None:
+    taken(house, 3, 2, 1)
+    steps = traced(house, "trips@2013-01-02T20:01:00/1")
+    assert [(step["stream"], step["rule"], step["waits"]) for step in steps] == [
+        ("some", "X1", False),
+        ("main ▷ timed", "X7, X8", False),
+        ("timed.beating", "X1", False),
+        ("timed.ordered", "X11", False),
+        ("timed ▷ main-2", "X7, X8", True),
+    ]
+    some = read_stream(house.root, "some").to_pylist()
+    mine = next(row for row in some if row["landed_at"].isoformat() == "2013-01-03T01:01:00+00:00")
+    before = sum(row["commit"] == mine["commit"] and row["arrival"] < mine["arrival"] for row in some)
+    text = steps[1]["what"]
+    assert text.startswith(
+        f"published in commit 2 of main, taken behind {before} rows by commit 2 of timed, which was "
+    )
+    assert before > 5
+    assert steps[4]["what"] == "published in commit 2 of timed, not taken by main-2 yet"
+    assert "  main ▷ timed    published in commit 1 of main, taken by commit 1 of timed, which was published " in told(
+        house, "trips@2013-01-01T00:01:00/1"
+    )
+
+
+def test_what_a_leg_takes_from_the_landing_was_passed_by_the_first_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regional, "MODULE", regional.MODULE.replace("came: some", "came: trips"))
+    taken(house, 2, 2, 2)
+    crossed = [step["what"] for step in traced(house, "trips@2013-01-02T20:01:00/1") if step["rule"] == "X7, X8"]
+    assert len(crossed) == 2
+    assert crossed[0].startswith("passed in commit 2 of main, taken by commit 2 of timed, which was published ")
