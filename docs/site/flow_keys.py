@@ -176,7 +176,8 @@ SOURCE = {
         "settings of `advance_time`",
         NONE,
         "What every stream that binds the source is told of [CTIs](../operators/advance_time.md#options), unless it "
-        "says something of its own.",
+        "says something of its own; one of a module, too, but not in several instances, whose streams bind what is "
+        "dealt to them.",
     ),
     "from": Key(
         _words(Origin),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipelines.flows.legs import OwnRegion
+    from pipelines.flows.model import Source
 
 KEYS = ("about", "parameters", "inputs", "modules", "streams", "outputs")
 REFERENCE_KEYS = (
@@ -152,7 +153,9 @@ class _Place:
     def inner(self) -> dict[str, str]:
         """Name what can be read of it inside: from the name there to the name in the flow."""
         own = {name: self.prefix + name for name in self.drafts}
-        sides = {name + DIVERTED: full + DIVERTED for name, full in own.items() if self.drafts[name].diverts}
+        # What a source says of CTIs is seen once it is known which stream binds it: `_require_sides`.
+        aside = (name for name, drafted in self.drafts.items() if drafted.diverts or drafted.is_bound)
+        sides = {name + DIVERTED: own[name] + DIVERTED for name in aside}
         outputs = {f"{name}.{out}": to for name, used in self.used.items() for out, to in used.outputs.items()}
         return own | sides | outputs
 
@@ -244,7 +247,7 @@ class Pasted:
     """What of the references looks like a mistake."""
 
 
-def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[str, object]) -> Pasted:
+def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[str, Source]) -> Pasted:
     """Read the streams of a flow, and put those of modules where they are referred to.
 
     Args:
@@ -263,10 +266,41 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
         if each.name in drafts:
             raise each.section.wrong(None, f"`{each.name}` a second time", "each name once")
         drafts[each.name] = each
+    _require_sides(root, drafts, sources)
     inside = top.inner("modules", "`modules`")
     unused = tuple((name, inside.line(name)) for name, module in modules.own.items() if not count[module.stands])
     warnings = (warning for used in root.used.values() for warning in used.warnings())
     return Pasted(drafts, _uses(root, known), unused, tuple(warnings))
+
+
+def _require_sides(root: _Place, drafts: Mapping[str, Draft], sources: Mapping[str, Source]) -> None:
+    """See that what is read as set aside, or handed out, is: a source may say so of the streams that bind it."""
+
+    def is_missing(read: str) -> bool:
+        owner = drafts.get(read.removesuffix(DIVERTED))
+        if owner is None or read in drafts or not owner.is_bound:
+            return False
+        source = sources.get(owner.inputs[0])
+        # One that binds no source that says so has no policy at all, which is told where it is built.
+        return source is not None and source.advancing is not None and source.advancing["late"].name != "DIVERT"
+
+    for each in drafts.values():
+        for read in filter(is_missing, each.inputs):
+            raise each.section.wrong(each.operator, *_unknown(read, {read.removesuffix(DIVERTED): read}))
+    for used in _used(root):
+        for out, to in used.outputs.items():
+            if is_missing(to):
+                inside = used.module.section.inner("outputs", f"`outputs` of {used.module.section.what}")
+                name = used.module.outputs[out]
+                raise inside.wrong(out, *_unknown(name, {name.removesuffix(DIVERTED): to}))
+
+
+def _used(place: _Place) -> Iterator[_Used]:
+    """Give the references of a place, and those within them."""
+    for used in place.used.values():
+        yield used
+        for inner in used.places:
+            yield from _used(inner)
 
 
 def _placed(

