@@ -77,7 +77,7 @@ def require_free(stream: Stream, inputs: Sequence[pa.Schema], named: Sequence[st
     rows = [name for schema in inputs[: len(stream.feeding)] for name in schema.names]
     kept = [name for name in rows if name in STAMPED] + [name for name in stream.by if name in fields] + list(named)
     if kept:
-        problem = f"its carry has a column `{kept[0]}` of its own"
+        problem = f"it keeps a column `{kept[0]}` of its own with what it remembers"
         raise PayloadError(stream.name, problem, "`rename:` it in the source, or `project:` it under another name")
 
 

@@ -431,7 +431,12 @@ def _place(name: str, source: Source | None, policy: AdvanceTimePolicy) -> str:
     if source is not None and _is_told_by(source, policy):
         return f"`advance_time` of the source `{source.name}` (it holds for every stream that binds it)"
     reference, _, inner = name.rpartition(".")
-    return f"`{inner}` of the module that `{reference}` refers to" if reference else f"`{name}`"
+    above, _, number = reference.rpartition(".")
+    reference = above if number.isdecimal() else reference
+    if not reference:
+        return f"`{name}`"
+    given = f"where that has a parameter for it, under `with:` of `{reference}`"
+    return f"`{inner}` of the module that `{reference}` refers to ({given})"
 
 
 def _is_told_by(source: Source, policy: AdvanceTimePolicy) -> bool:

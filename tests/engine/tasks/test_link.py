@@ -304,7 +304,9 @@ def test_a_column_that_the_carry_has_too_is_refused(
 ) -> None:
     made = Stream(name="x", inputs=("rows",), **{"by": (), **stream})
     payload = pa.schema([NAMED.field(column) for column in columns])
-    with pytest.raises(PayloadError, match=f"its carry has a column `{name}` of its own: `rename:` it"):
+    with pytest.raises(
+        PayloadError, match=f"it keeps a column `{name}` of its own with what it remembers: `rename:` it"
+    ):
         output_payload(made, [payload])
 
 

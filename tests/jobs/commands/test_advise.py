@@ -73,8 +73,13 @@ STREAMS = """\
 def test_of_a_stream_out_of_a_module_it_is_told_where_its_settings_are() -> None:
     policy = AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, events=2)
     assert _place("punctual", None, policy) == "`punctual`"
-    inner = "`punctual` of the module that `early.inner` refers to"
-    assert _place("early.inner.punctual", None, policy) == inner
+    inner = (
+        "`punctual` of the module that `early.inner` refers to (where that has a parameter for it, under `with:` of "
+    )
+    assert _place("early.inner.punctual", None, policy) == f"{inner}`early.inner`)"
+    assert _place("early.inner.3.punctual", None, policy) == f"{inner}`early.inner`)", (
+        "an instance has no text of its own"
+    )
 
 
 @pytest.mark.parametrize(
