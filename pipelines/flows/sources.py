@@ -184,15 +184,17 @@ def _check_types(section: Section, source: Source) -> None:
     if not types and not feed.text:
         return
     types |= feed.added
+    # `types` stands under the feed, which knows its columns by the names of its files.
+    before = {new: old for old, new in source.rename.items()}
     for key in ("time", "arrival", "end"):
         column = getattr(source, key)
         if column and types.get(column) != "timestamp":
             came = f"`{key}: {column}`, which the feed does not declare as a time,"
-            raise section.wrong(key, came, f"`{column}: timestamp` under the feed's `types`")
+            raise section.wrong(key, came, f"`{before.get(column, column)}: timestamp` under the feed's `types`")
     if not feed.names_all:
         return
     for key, column in _columns(source):
         if key != "feed" and column not in types:
             came = f"`{column}` under `{key}`, which is no column of the feed,"
-            expected = f"`{column}: <type>` under the feed's `types`, which name all columns"
+            expected = f"`{before.get(column, column)}: <type>` under the feed's `types`, which name all columns"
             raise section.wrong(key, came, expected, nearest(column, types))

@@ -106,6 +106,11 @@ def test_a_csv_column_may_be_renamed_and_is_typed_by_the_feeds_name(read: Read) 
         (f"feed: {{{CSV}, delimiter: ab}}, key: k, time: t, arrival: a", "`delimiter: ab`", None),
         ("feed: {csv: x, types: {t: timestam}}, key: k, time: t, arrival: a", "`t: timestam`", "timestamp"),
         ("feed: {csv: x, types: {t: timestamp}}, key: k, time: t, arrival: a", "does not declare as a time", None),
+        (
+            "feed: {csv: x, types: {t: timestamp}}, rename: {a.b: a}, key: k, time: t, arrival: a",
+            "`arrival: a`, which the feed does not declare as a time, in source `d`, expected `a.b: timestamp` under",
+            None,
+        ),
         (f"{NYC}, key: k, time: t, arrival: a, shape: pont", "`shape: pont`", "point"),
         (f"{NYC}, key: k, time: t, arrival: a, shape: interval", "no `end` in source `d`", None),
         (f"{NYC}, key: k, time: t, arrival: a, shape: edge, edge: e", "no `event_id`", None),

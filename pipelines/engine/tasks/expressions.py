@@ -229,7 +229,9 @@ def _group(kind: pa.DataType) -> str:  # noqa: PLR0911 - one line a group
 def _column(node: Column, schema: pa.Schema) -> Bound:
     places = schema.get_all_field_indices(node.name)
     if len(places) != 1:
-        raise _Misfit(f"the column `{node.name}`", _names(schema.names), nearest(node.name, schema.names))
+        near = nearest(node.name, schema.names)
+        quoted = "" if near is None or near.isidentifier() else ", one with such signs in backticks"
+        raise _Misfit(f"the column `{node.name}`", _names(schema.names) + quoted, near)
     (place,) = places
     kind, way, reached = schema.field(place).type, list[int](), node.name
     for name in node.fields:

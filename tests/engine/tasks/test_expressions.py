@@ -541,6 +541,16 @@ def test_a_column_that_stands_there_twice_is_not_guessed() -> None:
         evaluate(parse_expression("a"), rows)
 
 
+def test_a_column_with_other_signs_is_asked_for_in_backticks() -> None:
+    rows = pa.table({"draft-class": [1, 2]})
+    with pytest.raises(ExpressionTypeError, match="one with such signs in backticks; did you mean `draft-class`"):
+        evaluate(parse_expression("draft-class = 1"), rows)
+    assert evaluate(parse_expression("`draft-class` = 1"), rows).to_pylist() == [True, False]
+    with pytest.raises(ExpressionTypeError) as plain:
+        evaluate(parse_expression("dely"), pa.table({"delay": [1]}))
+    assert "backticks" not in str(plain.value)
+
+
 def test_null_is_the_third_truth() -> None:
     rows = pa.table({"a": [None, None, None, True], "b": [True, False, None, None]})
 
