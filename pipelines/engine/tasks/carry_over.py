@@ -52,6 +52,8 @@ class Ground:
     """The last sequence of the landing that it covers."""
     latest: Mapping[str, int] = field(default_factory=dict)
     """By merge that believes less from here on: the latest instant to which one of its ports may have been led."""
+    elsewhere: Mapping[str, Ground] = field(default_factory=dict)
+    """By stream of a leg of its own: the state of that leg at the same sequence, which has its carry."""
 
 
 def adopt(  # noqa: PLR0913 - what is taken over, by whom
@@ -76,9 +78,10 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
         UnknownCarryError: the carry is written in a format that is not known here.
         SchemaChangedError: a table of the run has other columns than the flow writes.
     """
-    written = carry_format(ground.state, ground.commit)
-    if written is not None and not UPGRADES.oldest <= written <= UPGRADES.current:
-        raise UnknownCarryError(ground.commit, written, UPGRADES.oldest, UPGRADES.current)
+    for each in (ground, *ground.elsewhere.values()):
+        written = carry_format(each.state, each.commit)
+        if written is not None and not UPGRADES.oldest <= written <= UPGRADES.current:
+            raise UnknownCarryError(each.commit, written, UPGRADES.oldest, UPGRADES.current)
     create_tables(driver.root, flow, schemas)
     number, tip = driver.next_number(), driver.state().tip
     parent = tip.commit if tip else START_OF_RUN
@@ -105,15 +108,18 @@ def _carried(  # noqa: PLR0913 - what is taken over, from where to where
     number: int,
 ) -> Iterator[tuple[Path, pa.Table]]:
     """Give each part of the carry that stands, with the folder of the table that it goes to."""
-    written = carry_format(ground.state, ground.commit)
     parts, wanted, known = carry_parts(flow), carry_schemas(flow, schemas), payloads(flow, schemas)
-    for name in streams if written is not None else ():
+    for name in streams:
+        own = ground.elsewhere.get(name, ground)
+        written = carry_format(own.state, own.commit)
+        if written is None:
+            continue
         for part in parts[name]:
             key = carry_key(flow.streams[name], part)
-            rows = read_carry(ground.root, name, part, ground.commit, key=key, state=ground.state)
+            rows = read_carry(own.root, name, part, own.commit, key=key, state=own.state)
             if rows.num_rows:
                 plain = rows.drop_columns([COMMIT.name, CHANGE.name])
-                now = UPGRADES.upgraded(flow.streams[name], part, plain, int(str(written)))
+                now = UPGRADES.upgraded(flow.streams[name], part, plain, written)
                 if part == PORTS and name in ground.latest:
                     now = led_back(now, flow.streams[name].by, ground.latest[name])
                 path, schema = carry_path(root, name, part), wanted[name][part]

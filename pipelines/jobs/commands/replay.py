@@ -255,7 +255,8 @@ def _begins(recording: RecordedPart, wanted: ReplayRequest) -> str:
     pace = "as fast as it goes" if wanted.speed is None else f"at {wanted.speed:g} times its time"
     carry = f"from the carry of commit {recording.ground.commit}" if recording.ground else "from the beginning"
     played = counted(len(recording.numbers), "sequence is", "sequences are")
+    wider = " (more than asked, up to states that all legs have)" if recording.widened else ""
     return (
-        f"run `{known.run}` of {known.name}, {known.moments.span(recording.start, recording.end)}: "
+        f"run `{known.run}` of {known.name}, {known.moments.span(recording.start, recording.end)}{wider}: "
         f"{played} played into run `{wanted.into}` {carry}, {pace}"
     )

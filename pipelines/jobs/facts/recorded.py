@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,8 @@ class RecordedPart:
     """The state that the part begins from; None for the beginning."""
     entries: tuple[Entry, ...]
     """The published commits behind it, in order."""
+    widened: bool = False
+    """Whether it reaches further than somebody asked for, to states that all legs of the run have."""
 
     @property
     def landing(self) -> Path:
@@ -65,14 +67,16 @@ class RecordedPart:
     @property
     def state(self) -> Ground:
         """Give the state that the part begins from."""
-        row = self.ground
-        return Ground(
-            root=self.known.root,
-            state=self.known.state,
-            commit=row.commit if row else BEGINNING,
-            end=self.start,
-            sequence=row.upto if row else 0,
-        )
+        sequence = self.ground.upto if self.ground else 0
+        grounds = {part.root: self._of(part, sequence) for part in self.known.parts}
+        main = replace(grounds[self.known.root], commit=self.ground.commit if self.ground else BEGINNING)
+        elsewhere = {name: self.known.of(name).root for name in self.known.streams} if len(grounds) > 1 else {}
+        return replace(main, elsewhere={name: grounds[own] for name, own in elsewhere.items() if own != main.root})
+
+    def _of(self, part: KnownRun, sequence: int) -> Ground:
+        """Give the state of a leg that covers what landed up to a sequence, which each has one of."""
+        newest = next((row.commit for row in reversed(part.state.in_order) if row.upto <= sequence), BEGINNING)
+        return Ground(root=part.root, state=part.state, commit=newest, end=self.start, sequence=sequence)
 
     def sequences(self) -> Iterator[LandedSequence]:
         """Open the sequences one by one, in order.
@@ -127,8 +131,10 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> RecordedPar
     state = known.state
     if not state.published:
         raise WrongUse(known.nothing_yet())
-    first = _place(known, BEGINNING if start is None else _from(known, start))
-    last = _place(known, newest_state(state) if end is None else asked_state(known, state, end).commit)
+    begins = BEGINNING if start is None else _from(known, start)
+    ends = newest_state(state) if end is None else asked_state(known, state, end).commit
+    common = _common(known, begins, ends)
+    first, last = (_place(known, number) for number in common)
     rows = state.in_order
     entries = tuple(row for row in rows[first + 1 : last + 1] if row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH})
     if not entries:
@@ -139,7 +145,7 @@ def recorded(known: KnownRun, start: str | None, end: str | None) -> RecordedPar
     ground = rows[first] if first >= 0 else None
     if ground is None and rows[0].kind is CommitKind.ADOPT:
         ground = rows[0]
-    found = RecordedPart(known=known, ground=ground, entries=entries)
+    found = RecordedPart(known=known, ground=ground, entries=entries, widened=common != (begins, ends))
     require_kept(found.landing, state, found.numbers, "--from")
     return found
 
@@ -150,6 +156,21 @@ def _from(known: KnownRun, start: str) -> int:
         return asked_state(known, known.state, start).commit
     except BeforeStatesError:
         return BEGINNING
+
+
+def _common(known: KnownRun, first: int, last: int) -> tuple[int, int]:
+    """Give the states around two of a run that all of its legs have; themselves where it is in one piece.
+
+    A leg that was behind took several commits of another in one, so it has no state between them.
+    """
+    begins, ends = (known.state.commits[each].upto if each != BEGINNING else 0 for each in (first, last))
+    others = [{0, *(row.upto for row in part.state.in_order)} for part in known.parts[1:]]
+    shared = [row for row in known.state.in_order if all(row.upto in each for each in others)]
+    if begins < ends and not all(begins in each for each in others):
+        first = next((row.commit for row in reversed(shared) if row.upto < begins), BEGINNING)
+    if begins < ends and not all(ends in each for each in others):
+        last = next(row.commit for row in shared if row.upto > ends)
+    return first, last
 
 
 def _place(known: KnownRun, number: int) -> int:

@@ -398,13 +398,16 @@ def _held_before(stream: Stream, about: Reported) -> int:
 
 
 def _picture(flow: Flow, tables: Mapping[str, pa.Table]) -> report.Picture | None:
-    """Choose what the charts draw: the last stream that advances time, else the last that has rows of a source."""
+    """Choose what the charts draw: of the streams that advance time, else of those with rows of a source, the fullest.
+
+    Of several as full, the last.
+    """
     drawn = [stream for stream in flow.streams.values() if flow.sources_of(stream.name)]
     if not drawn:
         return None
     punctual = [stream for stream in drawn if stream.operator == "advance_time" and stream.sides]
     punctual = punctual or [stream for stream in drawn if stream.operator == "advance_time"]
-    stream = punctual[-1] if punctual else drawn[-1]
+    stream = max(reversed(punctual or drawn), key=lambda each: tables[each.name].num_rows)
     source = flow.sources[flow.sources_of(stream.name)[0]]
     key = next((name for name in source.key if name in tables[stream.name].column_names), None)
     payload = [name for name in ("carrier", "flight", "dest") if name in tables[stream.name].column_names]
