@@ -132,7 +132,7 @@ def test_a_torn_ticket_is_made_from_the_log(here: Trial, left: bytes) -> None:
     assert len([*tickets_in(torn.parent)]) == len([*torn.parent.glob("*.json")]) - 1
     told: list[str] = []
     regional(here, run, told.append)
-    assert "1 tickets of main for timed were made from the log of commits" in told
+    assert "1 ticket of main for timed was made from the log of commits" in told
     assert_the_same(here, run)
 
 

@@ -29,6 +29,7 @@ from pipelines.engine.live.queries import STOPPED, StreamStopped
 from pipelines.engine.tasks.stages import layout_of
 from pipelines.flows.legs import MAIN, legs_of
 from pipelines.flows.plan import plan
+from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -188,7 +189,9 @@ class Legs:
         for queue in each.outs:
             made = queue.resume(state, readers[queue.reader.name].last_sequence(), buckets)
             if made and state.tip is not None:
-                tell(f"{made:,} tickets of {each.leg.name} for {queue.reader.name} were made from the log of commits")
+                was = "was" if made == 1 else "were"
+                whose = f"of {each.leg.name} for {queue.reader.name}"
+                tell(f"{counted(made, 'ticket')} {whose} {was} made from the log of commits")
 
     def start(self, most: int, behind: Callable[[RunningLeg], object] = lambda _: None) -> None:
         """Let every leg but the first go on by itself, each in a thread of its own.

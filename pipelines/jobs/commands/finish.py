@@ -7,6 +7,7 @@ held rows that are to be flushed.
 from __future__ import annotations
 
 import time
+from contextlib import closing, nullcontext
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,10 +38,13 @@ from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.live.epochs import EpochRunner
+    from pipelines.engine.live.legs import Legs
+    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
 
 
@@ -111,22 +115,26 @@ def end_stream(
         last = max(tip.span.end, landing.last_reading() or tip.span.end)
         lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last, held=driver.state)
         clock = WallClock() if flow.clock is Clock.WALL else None
-        try:
+        with closing(lander), _legs(runner, root, engine) as legs:
+            if legs is not None:
+                # Before main goes on: what it publishes is handed to those that read it.
+                legs.begin(tell)
             runner.advance(runner.last_sequence(), landing.last_id)
             if clock is not None:
                 _land_what_waits(lander, clock, landing, runner)
             published = _land(lander, _reading(lander, clock), landing, runner, Ends.YES)
             if lander.backlog:
                 tell(f"behind the end is left what was still being written or could not be read: {lander.backlog:,}")
-        finally:
-            lander.close()
-        if flow.legs:
-            with open_legs(runner, root, lambda _: engine) as legs:
-                legs.begin(tell)
+            if legs is not None:
                 legs.catch_up(MOST_SEQUENCES)
     if published is None:
         raise WrongUse("the final punctuation landed, and no epoch took it: run pulseline stream --available-now")
     return published
+
+
+def _legs(runner: EpochRunner, root: Path, engine: Engine) -> AbstractContextManager[Legs | None]:
+    """Hold the legs of a run; of one in one piece there are none."""
+    return open_legs(runner, root, lambda _: engine) if runner.flow.legs else nullcontext()
 
 
 MOST_SEQUENCES = 64

@@ -380,6 +380,12 @@ def commits_at(table: dict[str, Any]) -> set[int]:
     return set(ds.dataset(files).to_table(["commit"])["commit"].to_pylist())
 
 
+def test_an_end_that_all_legs_take_at_once_leaves_no_ticket_to_make(regional: House) -> None:
+    finish_flow("tiny", "main", (), regional.tell)
+    assert "log of commits" not in regional.text
+    assert [tip.upto for leg in LEGS if (tip := log_state(leg_root(regional.root, leg)).tip)] == [4] * 3
+
+
 def test_the_end_is_taken_by_every_leg(house: House) -> None:
     """One of them had begun nothing yet, and rows were waiting before it."""
     made = taken(house, 3, 2, 0)
