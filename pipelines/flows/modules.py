@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.instances import MANY, instances_of, styles_of
-from pipelines.flows.legs import region_of
+from pipelines.flows.legs import MAIN, region_of
 from pipelines.flows.model import DIVERTED, ModuleUse
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE
@@ -331,7 +331,11 @@ def _placed(
             _placed(_Place(each), _parts(of, each, module), module.known, (*chain, module), count) for each in prefixes
         )
         styles = styles_of(section, module.name, module.inputs, several)
-        place.used[name] = _Used(section, module, prefix, places, styles, region_of(section))
+        region = region_of(section)
+        if region.own and prefix == f"{MAIN}.":
+            expected = f"another name: `{MAIN}` is the region of all that has none of its own"
+            raise section.wrong(None, f"the name `{MAIN}` for a region of its own", expected)
+        place.used[name] = _Used(section, module, prefix, places, styles, region)
     return place
 
 

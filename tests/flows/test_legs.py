@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
+from pipelines.flows.errors import FlowError
 from pipelines.flows.legs import MAIN, cut_by, in_legs, legs_of, uncrossable
 from pipelines.flows.plan import plan
 from pipelines.flows.reading import read_flow
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from pipelines.flows.model import Flow
 
@@ -89,6 +89,15 @@ def test_a_region_within_a_region_stands_alone_in_every_instance(tmp_path: Path)
     assert found["r"] == ["r.0.x", "r.0.o", "r.1.x", "r.1.o"]
     assert set(found["r-2"]) == {"r.0.p", "r.1.p", "r.out"}
     assert {leg.name: leg.most_behind for leg in legs_of(flow)}["r.1.in"] == 7
+
+
+def test_a_region_of_its_own_cannot_be_called_as_the_one_of_all_others(tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match=r"the name `main` for a region of its own .*expected another name"):
+        flow_of(tmp_path, "  main: {module: inner, inputs: {x: d}, parallel: true, instances: 2}\n")
+    for reference in ("{module: inner, inputs: {x: d}}", "{module: outer, inputs: {x: d}}"):
+        assert flow_of(tmp_path, f"  main: {reference}\n").streams
+    synchronous = "  main: {module: inner, inputs: {x: d}, parallel: true, connection: synchronous}\n"
+    assert len(legs_of(flow_of(tmp_path, synchronous))) == 1
 
 
 def test_a_synchronous_connection_joins_the_region_around_it(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from expectations.laws import BLOCKING
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.errors import PulselineError
 from pipelines.flows.check import with_checks
@@ -137,7 +139,11 @@ def _left(
 
 
 def _instead(wanted: RunRequest, flow: Flow, root: Path, spans: Sequence[Interval]) -> str:
-    """Spell what runs a span where the run is live in legs: the stream, or a run of its own."""
+    """Spell what runs a span where the run is live in legs: the stream, while it has not ended, or a run of its own."""
+    own = "add --run NAME for a run in one piece"
+    tip = log_state(root).tip
+    if tip is not None and tip.upto and load_manifest(landed_path(root), tip.upto).final is not None:
+        return f"its stream has ended; {own}"
     played, moments = read_range(root), Moments(str(flow.timezone))
     given = [word for each in wanted.params for word in ("--param", each)]
     if played is None:
@@ -146,7 +152,7 @@ def _instead(wanted: RunRequest, flow: Flow, root: Path, spans: Sequence[Interva
         ends = (moments.argument(played[0]), moments.argument(max(played[1], spans[-1][1])))
         words = ("--start", ends[0], "--end", ends[1], "--available-now", *given)
         stream = command("stream", wanted.flow, *words, run=wanted.run)
-    return f"{stream} goes on with it in its legs; add --run NAME for a run in one piece beside it"
+    return f"{stream} goes on with it in its legs; {own} beside it"
 
 
 def _allowed(wanted: RunRequest, root: Path, spans: Sequence[Interval]) -> None:

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.arrived import Standing
@@ -51,7 +52,7 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
     """Make the plan of a run.
 
     Raises:
-        WrongUse: no such flow, or one that lives by the real clock.
+        WrongUse: no such flow, or one that lives by the real clock, or a run that streams.
         GridError: start or end lies off the flow's grid.
     """
     settings = read_settings()
@@ -61,6 +62,9 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
     root = settings.root(flow.name, wanted.run)
     state = log_state(root)
     flow = as_run(flow, state)
+    if any(row.kind is CommitKind.EPOCH for row in state.published):
+        see = f"run `{wanted.run}` of {flow.name} streams: see {command('status', wanted.flow, run=wanted.run)}"
+        raise WrongUse(f"a plan is of intervals that `pulseline run` makes; {see}")
     start, end = (
         None if given is None else cut_at(flow, given, name)
         for given, name in ((wanted.start, "start"), (wanted.end, "end"))

@@ -412,3 +412,7 @@ def test_an_interval_is_refused_with_what_goes_on(regional: House) -> None:
 
     goes_on = "pulseline stream tiny --start 2013-01-01 --end 2013-01-05 --available-now goes on with it in its legs"
     assert goes_on in str(caught.value)
+
+    finish_flow("tiny", "main", (), regional.tell)
+    with pytest.raises(WrongUse, match=r"its stream has ended; add --run NAME for a run in one piece$"):
+        run_flow(RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell)

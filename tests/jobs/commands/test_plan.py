@@ -15,8 +15,10 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.plan import run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.runs.gate import hold
+from tests.jobs.commands.test_status_live import Stage, hours
 from tests.jobs.conftest import trips
 
 if TYPE_CHECKING:
@@ -147,6 +149,13 @@ def test_of_several_parts_the_last_alone_waits_and_one_line_of_json_has_the_comm
         (6, "written"),
     ]
     assert "pulseline publish tiny --commit 6" in told[0]["next"]
+
+
+def test_a_run_that_streams_has_no_plan(house: House) -> None:
+    Stage(house).play(hours(5, 9))
+    told = "a plan is of intervals that .pulseline run. makes; run .main. of tiny streams: see pulseline status tiny"
+    with pytest.raises(WrongUse, match=told):
+        show_plan(PlanRequest(flow="tiny"), house.tell)
 
 
 def page(house: House) -> str:
