@@ -184,14 +184,19 @@ class Stack:
         return found
 
     def answer(self, dag: str, run: str, task: str, option: str, reason: str) -> None:
+        """Answer what a task asks through Airflow's interface."""
+        answer = {"chosen_options": [option], "params_input": {"reason": reason}}
+        at = f"{_path(dag, run)}/taskInstances/{task}/-1/hitlDetails"
+        self.answered(dag, run, task, lambda: self.doorway.ask("PATCH", at, answer))
+
+    def answered(self, dag: str, run: str, task: str, answer: Callable[[], object]) -> None:
         """Answer what a task asks, as a person does, who reads it first, and again where Airflow lost the answer."""
         tries = self.tasks(dag, run)[task]["try_number"]
         time.sleep(READING)
-        answer = {"chosen_options": [option], "params_input": {"reason": reason}}
-        self.doorway.ask("PATCH", f"{_path(dag, run)}/taskInstances/{task}/-1/hitlDetails", answer)
+        answer()
         until(lambda: self.tasks(dag, run)[task]["state"] in SETTLED, told=lambda: self.told(dag, run))
         if self.tasks(dag, run)[task]["try_number"] > tries:
-            self.answer(dag, run, task, option, reason)
+            self.answered(dag, run, task, answer)
 
     def ended(self, dag: str, run: str, seconds: float = PATIENCE) -> str:
         """Wait until a run is over, and give its state."""

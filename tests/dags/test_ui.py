@@ -20,7 +20,7 @@ from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, rows_of
 from tests.browsers import browser_path
-from tests.dags.conftest import READING, until
+from tests.dags.conftest import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,6 @@ def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, 
 
 def reject(page: Page, reason: str) -> None:
     """Answer what a run asks, and wait until Airflow has taken it."""
-    page.wait_for_timeout(READING * 1_000)
     page.reload()
     page.fill("#element_reason", reason)
     with page.expect_response(lambda answer: answer.request.method == "PATCH") as taken:
@@ -151,9 +150,9 @@ def test_a_planted_violation_waits_for_a_person_whose_no_turns_the_run_red_and_i
     page.goto(f"http://127.0.0.1:{stack.port}/dags/{DAG}/runs/{quote(run)}/tasks/approve/required_actions")
     page.get_by_text("1 row breaks").first.wait_for()
     page.screenshot(path=pictures / "approve.png")
-    reject(page, "")
+    stack.answered(DAG, run, "approve", lambda: reject(page, ""))
     assert stack.asked(DAG, run, "approve")["response_received"] is False
-    reject(page, "one flight is nine hours early")
+    stack.answered(DAG, run, "approve", lambda: reject(page, "one flight is nine hours early"))
     assert stack.ended(DAG, run) == "failed", stack.told(DAG, run)
     shown = seen(page, stack, run, "Failed", pictures / "red.png")
     assert f"Commit {spoilt} is not published" in shown.locator("h1").inner_text()
