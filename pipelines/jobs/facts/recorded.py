@@ -163,9 +163,12 @@ def _common(known: KnownRun, first: int, last: int) -> tuple[int, int]:
 
     A leg that was behind took several commits of another in one, so it has no state between them.
     """
-    begins, ends = (known.state.commits[each].upto if each != BEGINNING else 0 for each in (first, last))
+    if len(known.parts) == 1:
+        return first, last
+    rows = known.state.in_order
+    begins, ends = (0 if each == BEGINNING else rows[place_of(known.state, each)].upto for each in (first, last))
     others = [{0, *(row.upto for row in part.state.in_order)} for part in known.parts[1:]]
-    shared = [row for row in known.state.in_order if all(row.upto in each for each in others)]
+    shared = [row for row in rows if all(row.upto in each for each in others)]
     if begins < ends and not all(begins in each for each in others):
         first = next((row.commit for row in reversed(shared) if row.upto < begins), BEGINNING)
     if begins < ends and not all(ends in each for each in others):
