@@ -7,7 +7,7 @@ held rows that are to be flushed.
 from __future__ import annotations
 
 import time
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,14 +37,11 @@ from pipelines.jobs.runs.stop_note import forget_stop
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.live.epochs import EpochRunner
-    from pipelines.engine.live.legs import Legs
-    from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow
 
 
@@ -57,16 +54,15 @@ def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str]
     flow = with_legs(as_run(flow, state), root, state, regions=noted_legs(root) is not None)
     entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
     forget_stop(root)
-    made = [_made(flow, each) for each in (entry, *_behind(root))]
+    made = [_made(flow, each) for each in (entry, *_tips(root)[1:])]
     told = ", ".join(each for each in made if each) or "no row"
     echo(f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {told}")
     echo(f"next: pulseline status {name} --run {run}")
 
 
-def _behind(root: Path) -> Iterator[Entry]:
-    """Give the last commits of the other legs of a run, which took the end as well."""
-    tips = (log_state(each).tip for each in roots_of(root)[1:])
-    yield from (tip for tip in tips if tip is not None)
+def _tips(root: Path) -> list[Entry]:
+    """Give the last commits of a run, of each of its legs."""
+    return [tip for each in roots_of(root) if (tip := log_state(each).tip) is not None]
 
 
 def _made(flow: Flow, entry: Entry) -> str:
@@ -110,31 +106,40 @@ def end_stream(
         if tip is None:
             raise WrongUse("a stream must have begun before it can end; this run has published nothing")
         require_in_use(driver.state(), tip.commit, flow, root.name, tell)
-        if landing.final is not None:
-            raise WrongUse(f"this stream ended already, at {instant_text(landing.final)}")
-        last = max(tip.span.end, landing.last_reading() or tip.span.end)
-        lander = LiveLanding(landing, flow, open_feeds(flow, base, root, landing), last, held=driver.state)
-        clock = WallClock() if flow.clock is Clock.WALL else None
-        with closing(lander), _legs(runner, root, engine) as legs:
+        ended, before = landing.final, _tips(root)
+        with ExitStack() as opened:
+            legs = opened.enter_context(open_legs(runner, root, lambda _: engine)) if flow.legs else None
             if legs is not None:
                 # Before main goes on: what it publishes is handed to those that read it.
                 legs.begin(tell)
-            runner.advance(runner.last_sequence(), landing.last_id)
-            if clock is not None:
-                _land_what_waits(lander, clock, landing, runner)
-            published = _land(lander, _reading(lander, clock), landing, runner, Ends.YES)
-            if lander.backlog:
-                tell(f"behind the end is left what was still being written or could not be read: {lander.backlog:,}")
+            published = runner.advance(runner.last_sequence(), landing.last_id)
+            if ended is None:
+                published = _land_the_end(wanted, landing, runner, tell)
             if legs is not None:
                 legs.catch_up(MOST_SEQUENCES)
+        if ended is not None:
+            if _tips(root) == before:
+                raise WrongUse(f"this stream ended already, at {instant_text(ended)}")
+            tell("the end had landed, and what an earlier finish left behind is published now")
+            published = driver.state().tip
     if published is None:
         raise WrongUse("the final punctuation landed, and no epoch took it: run pulseline stream --available-now")
     return published
 
 
-def _legs(runner: EpochRunner, root: Path, engine: Engine) -> AbstractContextManager[Legs | None]:
-    """Hold the legs of a run; of one in one piece there are none."""
-    return open_legs(runner, root, lambda _: engine) if runner.flow.legs else nullcontext()
+def _land_the_end(wanted: Backfill, landing: Landing, runner: EpochRunner, tell: Callable[[str], None]) -> Entry | None:
+    """Land what waits and the final punctuation behind it, and publish both."""
+    flow, tip = wanted.flow, runner.driver.state().in_order[-1]
+    last = max(tip.span.end, landing.last_reading() or tip.span.end)
+    feeds = open_feeds(flow, wanted.base, wanted.root, landing)
+    clock = WallClock() if flow.clock is Clock.WALL else None
+    with closing(LiveLanding(landing, flow, feeds, last, held=runner.driver.state)) as lander:
+        if clock is not None:
+            _land_what_waits(lander, clock, landing, runner)
+        published = _land(lander, _reading(lander, clock), landing, runner, Ends.YES)
+        if lander.backlog:
+            tell(f"behind the end is left what was still being written or could not be read: {lander.backlog:,}")
+    return published
 
 
 MOST_SEQUENCES = 64

@@ -5,18 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
+from pipelines.engine.commits.leg_roots import roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
+from pipelines.engine.live.legs import Legs
 from pipelines.jobs.commands import finish
 from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.commands.test_status_live import FOLDER, Stage, hours
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from tests.jobs.conftest import House
 
@@ -49,3 +52,33 @@ def test_what_waits_lands_before_the_end_though_a_reading_takes_only_a_part(
     assert state.tip is not None
     assert state.tip.span.end == landing.final + 1, "the end is the last thing that is published"
     assert state.tip.upto == landing.last_id > FILES - 1
+
+
+def test_an_end_that_landed_and_was_not_published_is_published_by_the_same_command(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(5, 9))
+    stage.play(hours(12), publish=False, final=True)
+    finish_flow("tiny", "main", (), house.tell)
+    told = house.text
+    assert "the end had landed, and what an earlier finish left behind is published now" in told
+    assert "the stream ended at 2013-01-01T16:59:59.999999Z; commit 3 published " in told
+    with pytest.raises(WrongUse, match="this stream ended already, at 2013-01-01T16:59:59"):
+        finish_flow("tiny", "main", (), house.tell)
+
+
+def test_legs_that_a_finish_did_not_come_to_are_taken_to_the_end_by_the_next(
+    regional: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Legs, "catch_up", dies)
+        with pytest.raises(KeyboardInterrupt):
+            finish_flow("tiny", "main", (), regional.tell)
+    regional.printed.clear()
+    finish_flow("tiny", "main", (), regional.tell)
+    assert "left behind is published now" in regional.text
+    assert [tip.upto for each in roots_of(regional.root) if (tip := log_state(each).tip)] == [4, 4, 4]
+    with pytest.raises(WrongUse, match="ended already"):
+        finish_flow("tiny", "main", (), regional.tell)
