@@ -39,7 +39,8 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
     known = open_run(called, run)
     if stream not in known.tables:
         raise WrongUse(f"{known.name} has no stream `{stream}`{offered(stream, known.tables)}")
-    rows = read_stream(known.root, stream, state=known.state)
+    part = known.of(stream)
+    rows = read_stream(part.root, stream, state=part.state)
     found = list(proposals(rows))
     if not found:
         only = f"no event of {stream} is published, only timers and CTIs: there is nothing to propose"

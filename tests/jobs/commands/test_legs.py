@@ -20,6 +20,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.legs import in_legs
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.expect import propose
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.metrics import show_metrics
 from pipelines.jobs.commands.run import RunRequest, run_flow
@@ -59,6 +60,12 @@ def test_every_stream_is_found_in_its_leg(regional: House) -> None:
     tables = {each["table"]: each["path"] for each in map(json.loads, regional.text.splitlines())}
     assert tables["last"] == str(regional.root / "regions" / "main-2" / "streams" / "last")
     assert {"ledger", "timed.ledger", "main-2.ledger"} <= tables.keys()
+
+
+def test_checks_are_proposed_for_a_stream_of_any_leg(regional: House) -> None:
+    for stream in ("some", "timed.ordered", "last"):
+        propose("tiny", stream, "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+        assert "station" in regional.text, stream
 
 
 def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None:
