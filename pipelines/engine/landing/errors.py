@@ -128,7 +128,7 @@ class ColumnTypeError(LandingError):
     def __str__(self) -> str:
         """Say it in one sentence."""
         where = f"column `{self.column}` of source `{self.source}`"
-        return f"{where} must be {self.allowed}; it is {self.came}: write the feed with another type"
+        return f"{where} must be {self.allowed}; it is {self.came}: cast it where the feed is written"
 
 
 @dataclass(eq=False)
