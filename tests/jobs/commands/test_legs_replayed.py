@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
+from tests.jobs import regional
 from tests.jobs.regional import under_way, wanted
 
 if TYPE_CHECKING:
+    from pipelines.jobs.runs.backfill import Backfill
     from tests.jobs.conftest import House
 
+SEQUENCES = 12
 WIDER = "more than asked, up to states that all legs have"
 
 
@@ -60,6 +64,28 @@ def test_where_a_leg_has_no_state_the_part_reaches_to_one_that_all_have(
     first = replayed(house, **part)
     assert f"{played} sequence" in first
     assert (WIDER in first) == wider
+
+
+def drawn_cuts(draw: random.Random) -> tuple[int, ...]:
+    """Draw where the epochs of a leg end, up to the last sequence."""
+    return (*sorted(draw.sample(range(1, SEQUENCES), draw.randint(0, 6))), SEQUENCES)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wherever_epochs_of_legs_end_every_part_is_the_same(
+    house: House, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw, three_days = random.Random(seed), regional.readings  # noqa: S311 - a test's cuts
+
+    def more(of: Backfill) -> tuple[int, list[int]]:
+        start, ends = three_days(of)
+        return start, [start + (ends[-1] - start) // SEQUENCES * number for number in range(1, SEQUENCES + 1)]
+
+    monkeypatch.setattr(regional, "readings", more)
+    steps(house, tuple(range(1, SEQUENCES + 1)), drawn_cuts(draw), drawn_cuts(draw))
+    for _ in range(3):
+        start = draw.randint(1, SEQUENCES - 1)
+        replayed(house, start=f"sequence:{start}", end=f"sequence:{draw.randint(start + 1, SEQUENCES)}")
 
 
 def test_a_leg_that_took_all_in_one_has_its_beginning_alone(house: House) -> None:
