@@ -62,18 +62,21 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
 
 
 def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Facts:
-    before = _extent(known.root)
+    before, left = _extent(known.root), list[str]()
     try:
         with ExitStack() as leases:
-            done = [Upkeep(driver).keep(every=1, rows=rows) for driver in held_legs(known, leases).values()]
-            why = "" if all(done) else "a commit waits to be finished, or none was begun"
+            held = held_legs(known, leases)
+            left = [leg for leg, driver in held.items() if not Upkeep(driver).keep(every=1, rows=rows)]
+            why = "a commit waits to be finished, or none was begun" if left else ""
+            where = f" of {', '.join(left)}" if 0 < len(left) < len(held) else ""
     except LeaseHeldError:
-        why = "a driver is at work, which keeps it in order itself"
+        why, where = "a driver is at work, which keeps it in order itself", ""
     after = _extent(known.root)
     # Behind it the log says more: whoever takes the lease finishes what an earlier driver left.
     found = [each for part in known.parts for each in examine_run(part.root, log_state(part.root))]
     grave = [each.sentence for each in found if each.ill in GRAVE]
-    told = f"left as it is: {why}" if why else f"{before[0]:,} files became {after[0]:,}"
+    kept = f"{before[0]:,} files became {after[0]:,}"
+    told = f"{kept}; what is{where} is left as it is ({why})" if where else f"left as it is: {why}" if why else kept
     echo(f"run {known.run}: {told}; {_freed(before[1] - after[1])}")
     return {
         "files": {"before": before[0], "after": after[0]},

@@ -14,7 +14,7 @@ from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.environment.errors import WrongUse
-from tests.jobs.regional import content
+from tests.jobs.regional import begun, content
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -65,3 +65,11 @@ def test_of_a_run_in_legs_what_landed_is_kept_once_and_no_leg_is_asked_for_it(re
     code, found, _ = told(regional)
     assert (code, found["runs"]["main"]["ill"]) == (0, [])
     assert content(regional.root) == calm
+
+
+def test_of_a_run_in_legs_it_says_which_were_left_as_they_are(house: House) -> None:
+    begun(house)
+    assert maintain("tiny", as_json=False, echo=house.tell) == 0
+    told = house.text.splitlines()[0]
+    assert " files became " in told
+    assert "; what is of timed, main-2 is left as it is (a commit waits to be finished, or none was begun); " in told
