@@ -73,8 +73,12 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
         why, where = "a driver is at work, which keeps it in order itself", ""
     after = _extent(known.root)
     # Behind it the log says more: whoever takes the lease finishes what an earlier driver left.
-    found = [each for part in known.parts for each in examine_run(part.root, log_state(part.root))]
-    grave = [each.sentence for each in found if each.ill in GRAVE]
+    found = [(part.root, each) for part in known.parts for each in examine_run(part.root, log_state(part.root))]
+    grave = [
+        f"{(own / each.table).relative_to(known.root).as_posix()}: {each.sentence}; next: {known.command('doctor')}"
+        for own, each in found
+        if each.ill in GRAVE
+    ]
     kept = f"{before[0]:,} files became {after[0]:,}"
     told = f"{kept}; what is{where} is left as it is ({why})" if where else f"left as it is: {why}" if why else kept
     echo(f"run {known.run}: {told}; {_freed(before[1] - after[1])}")

@@ -177,13 +177,13 @@ def _condition(found: Published, where: ds.Expression | None) -> ds.Expression |
 def _groups(found: Published, where: ds.Expression | None) -> list[Group]:
     if not found.files:
         return []
-    data = dataset(found.files, found.schema)
     condition = _condition(found, where)
     groups = []
-    for fragment in data.get_fragments(condition):
-        for part in fragment.split_by_row_group(condition, schema=found.schema):
-            known = (part.row_groups[0].statistics or {}).get(ARRIVAL, {})
-            groups.append(Group(known.get("min", EARLIEST), known.get("max", LATEST), part))
+    with naming_the_damaged(found.files):
+        for fragment in dataset(found.files, found.schema).get_fragments(condition):
+            for part in fragment.split_by_row_group(condition, schema=found.schema):
+                known = (part.row_groups[0].statistics or {}).get(ARRIVAL, {})
+                groups.append(Group(known.get("min", EARLIEST), known.get("max", LATEST), part))
     return groups
 
 

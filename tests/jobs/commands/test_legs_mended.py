@@ -291,6 +291,19 @@ def test_a_file_of_a_leg_that_is_not_as_it_was_written_is_named(regional: House)
             asked()
 
 
+def test_a_file_of_a_leg_that_was_cut_short_is_named_with_what_to_do(regional: House) -> None:
+    root = leg_root(regional.root, "timed")
+    file = max((root / "streams" / "timed.ordered").rglob("c*.parquet"))
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(FileDamagedError, match=f"{file.name} must be as it was written"):
+        show_stream("tiny", "timed.ordered", None, None, 0, "table", "main", regional.tell)
+    regional.printed.clear()
+    assert maintain("tiny", False, regional.tell) == 1  # noqa: FBT003 - the command's flag
+    told = regional.text.splitlines()[-1]
+    assert told.startswith("main: regions/timed/streams/timed.ordered: 1 files of commits ")
+    assert told.endswith("; next: pulseline doctor tiny")
+
+
 def test_a_run_whose_log_is_gone_is_named_and_not_called_unknown(regional: House) -> None:
     shutil.copytree(regional.root, regional.root.with_name("other"))
     for run in ("main", "other"):
