@@ -93,13 +93,18 @@ def under_way(made: Backfill) -> Iterator[Legs]:
             yield legs
 
 
-def taken(house: House, *upto: int) -> Backfill:
-    """Have legs take sequences, one an epoch, up to the last of each, in the order of `LEGS`."""
+def stepped(house: House, *ends: tuple[int, ...]) -> Backfill:
+    """Have legs publish epochs that end where they are told to, each its own, in the order of `LEGS`."""
     made = wanted(house)
     with under_way(made) as legs:
-        for last, each in zip(upto, legs.all, strict=True):
-            while each.runner.upto < last:
-                each.runner.advance(each.runner.upto, each.runner.upto + 1)
+        for own, each in zip(ends, legs.all, strict=True):
+            for end in own:
+                each.runner.advance(each.runner.upto, end)
                 if each.runner.crossing is not None:
                     each.runner.crossing.cover(each.runner.upto)
     return made
+
+
+def taken(house: House, *upto: int) -> Backfill:
+    """Have legs take sequences, one an epoch, up to the last of each, in the order of `LEGS`."""
+    return stepped(house, *(tuple(range(1, last + 1)) for last in upto))

@@ -26,6 +26,7 @@ from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pipelines.jobs.facts.crossed import CrossedQueue
     from pipelines.jobs.facts.owners import Owners
@@ -148,12 +149,19 @@ def _steps(
 ) -> Iterator[Step]:
     """Walk the streams that the row can have come to, each behind what it reads."""
     came: dict[str, int] = {row.source: row.landed_at}
+    queues: dict[tuple[str, Path], Step | None] = {}
     for told, _ in lines.get(row.source, ()):
         yield _ended(row.source, told)
     for name, stream in known.streams.items():
         given = [read for read in read_by(stream) if read in came]
-        crossed = [_crossed(found) for read in given if (found := crossing(known, there, read, name, row.source))]
-        yield from crossed
+        to = known.of(name)
+        for read in given:
+            # Several streams of a leg may read it, and it crosses once.
+            if (read, to.root) not in queues:
+                rows = None if read in known.sources else there.own(read, row.source)[0]
+                found = crossing(known, read, to, rows, came[read])
+                queues[read, to.root] = step = None if found is None else _crossed(found)
+                yield from () if step is None else (step,)
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
             rows, mixed = there.own(table, row.source)
             if rows.num_rows:
@@ -165,7 +173,7 @@ def _steps(
                 whose = [each for text, each in lines[owner] if text == told]
                 mixed = there.words([each for each in whose if each is not None])
                 yield _ended(owner, told + (f" ({len(whose)} times{mixed})" if len(whose) > 1 else mixed))
-        waits = any(step.waits for step in crossed)
+        waits = any(step is not None and step.waits for step in (queues[read, to.root] for read in given))
         if given and not waits and name not in came and name + DIVERTED not in came and name not in lines:
             yield _without(known, name, stream)
 

@@ -6,6 +6,7 @@ Rules of docs/semantics.md: X7, X8
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,8 +17,7 @@ from pipelines.jobs.facts.pages import stream_pages
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
-    from pipelines.engine.commits.history import Entry
-    from pipelines.jobs.facts.owners import LandedThere
+    from pipelines.engine.commits.history import Entry, Span
     from pipelines.jobs.runs.known import KnownRun
 
 
@@ -40,54 +40,48 @@ class CrossedQueue:
     """Whether it is as it landed: the writer has passed it, and the reader takes it from the landing."""
 
 
-def crossing(known: KnownRun, there: LandedThere, read: str, reader: str, source: str) -> CrossedQueue | None:
-    """Say how a row came to the leg of a stream; None where no leg lies between, or nothing says so any more.
+def crossing(known: KnownRun, read: str, to: KnownRun, came: pa.Table | None, arrival: int) -> CrossedQueue | None:
+    """Say how a row came to a leg; None where none lies between, or nothing says so any more.
+
+    Commits of two legs need not end together, so each is found by the row's own arrival.
 
     Args:
         known: the run.
-        there: the rows at its place.
         read: the stream whose row it is by now, or its source: what lands each leg takes behind `main`.
-        reader: the stream that reads it.
-        source: where it landed.
+        to: the part of the run that reads it.
+        came: its rows in that stream; None of a source.
+        arrival: of the first of them, or where it landed, in ticks.
     """
-    if len(known.parts) == 1:
+    writer = known if came is None else known.of(read)
+    published = None if writer.root == to.root else _with(writer, arrival)
+    if published is None:
         return None
-    names = {part.root: name for name, part in known.by_leg.items()}
-    writer, to = known if read in known.sources else known.of(read), known.of(reader)
-    came = None if read in known.sources else there.own(read, source)[0]
-    published = _landing(known, there, read) if came is None else writer.state.commits.get(came["commit"][0].as_py())
-    if writer.root == to.root or published is None:
-        return None
-    taken = next((entry for entry in to.state.in_order if entry.upto >= published.upto), None)
+    taken = _with(to, arrival)
     waited = 0 if taken is None else max(0, taken.at - published.at)
+    names = {part.root: name for name, part in known.by_leg.items()}
     return CrossedQueue(
         writer=names[writer.root],
         reader=names[to.root],
         commit=published.commit,
         taken=None if taken is None else taken.commit,
         seconds=waited / TICKS_PER_SECOND,
-        before=0 if taken is None or came is None else _before(writer, to, read, taken, came),
+        before=0 if taken is None or came is None else _before(writer, read, taken.span, came),
         lands=came is None,
     )
 
 
-def _landing(known: KnownRun, there: LandedThere, source: str) -> Entry | None:
-    """Find the commit of the leg that takes what lands with which a row was taken."""
-    number = there.sequence(source)
-    return next((entry for entry in known.state.in_order if number in entry.sequences), None)
+def _with(part: KnownRun, arrival: int) -> Entry | None:
+    """Find the commit of a leg with which it took what came at an instant, in ticks."""
+    return next((entry for entry in part.state.in_order if arrival < entry.span.end), None)
 
 
-def _before(writer: KnownRun, to: KnownRun, read: str, taken: Entry, came: pa.Table) -> int:
-    """Count the rows of a stream that a commit of its reader took along before a row."""
-    since = max((entry.upto for entry in to.state.in_order if entry.upto < taken.upto), default=0)
-    commits = [entry.commit for entry in writer.state.in_order if since < entry.upto <= taken.upto]
+def _before(writer: KnownRun, read: str, span: Span, came: pa.Table) -> int:
+    """Count the rows of a stream that a commit of its reader, over a span, took along before a row."""
+    commits = [e.commit for e in writer.state.in_order if span.start < e.span.end and e.span.start < span.end]
     order = ("arrival", *writer.order_key(read), "place")
-    first = came.slice(0, 1)
-    upto = pc.field("arrival") <= first["arrival"][0].cast(TIME)
-    pages = stream_pages(writer.root, read, commits, writer.state, order, upto)
+    since, upto = pa.scalar(span.start, pa.int64()).cast(TIME), came["arrival"][0].cast(TIME)
+    within = (pc.field("arrival") >= since) & (pc.field("arrival") <= upto)
+    pages = stream_pages(writer.root, read, commits, writer.state, order, within)
     rows = pa.concat_tables(page.select(list(order)) for page in pages)
-    alike = [pc.equal(rows[column], first[column][0]) for column in order]
-    mine = alike[0]
-    for each in alike[1:]:
-        mine = pc.and_(mine, each)
+    mine = reduce(pc.and_, (pc.equal(rows[column], came[column][0]) for column in order))
     return int(pc.index(mine, True).as_py())

@@ -66,7 +66,6 @@ class LandedThere:
         """Take the run; what is asked for is read once."""
         self._known, self._at, self._place = known, landed_at, landed_place
         self._landed: dict[str, pa.Table | None] = {}
-        self._numbers: dict[str, int] = {}
         self._tables: dict[str, pa.Table] = {}
         self._owners: dict[str, list[Owners]] = {}
 
@@ -81,11 +80,6 @@ class LandedThere:
         if source not in self._landed:
             self._landed[source] = self._read(source)
         return self._landed[source]
-
-    def sequence(self, source: str) -> int | None:
-        """Give the number of the sequence in which a source's row landed; None where that is no longer there."""
-        self.landed(source)
-        return self._numbers.get(source)
 
     def rows(self, table: str) -> pa.Table:
         """Give the rows of a stream that came of any of them, in its order."""
@@ -143,7 +137,6 @@ class LandedThere:
                 whole = False
                 continue
             if found is not None and found.num_rows:
-                self._numbers[source] = number
                 return found
             empty = found if empty is None else empty
         return empty if whole else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
+import zoneinfo
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,8 +17,10 @@ from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.operators.plain_words import counted
+from pipelines.operators.rows import TICKS_PER_SECOND
 from tests.jobs import regional
-from tests.jobs.regional import taken
+from tests.jobs.regional import stepped, taken
 from tests.laws.drawn import Row, feed
 
 if TYPE_CHECKING:
@@ -327,3 +330,51 @@ def test_what_a_leg_takes_from_the_landing_was_passed_by_the_first_one(
     crossed = [step["what"] for step in traced(house, "trips@2013-01-02T20:01:00/1") if step["rule"] == "X7, X8"]
     assert len(crossed) == 2
     assert crossed[0].startswith("passed in commit 2 of main, taken by commit 2 of timed, which was published ")
+
+
+NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
+Cuts = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@pytest.mark.parametrize(
+    "cuts", [((3,), (1, 2, 3)), ((1, 3), (2, 3)), ((2, 3), (1, 3)), ((1, 2, 3), (3,)), ((1, 2, 3), (1,))], ids=str
+)
+def test_wherever_epochs_of_two_legs_end_a_row_crosses_with_those_that_have_it(house: House, cuts: Cuts) -> None:
+    """The instants at which the sequences end are known, so what is told is worked out from them and the table."""
+    made = stepped(house, *cuts, ())
+    _, ends = regional.readings(made)
+    some = sorted(read_stream(house.root, "some").to_pylist(), key=lambda row: (row["arrival"], row["place"]))
+
+    def sequence(row: dict[str, Any]) -> int:
+        instant = int(row["arrival"].timestamp()) * TICKS_PER_SECOND
+        return next(number for number, end in enumerate(ends, 1) if instant < end)
+
+    def commit(of: tuple[int, ...], row: dict[str, Any]) -> int | None:
+        return next((number for number, end in enumerate(of, 1) if sequence(row) <= end), None)
+
+    written, reading = cuts
+    assert len(some) > 30
+    for at, row in enumerate(some):
+        taken_in = commit(reading, row)
+        before = sum(commit(reading, each) == taken_in for each in some[:at])
+        trace = f"trips@{row['landed_at'].astimezone(NEW_YORK):%Y-%m-%dT%H:%M:%S}/{row['landed_place']}"
+        (text,) = (step["what"] for step in traced(house, trace) if step["stream"] == "main ▷ timed")
+        assert row["commit"] == commit(written, row)
+        if taken_in is None:
+            assert text == f"published in commit {row['commit']} of main, not taken by timed yet"
+        else:
+            behind = f"behind {counted(before, 'row')} " if before else ""
+            assert text.startswith(
+                f"published in commit {row['commit']} of main, taken {behind}by commit {taken_in} of timed, which was "
+            )
+
+
+def test_a_queue_that_two_streams_of_a_leg_read_is_crossed_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = regional.MODULE.replace("    outputs:", "      early: {filter: came, where: number < 9}\n    outputs:")
+    monkeypatch.setattr(regional, "MODULE", more)
+    stepped(house, (3,), (1, 3), (3,))
+    steps = [step["stream"] for step in traced(house, "trips@2013-01-01T00:01:00/1")]
+    assert steps.count("main ▷ timed") == 1
+    crossed = steps.index("main ▷ timed")
+    assert crossed < steps.index("timed.early")
+    assert crossed < steps.index("timed.beating")

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
 from tests.jobs import regional
-from tests.jobs.regional import under_way, wanted
+from tests.jobs.regional import stepped
 
 if TYPE_CHECKING:
     from pipelines.jobs.runs.backfill import Backfill
@@ -37,16 +37,6 @@ def test_a_part_begins_with_what_each_leg_remembered(regional: House, part: dict
     assert WIDER not in first
 
 
-def steps(house: House, *cuts: tuple[int, ...]) -> None:
-    """Have legs publish epochs that end where they are told to, each its own."""
-    with under_way(wanted(house)) as legs:
-        for ends, each in zip(cuts, legs.all, strict=True):
-            for end in ends:
-                each.runner.advance(each.runner.upto, end)
-                if each.runner.crossing is not None:
-                    each.runner.crossing.cover(each.runner.upto)
-
-
 @pytest.mark.parametrize(
     ("part", "played", "wider"),
     [
@@ -60,7 +50,7 @@ def steps(house: House, *cuts: tuple[int, ...]) -> None:
 def test_where_a_leg_has_no_state_the_part_reaches_to_one_that_all_have(
     house: House, part: dict[str, str], played: int, *, wider: bool
 ) -> None:
-    steps(house, (1, 2, 3), (1, 3), (1, 2, 3))
+    stepped(house, (1, 2, 3), (1, 3), (1, 2, 3))
     first = replayed(house, **part)
     assert f"{played} sequence" in first
     assert (WIDER in first) == wider
@@ -82,14 +72,14 @@ def test_wherever_epochs_of_legs_end_every_part_is_the_same(
         return start, [start + (ends[-1] - start) // SEQUENCES * number for number in range(1, SEQUENCES + 1)]
 
     monkeypatch.setattr(regional, "readings", more)
-    steps(house, tuple(range(1, SEQUENCES + 1)), drawn_cuts(draw), drawn_cuts(draw))
+    stepped(house, tuple(range(1, SEQUENCES + 1)), drawn_cuts(draw), drawn_cuts(draw))
     for _ in range(3):
         start = draw.randint(1, SEQUENCES - 1)
         replayed(house, start=f"sequence:{start}", end=f"sequence:{draw.randint(start + 1, SEQUENCES)}")
 
 
 def test_a_leg_that_took_all_in_one_has_its_beginning_alone(house: House) -> None:
-    steps(house, (1, 2, 3), (3,), (3,))
+    stepped(house, (1, 2, 3), (3,), (3,))
     assert "3 sequences" in replayed(house, start="2")
 
 
