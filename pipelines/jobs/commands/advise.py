@@ -19,7 +19,7 @@ from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import published
 from pipelines.engine.files.ordered import in_order
-from pipelines.engine.landing.manifest import load_manifest, read_sequence
+from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of, removed_among
 from pipelines.engine.tasks.by_time import met_by_time, numbering
 from pipelines.flows.definition import flow_from_json
@@ -32,6 +32,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import flow_file, load_flow, read_settings
 from pipelines.jobs.facts.advising import Delays, History, written_up
+from pipelines.jobs.facts.history import ended_at
 from pipelines.jobs.runs.known import offered, open_run
 from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
@@ -202,10 +203,7 @@ def _numbers(known: KnownRun) -> list[int]:
 
 def _final(known: KnownRun, policy: AdvanceTimePolicy) -> int | None:
     """Give when the stream ended, where it promises infinity there."""
-    tip = known.state.tip
-    if policy.at_end is not PromiseAtEnd.INFINITY or tip is None or not tip.upto:
-        return None
-    return load_manifest(_landing(known), tip.upto).final
+    return ended_at(_landing(known), known.state) if policy.at_end is PromiseAtEnd.INFINITY else None
 
 
 def _landing(known: KnownRun) -> Path:

@@ -112,9 +112,8 @@ def end_stream(
             if legs is not None:
                 # Before main goes on: what it publishes is handed to those that read it.
                 legs.begin(tell)
-            published = runner.advance(runner.last_sequence(), landing.last_id)
-            if ended is None:
-                published = _land_the_end(wanted, landing, runner, tell)
+            runner.advance(runner.last_sequence(), landing.last_id)
+            published = _land_the_end(wanted, landing, runner, tell) if ended is None else None
             if legs is not None:
                 legs.catch_up(MOST_SEQUENCES)
         if ended is not None:

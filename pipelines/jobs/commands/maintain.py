@@ -79,8 +79,11 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
         for own, each in found
         if each.ill in GRAVE
     ]
-    kept = f"{before[0]:,} files became {after[0]:,}"
-    told = f"{kept}; what is{where} is left as it is ({why})" if where else f"left as it is: {why}" if why else kept
+    told = f"{before[0]:,} files became {after[0]:,}"
+    if where:
+        told += f"; what is{where} is left as it is ({why})"
+    elif why:
+        told = f"left as it is: {why}"
     echo(f"run {known.run}: {told}; {_freed(before[1] - after[1])}")
     return {
         "files": {"before": before[0], "after": after[0]},

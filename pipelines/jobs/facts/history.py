@@ -30,6 +30,17 @@ LOOKED = 500
 """Folders of one sequence whose bytes are counted; those of more are told from these."""
 
 
+def ended_at(landing: Path, state: LogState) -> int | None:
+    """Give the last instant of a stream whose end is published, in ticks; None of one that goes on.
+
+    Args:
+        landing: the folder of history.
+        state: the run's log.
+    """
+    tip = state.tip
+    return load_manifest(landing, tip.upto).final if tip is not None and tip.upto else None
+
+
 def require_kept(landing: Path, state: LogState, numbers: Iterable[int], option: str) -> None:
     """See that the rows of sequences that are to be played again are still kept.
 

@@ -10,7 +10,7 @@ from pipelines.engine.commits.errors import BeforeStatesError
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.plan import definition_of, planned
-from pipelines.engine.commits.resets import BEGINNING, newest_state, place_of
+from pipelines.engine.commits.resets import BEGINNING, newest_state, place_of, state_at_sequence
 from pipelines.engine.landing.arrived import is_declared
 from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.sources.landed_schema import payloads_over
@@ -67,16 +67,18 @@ class RecordedPart:
     @property
     def state(self) -> Ground:
         """Give the state that the part begins from."""
-        sequence = self.ground.upto if self.ground else 0
-        grounds = {part.root: self._of(part, sequence) for part in self.known.parts}
-        main = replace(grounds[self.known.root], commit=self.ground.commit if self.ground else BEGINNING)
-        elsewhere = {name: self.known.of(name).root for name in self.known.streams} if len(grounds) > 1 else {}
-        return replace(main, elsewhere={name: grounds[own] for name, own in elsewhere.items() if own != main.root})
+        commit, sequence = (self.ground.commit, self.ground.upto) if self.ground else (BEGINNING, 0)
+        main, *others = self.known.parts
 
-    def _of(self, part: KnownRun, sequence: int) -> Ground:
-        """Give the state of a leg that covers what landed up to a sequence, which each has one of."""
-        newest = next((row.commit for row in reversed(part.state.in_order) if row.upto <= sequence), BEGINNING)
-        return Ground(root=part.root, state=part.state, commit=newest, end=self.start, sequence=sequence)
+        def of(part: KnownRun, number: int) -> Ground:
+            return Ground(root=part.root, state=part.state, commit=number, end=self.start, sequence=sequence)
+
+        grounds = {
+            part.root: of(part, state_at_sequence(part.state, sequence) if sequence else BEGINNING) for part in others
+        }
+        roots = {name: self.known.of(name).root for name in self.known.streams} if grounds else {}
+        elsewhere = {name: grounds[root] for name, root in roots.items() if root in grounds}
+        return replace(of(main, commit), elsewhere=elsewhere)
 
     def sequences(self) -> Iterator[LandedSequence]:
         """Open the sequences one by one, in order.
