@@ -68,14 +68,15 @@ def content(root: Path) -> dict[str, str]:
     return {name: content_hash(table, leave_out=NOT_HASHED).text for name, table in found.items()}
 
 
-def begun(house: House) -> None:
-    """Have the second leg begin an epoch, and die in it."""
+def begun(house: House, *dying: str) -> None:
+    """Have legs, as a rule the second, begin an epoch behind the first sequence, and die in it."""
     with under_way(wanted(house)) as legs:
         legs.advance_main(0, 1)
-        runner = legs.others[0].runner
-        runner.engine = _dies
-        with pytest.raises(KeyboardInterrupt):
-            runner.advance(0, 1)
+        for name in dying or ("timed",):
+            runner = legs.all[LEGS.index(name)].runner
+            runner.engine = _dies
+            with pytest.raises(KeyboardInterrupt):
+                runner.advance(runner.upto, runner.upto + 1)
 
 
 def _dies(_: int) -> NoReturn:

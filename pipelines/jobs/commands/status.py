@@ -114,7 +114,8 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         *([("broken", facts["broken"])] if facts["broken"] else []),
         *([("damaged", facts["damaged"])] if facts["damaged"] else []),
         *([("stopped", stopped)] if (stopped := _stopped_text(facts)) else []),
-        ("pending", _pending_text(known, facts)),
+        *[("pending", _pending_text(known, facts, each)) for each in _all_pending(facts)],
+        *([] if facts["pending"] else [("pending", "nothing")]),
         *([("unsettled", unsettled)] if (unsettled := _unsettled_text(known, facts)) else []),
         ("stale", _stale_text(known, facts)),
         *([("other flow", facts["other_flow"])] if facts["other_flow"] else []),
@@ -169,19 +170,19 @@ def _unsettled_text(known: KnownRun, facts: Facts) -> str:
     return f"{told}: whoever drives next settles it first; to do only that: {known.command('doctor', '--repair')}"
 
 
-def _pending_name(facts: Facts) -> str:
-    pending = facts["pending"]
+def _all_pending(facts: Facts) -> list[Facts]:
+    return [facts["pending"], *facts["also_pending"]] if facts["pending"] else []
+
+
+def _pending_name(pending: Facts) -> str:
     of = f" of {pending['leg']}" if pending["leg"] else ""
     return f"{pending['commit']}{of}"
 
 
-def _pending_text(known: KnownRun, facts: Facts) -> str:
-    pending = facts["pending"]
-    if pending is None:
-        return "nothing"
+def _pending_text(known: KnownRun, facts: Facts, pending: Facts) -> str:
     since = _ago(facts["now_at"], pending["since_at"])
     span = _span(known, facts["live"] is not None, pending)
-    told = f"commit {_pending_name(facts)} ({span}) at {pending['state']}"
+    told = f"commit {_pending_name(pending)} ({span}) at {pending['state']}"
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
     written = pending["state"] == "written"
@@ -329,7 +330,8 @@ def _next_text(facts: Facts) -> str:
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"it is being worked on; to look again: {facts['next']}"
     if facts["pending"]:
-        return f"next: {facts['next']}  (finishes commit {_pending_name(facts)})"
+        begun = ", ".join(_pending_name(each) for each in _all_pending(facts))
+        return f"next: {facts['next']}  (finishes commit {begun})"
     if facts["stale"]:
         return f"next: {facts['next']}  (then ask status again: what follows may have become stale)"
     return f"next: {facts['next']}"

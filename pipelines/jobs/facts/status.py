@@ -52,6 +52,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         now: wall time, in ticks.
     """
     damaged: list[str] = _ahead(known)
+    # Each leg begins commits of its own.
+    begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -64,7 +66,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "ledger": _ledger(known),
         "lease": lease_of(known, now),
         "stopped": read_stop(known.root),
-        "pending": _pending(known),
+        "pending": begun[0] if begun else None,
+        "also_pending": begun[1:],
         "broken": _broken(known),
         "unsettled": _unsettled(known),
         "stale": _stale(known),
@@ -172,12 +175,8 @@ def lease_of(known: KnownRun, now: int) -> Facts:
     }
 
 
-def _pending(known: KnownRun) -> Facts | None:
-    """Tell the commit that was begun; of several legs that have begun one, that of the first."""
-    part = next((part for part in known.parts if part.state.pending), known)
-    row = part.state.pending
-    if row is None:
-        return None
+def _pending(known: KnownRun, part: KnownRun, row: Entry) -> Facts:
+    """Tell the commit that a part of the run has begun."""
     leg = None if part is known else part.root.name
     named = str(row.commit) if leg is None else f"{leg}:{row.commit}"
     held = row.state is State.WRITTEN and row.kind is CommitKind.INTERVAL

@@ -369,6 +369,17 @@ def test_an_epoch_of_a_leg_is_given_up_by_the_name_that_status_gives_it(house: H
     assert set(read_stream(house.root, "timed.ordered")["commit"].to_pylist()) == {2, 3, 4}
 
 
+def test_what_each_leg_has_begun_is_told(house: House) -> None:
+    begun(house, "main", "timed")
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    told = house.text
+    assert [line.split(" (")[0] for line in told.splitlines() if line.startswith("pending")] == [
+        "pending    commit 2",
+        "pending    commit 1 of timed",
+    ]
+    assert "next: pulseline stream tiny  (finishes commit 2, 1 of timed)" in told
+
+
 @pytest.mark.parametrize("named", ["times:1", "one", "timed:"])
 def test_a_commit_of_no_leg_is_refused(regional: House, named: str) -> None:
     with pytest.raises(WrongUse, match="with the leg before it \\(main, timed, main-2\\)"):
