@@ -134,7 +134,8 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     tables = [sources_text(known, live), ""] if live else []
     tables += [buffers_text(facts["replay"]), ""] if facts["replay"] else []
     tables += [_streams_text(known, facts), ""] if facts["published"]["commits"] else []
-    tables += ["last commits:", _commits_text(known, facts), ""] if facts["commits"] else []
+    of = " of main, and other legs have theirs" if facts["legs"] else ""
+    tables += [f"last commits{of}:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
 
 

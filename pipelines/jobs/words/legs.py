@@ -34,7 +34,7 @@ def legs_lines(known: KnownRun, legs: Sequence[Facts], now: int, *, heard: bool)
 
 def _lines(known: KnownRun, leg: Facts, now: int, width: int, *, heard: bool) -> Iterator[str]:
     at = NOTHING if leg["upto_at"] is None else known.moments.text(leg["upto_at"])
-    behind = "; ".join(text for each in leg["behind"] if (text := _behind(each)))
+    behind = "; ".join(text for each in leg["behind"] if (text := _behind(each, heard=heard)))
     waits = "" if not leg["behind"] else f"; {behind or 'nothing waits'}"
     yield f"{leg['leg']:<{width}}  up to {at}, sequence {leg['sequence']:,}{waits}"
     waited = leg["waits_for"] if heard else None
@@ -44,11 +44,12 @@ def _lines(known: KnownRun, leg: Facts, now: int, width: int, *, heard: bool) ->
         yield f"{leg['leg']:<{width}}  waits for {waited['leg']} since {since}: {full}; the landing goes on"
 
 
-def _behind(each: Facts) -> str:
+def _behind(each: Facts, *, heard: bool) -> str:
     told = []
     if each["rows"]:
         rows, size = counted(each["rows"], "row"), each["bytes"] / MEGABYTE
         told.append(f"by {rows}, {size:.1f} MB, {each['seconds']:.0f} s")
     if each["untold"]:
-        told.append(f"by {counted(each['untold'], 'commit')} whose tickets the next start makes")
+        tickets = "are being made" if heard else "the next start makes"
+        told.append(f"by {counted(each['untold'], 'commit')} whose tickets {tickets}")
     return f"behind {each['leg']} {' and '.join(told)}" if told else ""

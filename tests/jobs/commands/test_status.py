@@ -95,6 +95,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "legs",
         "lease",
         "pending",
+        "also_pending",
         "stopped",
         "stale",
         "other_flow",
