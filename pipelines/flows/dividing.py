@@ -8,7 +8,9 @@ Rules of docs/semantics.md: X14
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.expressions import parse_expression
@@ -73,12 +75,13 @@ def divided(flow: Flow) -> Divided:
     for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
         parted, again, n = list(_parted(flow, reference)), _repeated(flow, reference), reference.instances
         lost, keyless = _lost(flow, reference), list(_keyless(flow, reference))
+        idle = dict.fromkeys(_idle(flow, reference))
         mixed = [
             f"{reference.name}.{out} has rows of inputs that every instance has whole beside rows that are dealt out, "
             f"so those come {n} times; deal out all that meets there, or none"
             for out in again.partly
         ]
-        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *keyless)]
+        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *keyless, *idle)]
         if not parted:
             same = not again.partly and not again.whole
             told = f"{n} instances {'give the rows of one' if same else 'divide nothing'}"
@@ -135,6 +138,25 @@ def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
             if gone:
                 told = f"{reference.name}: dealt in turn its rows have no key, so the `project` {each.name} leaves out"
                 yield f"{told} `{gone[0]}`: to keep it, name it among `columns`, `{gone[0]}: {gone[0]}`"
+
+
+def _idle(flow: Flow, reference: ModuleUse) -> Iterator[str]:
+    """Say where instances within an instance get no rows, because both are dealt by the same values."""
+    shares, ports = _shares(flow, reference), set(reference.inputs.values())
+    for each in _inside(flow, reference):
+        if each.operator != "dispatch" or each.name in ports:
+            continue
+        policy: Any = each.policy
+        around, dealing = _share(shares, each.inputs[0]).dealing, _dealt(policy).dealing
+        shared = gcd(policy.instances, reference.instances)
+        if dealing is not None and dealing == around and shared > 1:
+            inner, port = re.sub(r"\.\d+(?=\.|$)", "", each.name.removeprefix(f"{reference.name}.0.")).rsplit(".", 1)
+            named = f"{reference.name}.{inner}"
+            told = f"{named}: `{port}` is dealt by {', '.join(sorted(dealing.by))} as the instances of {reference.name}"
+            yield (
+                f"{told} around it are, so in each of those {policy.instances // shared} of its {policy.instances} get "
+                "rows: deal by another column, or take numbers of instances that have no factor in common"
+            )
 
 
 def dealt_alone(flow: Flow, name: str, key: Sequence[str], within: str) -> Dealing | None:

@@ -185,6 +185,38 @@ modules:
     assert (policy.alone, policy.dealt_of, policy.dealt_numeric) == (True, ("origin",), "")
 
 
+@pytest.mark.parametrize(
+    ("inner", "outer", "get"),
+    [
+        ("instances: 2, dispatch: {x: {of: origin}}", 2, "1 of its 2"),
+        ("instances: 6, dispatch: {x: {of: origin}}", 4, "3 of its 6"),
+        ("instances: 3, dispatch: {x: {of: origin}}", 2, None),
+        ("instances: 2, dispatch: {x: {of: flight}}", 2, None),
+        ("instances: 2, dispatch: {x: in_turn}", 2, None),
+        ("instances: 2", 2, None),
+    ],
+)
+def test_instances_within_instances_that_get_no_rows_are_warned_of(
+    read: Read, inner: str, outer: int, get: str | None
+) -> None:
+    modules = f"""\
+modules:
+  inner: {{inputs: [x], streams: {{late: {{filter: x, where: dep_delay > 30}}}}, outputs: {{late: late}}}}
+  m: {{inputs: [a], streams: {{i: {{module: inner, inputs: {{x: a}}, {inner}}}}}, outputs: {{out: i.late}}}}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams=f"  r: {{module: m, inputs: {{a: d}}, instances: {outer}, dispatch: {{a: {{of: origin}}}}}}\n",
+        top=modules,
+    )
+    told = [warning.partition(": ")[2] for warning in flow.warnings if "as the instances of r" in warning]
+    said = (
+        f"r.i: `x` is dealt by origin as the instances of r around it are, so in each of those {get} get rows: "
+        "deal by another column, or take numbers of instances that have no factor in common"
+    )
+    assert told == [said] * bool(get)
+
+
 def test_rows_of_a_merge_say_the_port_that_they_say_with_one_instance(read: Read) -> None:
     module = """\
 modules:
