@@ -38,6 +38,26 @@ def settings(folder: Path, text: str) -> Settings:
     return read_settings()
 
 
+@pytest.mark.parametrize(
+    ("environment", "home", "master"),
+    [
+        ("local", str(Path(".pulseline").absolute()), "local[*]"),
+        ("cluster", "/var/lib/pulseline", "spark://spark-master:7077"),
+        ("production", "s3://team-bucket/pulseline", "spark://spark-master:7077"),
+    ],
+)
+def test_the_environments_of_the_checkout_are_had_by_name(
+    monkeypatch: pytest.MonkeyPatch, environment: str, home: str, master: str
+) -> None:
+    monkeypatch.setenv("PULSELINE_CONFIG", str(ROOT / "config"))
+    monkeypatch.setenv("PULSELINE_ENVIRONMENT", environment)
+    monkeypatch.delenv("PULSELINE_HOME", raising=False)
+    found = read_settings()
+
+    assert (str(found.home), found.master, found.engine) == (home, master, "batch")
+    assert ("spark.archives" in found.spark) == (environment == "production"), "all workers else have our packages"
+
+
 def test_without_a_word_on_buffers_they_are_folders_of_the_run(folder: Path) -> None:
     found = settings(folder, PLAIN)
 
