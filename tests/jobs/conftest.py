@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -118,6 +119,14 @@ def live_in(house: House, patch: pytest.MonkeyPatch) -> None:
         patch.delenv(name, raising=False)
 
 
+def copied(house: House, folder: Path, patch: pytest.MonkeyPatch) -> House:
+    """Copy a house, and let commands find the copy."""
+    shutil.copytree(house.config.parent, folder)
+    copy = replace(house, config=folder / "config", home=folder / "home", printed=[])
+    live_in(copy, patch)
+    return copy
+
+
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     """Give a house in which nothing was run."""
@@ -145,8 +154,16 @@ def ran(_lived_in: House, monkeypatch: pytest.MonkeyPatch) -> House:
     return _lived_in
 
 
+@pytest.fixture(scope="session")
+def _in_legs(tmp_path_factory: pytest.TempPathFactory) -> House:
+    made = build(tmp_path_factory.mktemp("legs") / "house")
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(made, patch)
+        taken(made, 3, 3, 3)
+    return made
+
+
 @pytest.fixture
-def regional(house: House) -> House:
-    """Give a house whose run `main` went live in three legs, which took all three days."""
-    taken(house, 3, 3, 3)
-    return house
+def regional(_in_legs: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Give a house of a test's own whose run `main` went live in three legs, which took all three days."""
+    return copied(_in_legs, tmp_path / "house", monkeypatch)

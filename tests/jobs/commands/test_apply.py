@@ -35,8 +35,9 @@ from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.specs import SPECS
-from tests.jobs.commands.test_replay import copied, edit, lived_in
+from tests.jobs.commands.test_replay import edit, lived_in
 from tests.jobs.commands.test_status_live import HOUR, START, Stage, hours
+from tests.jobs.conftest import copied
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,6 +22,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import Exit
+from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
@@ -35,15 +36,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """Give the parcels with two of three hours run, the second one twice."""
+    found = trial(tmp_path_factory.mktemp("made") / "parcels", PARCELS, {"parcels": parcels(60)})
+    found.ran("days", SPANS[:2])
+    found.ran("days", SPANS[1:2])
+    return found
+
+
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
-    """Give the parcels with two of three hours run, the second one twice, where commands find them as flow `runs`."""
-    made = trial(tmp_path, PARCELS, {"parcels": parcels(60)})
-    made.ran("days", SPANS[:2])
-    made.ran("days", SPANS[1:2])
+def here(made: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """Give such parcels of a test's own, where commands find them as flow `runs`."""
+    shutil.copytree(made.base, tmp_path, dirs_exist_ok=True)
     (tmp_path / made.flow.name).symlink_to("runs")
     monkeypatch.setenv("PULSELINE_HOME", str(tmp_path))
-    return made
+    return Trial(flow=read_flow(tmp_path / "flow.yaml", {}), base=tmp_path)
 
 
 def rows_in(root: Path) -> dict[str, int]:

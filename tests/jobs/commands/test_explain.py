@@ -354,7 +354,8 @@ def test_wherever_epochs_of_two_legs_end_a_row_crosses_with_those_that_have_it(h
 
     written, reading = cuts
     assert len(some) > 30
-    for at, row in enumerate(some):
+    # Some of each day.
+    for at, row in list(enumerate(some))[::4]:
         taken_in = commit(reading, row)
         before = sum(commit(reading, each) == taken_in for each in some[:at])
         trace = f"trips@{row['landed_at'].astimezone(NEW_YORK):%Y-%m-%dT%H:%M:%S}/{row['landed_place']}"

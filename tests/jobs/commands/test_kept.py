@@ -26,9 +26,10 @@ from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import history as kept
-from tests.jobs.commands.test_replay import copied, lived_in
+from tests.jobs.commands.test_replay import lived_in
 from tests.jobs.commands.test_reset import go_back
 from tests.jobs.commands.test_status_live import HOUR, Stage, hours
+from tests.jobs.conftest import copied
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, WHOLE, Trial, parcels, trial
 

@@ -6,7 +6,6 @@ Rules of docs/semantics.md: R8
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.differing import spread
 from pipelines.operators.specs import SPECS
 from tests.jobs.commands.test_status_live import Stage, hours
-from tests.jobs.conftest import build, live_in
+from tests.jobs.conftest import build, copied, live_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,14 +60,6 @@ def lived_in(folder: Path, readings: list[int]) -> House:
         live_in(made, patch)
         Stage(made).play(readings)
     return made
-
-
-def copied(house: House, folder: Path, patch: pytest.MonkeyPatch) -> House:
-    """Copy a house, and let commands find the copy."""
-    shutil.copytree(house.config.parent, folder)
-    copy = replace(house, config=folder / "config", home=folder / "home", printed=[])
-    live_in(copy, patch)
-    return copy
 
 
 def replay(house: House, **asked: Any) -> tuple[int, str]:  # noqa: ANN401 - as `ReplayRequest` takes them
