@@ -1,9 +1,9 @@
 """# Promises: complete days, each announced once.
 
 Every minute this looks how far the promises (CTIs) of the runs `main` and `live` reach. A day of the flow's timezone
-that they have passed is complete: no event of it will come any more. It becomes a partition of the asset
-*FLOW, complete days*, once, whatever is killed. The key is the day, such as `2013-01-01`; the extra has the run, span,
-counts and content hashes.
+that those of one of the two have passed is complete there: no event of it will come any more. It becomes a partition of
+the asset *FLOW, complete days*, once, whatever is killed. The key is the day, such as `2013-01-01`; the extra has the
+run whose tables have it, its span, counts and content hashes.
 
 ## When all is well
 

@@ -18,6 +18,8 @@ SLOW = (
     "dags/test_stack.py::test_a_stream_ends_with_the_process_of_its_task_and_is_tried_again",
     "dags/test_stack.py::test_a_stream_ends_when_its_task_is_cleared_and_begins_again",
     "dags/test_stack.py::test_a_second_driver_is_refused",
+    # A week under kills, in an Airflow of its own: what is judged is held to plain cases each time.
+    "dags/test_drill_airflow.py::test_a_week_is_the_same_whatever_is_killed",
     # A database of its own: as another user, and its data at the next start.
     "dags/test_database.py::test_a_user_serves_themselves_and_not_even_root_gets_in[True]",
     "dags/test_database.py::test_nothing_is_left_in_the_systems_temporary_folder",

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from dags.local.place import CHECKOUT
 from dags.pools import SLOTS
+from pipelines.jobs.environment.settings import config_folder
 
 if TYPE_CHECKING:
     from dags.local.place import Place
 
 ADMIN = "admin"
 FLOWS = {"name": "flows", "classpath": "dags.bundle.FlowFiles", "kwargs": {}}
-"""Where DAG files come from."""
+"""Where DAG files of flows come from."""
+OWN = "dags"
+"""The folder beside `flows` of a team's own DAG files, such as those that run on complete days."""
 USERS = "users.json"
 ROLES = ("viewer", "user", "op", "admin")
 """What somebody may do, from looking only to everything."""
@@ -81,11 +84,18 @@ def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> d
         # A DAG file is parsed by a process of its own, which imports Airflow: twice a minute takes a third of a core.
         "dag_processor": {
             "min_file_process_interval": 180,
-            "dag_bundle_config_list": json.dumps([FLOWS]),
+            "dag_bundle_config_list": json.dumps([FLOWS, *_own()]),
             "dag_bundle_storage_path": place.folder / "bundles",
         },
         "logging": {"base_log_folder": place.folder / "logs", "colored_console_log": False},
     }
+
+
+def _own() -> list[dict[str, object]]:
+    """Give the bundle of a team's own DAG files, where it has any."""
+    folder = config_folder().absolute() / OWN
+    named = "airflow.dag_processing.bundles.local.LocalDagBundle"
+    return [{"name": "own", "classpath": named, "kwargs": {"path": str(folder)}}] if folder.is_dir() else []
 
 
 def _spelled(found: configparser.RawConfigParser) -> str:

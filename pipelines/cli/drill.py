@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -140,3 +141,20 @@ def drill_input(
     from pipelines.jobs.drill.input import drill_input as drill
 
     return drill(seed or range(1, seeds + 1), keep, at_once, long, as_json, tell)
+
+
+@app.command("airflow", epilog="Examples: `pulseline drill airflow`, `pulseline drill airflow --seed 17 --kills 40`")
+@guarded
+def drill_airflow(
+    seeds: Seeds = 1,
+    seed: OneSeed = None,
+    keep: Keep = None,
+    kills: Annotated[int, typer.Option(min=1, help="Processes that each seed kills.")] = 20,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> None:
+    """Kill Airflow's processes under a stream, a backfill and a DAG on complete days: same rows, each day told once."""
+    import os
+
+    words = [*map(str, seed or range(1, seeds + 1)), "--kills", str(kills)]
+    words += [*(["--keep", str(keep)] if keep else []), *(["--json"] if as_json else [])]
+    os.execv(sys.executable, [sys.executable, "-m", "dags.local.drill", *words])  # noqa: S606 - our own
