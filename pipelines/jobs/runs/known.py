@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.errors import LegGoneError
-from pipelines.engine.commits.leg_roots import gone_legs, leg_root, planned_legs, require_own, root_of
+from pipelines.engine.commits.leg_roots import gone_legs, leg_root, noted_legs, planned_legs, require_own, root_of
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
@@ -179,12 +179,12 @@ class KnownRun:
         return entry
 
     def first_command(self) -> str:
-        """Spell a command with which this run can begin: a stream where rows arrive by the real clock."""
+        """Spell a command with which this run can begin: a stream by the real clock, and one that began in legs."""
         if any(is_live(source["feed"]["kind"]) for source in self.sources.values()):
             return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
-        return self.command("run", "--start", start, "--end", end)
+        return self.command("run" if noted_legs(self.root) is None else "stream", "--start", start, "--end", end)
 
     def named_commit(self, text: str) -> tuple[KnownRun, int]:
         """Give the part of the run that a commit is of, and its number: `8`, or of another leg `timed:8`.

@@ -104,6 +104,16 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
     ]
 
 
+def test_a_run_that_began_in_legs_and_published_nothing_goes_on_as_a_stream(house: House) -> None:
+    made = wanted(house)
+    with open_driver(made.root, flow="tiny") as driver:
+        runner = runner_of(made, driver)
+        with open_legs(runner, made.root, lambda _: CoreEngine()) as legs:
+            legs.begin(house.tell)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    assert house.text.endswith("next: pulseline stream tiny --start YYYY-MM-DD --end YYYY-MM-DD")
+
+
 def test_what_a_leg_holds_is_told_as_of_a_run_in_one_piece(house: House) -> None:
     taken(house, 2, 2, 2)
     show_status("tiny", "main", True, house.tell)  # noqa: FBT003 - the command's flag
