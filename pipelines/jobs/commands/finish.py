@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.leg_roots import noted_legs, roots_of
+from pipelines.engine.commits.leg_roots import leg_of, noted_legs, roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
@@ -34,6 +34,7 @@ from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.readings import buffered_runner, settled_buffers
 from pipelines.jobs.runs.stop_note import forget_stop
+from pipelines.operators.plain_words import counted as in_words
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.live.epochs import EpochRunner
     from pipelines.flows.model import Flow
+
+NOUNS = {"data": "row", "start": "start edge", "end": "end edge", "timer": "timer", "cti": "CTI"}
 
 
 def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str], None]) -> None:
@@ -54,20 +57,21 @@ def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str]
     flow = with_legs(as_run(flow, state), root, state, regions=noted_legs(root) is not None)
     entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
     forget_stop(root)
-    made = [_made(flow, each) for each in (entry, *_tips(root)[1:])]
-    told = ", ".join(each for each in made if each) or "no row"
-    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; commit {entry.commit} published {told}")
+    made = [f"commit {entry.commit} published {_made(flow, entry) or 'no row'}"]
+    _, *others = _tips(root).items()
+    made += [f"commit {each.commit} of {leg} {told}" for leg, each in others if (told := _made(flow, each))]
+    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; {'; '.join(made)}")
     echo(f"next: pulseline status {name} --run {run}")
 
 
-def _tips(root: Path) -> list[Entry]:
-    """Give the last commits of a run, of each of its legs."""
-    return [tip for each in roots_of(root) if (tip := log_state(each).tip) is not None]
+def _tips(root: Path) -> dict[str, Entry]:
+    """Give the last commit of each of a run's legs, `main` first."""
+    return {leg_of(each): tip for each in roots_of(root) if (tip := log_state(each).tip) is not None}
 
 
 def _made(flow: Flow, entry: Entry) -> str:
     found = ((stream, kind, counted(entry, stream).get(kind, 0)) for stream in flow.tables() for kind in KIND_NAMES)
-    return ", ".join(f"{rows:,} {kind} in {stream}" for stream, kind, rows in found if rows)
+    return ", ".join(f"{in_words(rows, NOUNS[kind])} in {stream}" for stream, kind, rows in found if rows)
 
 
 def end_stream(
