@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, ModuleUse, Stream
 
 
+INSTANCE = re.compile(r"(?<=[A-Za-z_0-9])\.\d+(?=\.[A-Za-z_])")
+"""The number of an instance, within the name of one of its streams."""
+
+
 @dataclass(frozen=True)
 class Divided:
     """What is to be said of a flow's instances."""
@@ -75,13 +79,14 @@ def divided(flow: Flow) -> Divided:
     for reference in (each for outer in flow.modules for each in outer.all if each.instances > 1):
         parted, again, n = list(_parted(flow, reference)), _repeated(flow, reference), reference.instances
         lost, keyless = _lost(flow, reference), list(_keyless(flow, reference))
-        idle = dict.fromkeys(_idle(flow, reference))
+        idle = _idle(flow, reference)
         mixed = [
             f"{reference.name}.{out} has rows of inputs that every instance has whole beside rows that are dealt out, "
             f"so those come {n} times; deal out all that meets there, or none"
             for out in again.partly
         ]
-        warnings += [f"{flow.where(reference.name)}: {line}" for line in (*parted, *mixed, *keyless, *idle)]
+        lines = [*map(_as_declared, (*parted, *mixed, *idle)), *keyless]
+        warnings += [f"{flow.where(reference.name)}: {line}" for line in lines]
         if not parted:
             same = not again.partly and not again.whole
             told = f"{n} instances {'give the rows of one' if same else 'divide nothing'}"
@@ -98,7 +103,17 @@ def divided(flow: Flow) -> Divided:
             f"{n} times"
             for out in again.timers
         ]
-    return Divided(tuple(notes), tuple(warnings))
+    # Instances of an instance are alike, so what is said of one is said once.
+    return Divided(tuple(dict.fromkeys(map(_as_declared, notes))), tuple(dict.fromkeys(warnings)))
+
+
+def _as_declared(text: str) -> str:
+    """Give a sentence with streams named as the file does, without the numbers of instances.
+
+    >>> _as_declared("all.0.each.hours counts, and 1.5 of all.1.hours")
+    'all.each.hours counts, and 1.5 of all.hours'
+    """
+    return INSTANCE.sub("", text)
 
 
 class _Repeated(NamedTuple):
@@ -150,9 +165,8 @@ def _idle(flow: Flow, reference: ModuleUse) -> Iterator[str]:
         around, dealing = _share(shares, each.inputs[0]).dealing, _dealt(policy).dealing
         shared = gcd(policy.instances, reference.instances)
         if dealing is not None and dealing == around and shared > 1:
-            inner, port = re.sub(r"\.\d+(?=\.|$)", "", each.name.removeprefix(f"{reference.name}.0.")).rsplit(".", 1)
-            named = f"{reference.name}.{inner}"
-            told = f"{named}: `{port}` is dealt by {', '.join(sorted(dealing.by))} as the instances of {reference.name}"
+            inner, _, port = each.name.rsplit(".", 2)
+            told = f"{inner}: `{port}` is dealt by {', '.join(sorted(dealing.by))} as the instances of {reference.name}"
             yield (
                 f"{told} around it are, so in each of those {policy.instances // shared} of its {policy.instances} get "
                 "rows: deal by another column, or take numbers of instances that have no factor in common"

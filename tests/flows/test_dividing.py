@@ -217,6 +217,26 @@ modules:
     assert told == [said] * bool(get)
 
 
+def test_what_is_said_of_instances_within_instances_is_said_once_and_as_the_file_names_them(read: Read) -> None:
+    modules = """\
+modules:
+  inner: {inputs: [x], streams: {hours: {window: x, size: 1h, measures: {n: count}}}, outputs: {hours: hours}}
+  m:
+    inputs: [a]
+    streams: {i: {module: inner, inputs: {x: a}, instances: 2, dispatch: {x: {of: flight}}}}
+    outputs: {out: i.hours}
+"""
+    flow = read(
+        sources=SOURCE,
+        streams="  p: {advance_time: d, by: key, every: {events: 3}, late: drop}\n"
+        "  r: {module: m, inputs: {a: p}, instances: 3, dispatch: {a: {of: carrier}}}\n",
+        top=modules,
+    )
+    told = [warning.partition(": ")[2] for warning in flow.warnings if "counts by" in warning]
+    assert len(told) == len(set(told)) == 2
+    assert {each.partition(" counts by")[0] for each in told} == {"r.i.hours"}
+
+
 def test_rows_of_a_merge_say_the_port_that_they_say_with_one_instance(read: Read) -> None:
     module = """\
 modules:
