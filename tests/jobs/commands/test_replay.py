@@ -18,6 +18,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError, NoStateError
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.jobs.commands import replay as replaying
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_span
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
@@ -25,8 +26,9 @@ from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
 from pipelines.jobs.commands.status import show_status
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.comparing import compare
 from pipelines.jobs.proofs.differing import spread
 from pipelines.operators.specs import SPECS
 from tests.jobs.commands.test_status_live import Stage, hours
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipelines.jobs.proofs.comparing import Compared
     from tests.jobs.conftest import House
 
 READINGS = hours(3, 6, 9, 12.5, 15, 20, 26)
@@ -353,3 +356,16 @@ def test_rows_that_are_missing_extra_and_changed_are_told_apart() -> None:
     wider = pa.table(other).append_column("z", pa.array([1, 2, 3, 4]))
     assert spread(pa.table(other), wider, order).columns == ("z",)
     assert str(spread(pa.table(one), pa.table(one), order)) == "the same rows"
+
+
+def test_what_is_taken_back_while_it_is_compared_is_told_and_is_no_difference(
+    live: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_back(*of: Any) -> Compared:  # noqa: ANN401 - as `compare` takes them
+        with open_driver(live.root, flow="tiny") as driver:
+            driver.reset(driver.next_number(), 3)
+        return compare(*of)
+
+    monkeypatch.setattr(replaying, "compare", taken_back)
+    with pytest.raises(JobError, match=r"commits 4–7 of it were taken back or replaced meanwhile: run the replay"):
+        replay(live)
