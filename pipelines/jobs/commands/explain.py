@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,6 +39,8 @@ NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
 REMAKING = frozenset({"project", "loop"})
 """Operators that give a row other columns, or values, than it had."""
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
+SHOWN = {str, bool, int, float, Decimal, dt.date}
+"""What a row is known by: no instants, for when it landed stands before them."""
 PAYLOAD_SHOWN = 4
 
 
@@ -160,7 +164,7 @@ def _steps(
             if (read, to.root) not in queues:
                 rows = None if read in known.sources else there.own(read, row.source)[0]
                 found = crossing(known, read, to, rows, came[read])
-                queues[read, to.root] = step = None if found is None else _crossed(found)
+                queues[read, to.root] = step = None if found is None else _crossed(found, _named_apart(known, read, to))
                 yield from () if step is None else (step,)
         for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
             rows, mixed = there.own(table, row.source)
@@ -178,7 +182,18 @@ def _steps(
             yield _without(known, name, stream)
 
 
-def _crossed(found: CrossedQueue) -> Step:
+def _named_apart(known: KnownRun, read: str, to: KnownRun) -> str:
+    """Name what a leg reads, where it reads more from the same leg; empty where it is all."""
+
+    def writer(each: str) -> Path:
+        return known.root if each in known.sources else known.of(each).root
+
+    own = (stream for name, stream in known.streams.items() if known.of(name).root == to.root)
+    others = {each for stream in own for each in read_by(stream) if each != read and writer(each) == writer(read)}
+    return f" ({read})" if others and writer(read) != to.root else ""
+
+
+def _crossed(found: CrossedQueue, which: str) -> Step:
     """Tell of the queue between two legs."""
     told = f"{'passed' if found.lands else 'published'} in commit {found.commit} of {found.writer}"
     if found.taken is None:
@@ -188,7 +203,7 @@ def _crossed(found: CrossedQueue) -> Step:
         later = milliseconds(found.seconds * 1_000)
         told += f", taken{behind} by commit {found.taken} of {found.reader}, which was published {later} later"
     return Step(
-        stream=f"{found.writer} ▷ {found.reader}",
+        stream=f"{found.writer} ▷ {found.reader}{which}",
         arrival=None,
         place=None,
         commit=found.commit,
@@ -296,7 +311,7 @@ def _payload(known: KnownRun, row: LandedRow, there: LandedThere) -> str:
 
 def _shown(rows: pa.Table) -> str:
     told = {each: value for each, value in rows.slice(0, 1).to_pylist()[0].items() if each not in HIDDEN}
-    shown = [f"{each} {plain(value)}" for each, value in told.items() if isinstance(value, str | int | float)]
+    shown = [f"{each} {plain(value)}" for each, value in told.items() if type(value) in SHOWN]
     return ", ".join(shown[:PAYLOAD_SHOWN])
 
 

@@ -158,8 +158,8 @@ def _require_as_recorded(recording: RecordedPart) -> None:
         gone = played - log_state(part.root).visible
         if gone:
             raise JobError(
-                f"run `{recording.known.run}` must stand while it is played and compared; commits {numbered(sorted(gone))} of "
-                "it were taken back or replaced meanwhile: run the replay again"
+                f"run `{recording.known.run}` must stand while it is played and compared; commits "
+                f"{numbered(sorted(gone))} of it were taken back or replaced meanwhile: run the replay again"
             )
 
 

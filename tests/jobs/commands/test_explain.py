@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import shutil
 import zoneinfo
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -379,3 +380,27 @@ def test_a_queue_that_two_streams_of_a_leg_read_is_crossed_once(house: House, mo
     crossed = steps.index("main ▷ timed")
     assert crossed < steps.index("timed.early")
     assert crossed < steps.index("timed.beating")
+
+
+def test_streams_that_cross_between_the_same_legs_are_named(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = regional.MODULE.replace("outputs: {all: ordered}", "outputs: {all: ordered, early: beating}")
+    more += "  late: {filter: timed.early, where: number < 30}\n"
+    monkeypatch.setattr(regional, "MODULE", more)
+    stepped(house, (3,), (3,), (3,))
+    steps = [step["stream"] for step in traced(house, "trips@2013-01-01T00:01:00/1")]
+    assert "main ▷ timed" in steps
+    assert {"timed ▷ main-2 (timed.ordered)", "timed ▷ main-2 (timed.beating)"} <= set(steps)
+
+
+def test_a_row_that_is_known_by_a_decimal_and_a_day_shows_both(house: House) -> None:
+    rows = written(house, TWO_PORTS.replace("key: line", "key: price"))
+    price = pa.array([Decimal(number) / 4 for number in range(len(rows))], pa.decimal128(9, 2))
+    day = pa.array([dt.date(2024, 1, 1)] * len(rows))
+    more = rows.append_column("price", price).append_column("day", day).drop_columns(["gate", "edge", "event"])
+    pq.write_table(more, house.config / "flows" / "rows.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+    assert (
+        told(house, "rows@2024-01-01T00:00:06/1")
+        .splitlines()[0]
+        .endswith(": number 6, line 1, price 1.50, day 2024-01-01")
+    )
