@@ -34,6 +34,7 @@ from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import CHECK, Job
+from pipelines.jobs.runs.standing import standing
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
@@ -164,19 +165,27 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
     root, (start, end) = parts[MAIN].root, parts[MAIN].judged.span
     failing = FailingRows(root, start, end, commit)
     failing.forget(parts[MAIN].state.successors)
-    found = judge(
-        flow,
-        views_of(flow, parts, session),
-        (start, end),
-        docs_folder(root, start, end, commit),
-        judged_name(start, end, commit),
-        reckoned,
-        docs_if_held=docs_if_held,
-        keep=failing.keep,
-    )
+    with standing(_published_in(parts, commit), "checked"):
+        found = judge(
+            flow,
+            views_of(flow, parts, session),
+            (start, end),
+            docs_folder(root, start, end, commit),
+            judged_name(start, end, commit),
+            reckoned,
+            docs_if_held=docs_if_held,
+            keep=failing.keep,
+        )
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
     return found
+
+
+def _published_in(parts: Parts, commit: int) -> dict[Path, frozenset[int]]:
+    """Give the commits of a span by the root of their leg; none of one commit, which may stand where nobody reads."""
+    if commit:
+        return {}
+    return {part.root: frozenset(entry.commit for entry in part.judged.entries) for part in parts.values()}
 
 
 def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
@@ -227,6 +236,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
 
     Raises:
         WrongUse: no such flow, run or commit, or nothing is published there.
+        JobError: it was taken back or replaced meanwhile.
     """
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
@@ -242,7 +252,9 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         span=parts[MAIN].judged.span,
     )
     with followed(job) as ending, spark_if_asked(settings) as session:
-        ending.found = found = _check(flow, parts, commit or 0, session, _reckoned(flow, parts, deep))
+        with standing(_published_in(parts, commit or 0), "checked"):
+            reckoned = _reckoned(flow, parts, deep)
+        ending.found = found = _check(flow, parts, commit or 0, session, reckoned)
     docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
     verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
     for line in json_lines(verdict) if as_json else text_lines(verdict):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.durable import link_folder
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner
 from pipelines.engine.tasks.carry_over import adopt
@@ -20,19 +19,19 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.flows.changes import changes
 from pipelines.jobs.environment.engines import engine_named
-from pipelines.jobs.environment.errors import JobError, WrongUse
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, read_settings
 from pipelines.jobs.facts.recorded import recorded
 from pipelines.jobs.proofs.certificates import keep_certificate
 from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
-from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.in_legs import require_caught_up
 from pipelines.jobs.runs.in_use import as_run
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.remade import is_remade, make_anew
+from pipelines.jobs.runs.standing import standing
 from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -117,11 +116,8 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
         engine.close()
     seconds = time.perf_counter() - begun
     tell(f"played in {seconds:.1f} s; both runs are compared")
-    try:
+    with standing(_played(recording), "played and compared"):
         compared = compare(recording, flow, root)
-    finally:
-        # Whatever came of it: rows that were taken back on the way are no difference.
-        _require_as_recorded(recording)
     keep_certificate(root, compared.certificate)
     facts = {"run": wanted.run, "into": wanted.into, "seconds": round(seconds, 3)}
     show = command("show", wanted.flow, "STREAM", run=wanted.into)
@@ -147,20 +143,13 @@ def prepared(settings: Settings, wanted: ReplayRequest) -> PreparedReplay:
     return PreparedReplay(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))
 
 
-def _require_as_recorded(recording: RecordedPart) -> None:
-    """See that what was recorded is published still.
-
-    Raises:
-        JobError: commits of it were taken back or replaced while it was played.
-    """
-    for part in recording.known.parts:
-        played = {row.commit for row in part.state.in_order if row.span.end <= recording.end}
-        gone = played - log_state(part.root).visible
-        if gone:
-            raise JobError(
-                f"run `{recording.known.run}` must stand while it is played and compared; commits "
-                f"{numbered(sorted(gone))} of it were taken back or replaced meanwhile: run the replay again"
-            )
+def _played(recording: RecordedPart) -> dict[Path, frozenset[int]]:
+    """Give the commits that a replay is held against, by the root of their leg."""
+    end = recording.end
+    return {
+        part.root: frozenset(row.commit for row in part.state.in_order if row.span.end <= end)
+        for part in recording.known.parts
+    }
 
 
 def _own_root(settings: Settings, flow: Flow, wanted: ReplayRequest) -> Path:

@@ -314,10 +314,12 @@ def _span_of(known: KnownRun, row: Facts) -> str:
 
 
 def _state(row: Facts) -> str:
+    replaced = f"superseded by {row['superseded_by']}" if row["superseded_by"] else ""
     if row["idle"]:
-        return counted(row["commit"] - row["first"] + 1, "idle epoch")
-    if row["superseded_by"]:
-        return f"superseded by {row['superseded_by']}"
+        idle = counted(row["commit"] - row["first"] + 1, "idle epoch")
+        return f"{idle}, {replaced}" if replaced else idle
+    if replaced:
+        return replaced
     word = f"reset to {row['parent']}" if row["kind"] == "reset" else row["state"]
     return f"{word}, replaces {numbered(row['supersedes'])}" if row["supersedes"] else str(word)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files import packed
 from pipelines.engine.landing.compaction import compact
@@ -17,8 +18,9 @@ from pipelines.engine.landing.segments import mark_removed
 from pipelines.engine.landing.sequence import Removed
 from pipelines.errors import Exit
 from pipelines.flows.legs import MAIN
+from pipelines.jobs.commands import check as checking
 from pipelines.jobs.commands.check import check_flow, check_span
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
 from tests.laws.streamed import streamed
@@ -157,6 +159,23 @@ def test_how_many_are_asked_for() -> None:
     assert few is not None
     assert few.most == 3
     assert sample_of("12", 5, deep=True) == DeepSample(seed=5, most=12)
+
+
+def test_what_is_replaced_while_it_is_checked_is_told_and_is_no_finding(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    kept = read_quality(house.root)
+
+    def replaced(*of: Any) -> Reckoned:  # noqa: ANN401 - as `recomputed` takes them
+        house.backfill("2013-01-01", "2013-01-02")
+        return recomputed(*of)
+
+    monkeypatch.setattr(checking, "recomputed", replaced)
+    sample = sample_of("all", 7, deep=True)
+    with pytest.raises(JobError, match=r"what is checked must stand meanwhile; commits 1 of .* were taken back or"):
+        check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell, deep=sample)
+    assert read_quality(house.root) == kept
 
 
 @pytest.mark.parametrize(
