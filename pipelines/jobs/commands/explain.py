@@ -237,7 +237,10 @@ def _step(  # noqa: PLR0913 - what is known of one step
     elif now > 1:
         told, rule = f"{told}, {now} rows of its turn", "X3"
     elif len(readers) > 1 and rule == "X1":
-        told, rule = f"{told}, {_branch(known, name, given[0], readers)}", "X2"
+        among = f"one of {len(readers)} that read {given[0]}"
+        # What is set aside goes another way than its stream.
+        branch = _branch(known, name, given[0], readers) if table == name else ""
+        told, rule = f"{told}, {branch or among}", "X2"
     return Step(
         stream=table,
         arrival=arrival,
@@ -250,7 +253,7 @@ def _step(  # noqa: PLR0913 - what is known of one step
 
 
 def _branch(known: KnownRun, name: str, fork: str, readers: list[str]) -> str:
-    """Say which of the branches behind a stream one is, where they meet: elsewhere they have no order to speak of."""
+    """Say which of the branches behind a stream one is; empty where they do not meet, and have no order to speak of."""
     meet: dict[str, list[str]] = {}
     for met, stream in known.streams.items():
         # What comes to an interleave stands there in the order of the file; streams come in one that works them out.
@@ -258,7 +261,7 @@ def _branch(known: KnownRun, name: str, fork: str, readers: list[str]) -> str:
         if name in branches and len(branches) > 1:
             meet[met] = branches
     if not meet:
-        return f"one of {len(readers)} that read {fork}"
+        return ""
     met = max(meet, key=lambda each: len(meet[each]))
     return f"branch {meet[met].index(name) + 1} of {len(meet[met])} between {fork} and {met}"
 
@@ -329,7 +332,8 @@ def _remade(known: KnownRun) -> set[str]:
 def _unknown(known: KnownRun, row: LandedRow, trace: str) -> str:
     stream = next((name for name in known.tables if row.source in known.sources_of(name)), "STREAM")
     how = known.command("show", stream, "--format", "csv")
+    zulu = "" if known.moments.name == "UTC" else ", and with `Z` behind it one of UTC"
     return (
         f"no published table has a row that landed at {trace}; `landed_at` and `landed_place` stand in {how}, in UTC; "
-        f"an instant without a zone is one of {known.moments.name}, and with `Z` behind it one of UTC"
+        f"an instant without a zone is one of {known.moments.name}{zulu}"
     )
