@@ -120,7 +120,7 @@ OFTEN = {
 
 
 @dataclass(frozen=True)
-class Ground:
+class TripsWeek:
     """A home, settings, a flow and its feed, and a DAG that hears of complete days."""
 
     folder: Path
@@ -181,10 +181,10 @@ class Ground:
 
 
 @dataclass
-class Disturbed:
+class DisturbedWeek:
     """A week that one seed disturbs."""
 
-    ground: Ground
+    ground: TripsWeek
     done: Drilled
     kills: int
     sessions: set[int] = field(default_factory=set)
@@ -346,7 +346,7 @@ def rows_of(root: Path, day: str) -> int:
     return int(read_stream(root, "punctual").filter(within).num_rows)
 
 
-def complete(ground: Ground) -> list[str]:
+def complete(ground: TripsWeek) -> list[str]:
     """Name the days that the promises of one of the runs have passed."""
     passed = []
     for run in RUNS:
@@ -358,7 +358,7 @@ def complete(ground: Ground) -> list[str]:
     return [f"{end - dt.timedelta(days=1):%Y-%m-%d}" for end in ends if end <= until]
 
 
-def judged(ground: Ground, keys: Iterable[str]) -> list[str]:
+def judged(ground: TripsWeek, keys: Iterable[str]) -> list[str]:
     """Say what is not as it should be behind all kills.
 
     Args:
@@ -375,13 +375,13 @@ def judged(ground: Ground, keys: Iterable[str]) -> list[str]:
     return found + early(ground, heard(ground))
 
 
-def heard(ground: Ground) -> list[Mapping[str, Any]]:
+def heard(ground: TripsWeek) -> list[Mapping[str, Any]]:
     """Give what was heard, a line a hearing."""
     lines = ground.heard.read_text().splitlines() if ground.heard.exists() else []
     return [json.loads(line) for line in lines]
 
 
-def early(ground: Ground, lines: Iterable[Mapping[str, Any]]) -> list[str]:
+def early(ground: TripsWeek, lines: Iterable[Mapping[str, Any]]) -> list[str]:
     """Say which days did not have all their rows when they were heard of."""
     return [
         f"{line['day']} of {line['run']} had {line['rows']} rows when it was told of, and has {now}"
@@ -419,11 +419,11 @@ def drill(seeds: Iterable[int], keep: Path | None, kills: int, echo: Callable[[s
 
 def _one(base: Path, seed: int, kills: int) -> Drilled:
     begun, done = time.monotonic(), Drilled(seed)
-    ground = Ground(Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=base)))
+    ground = TripsWeek(Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=base)))
     for folder in (base, ground.folder):
         # Root's database runs as somebody else, who must pass through.
         folder.chmod(0o755)
-    disturbed = Disturbed(ground, done, kills)
+    disturbed = DisturbedWeek(ground, done, kills)
     try:
         disturbed.run()
     except (Undone, subprocess.TimeoutExpired) as problem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dags.local.drill import Ground, complete, drill, judged
+from dags.local.drill import TripsWeek, complete, drill, judged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,9 @@ COMPLETE = [f"2013-01-0{day}" for day in range(1, 7)]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> TripsWeek:
     """Give a week that nobody disturbed, as if a backfill and a stream had made it."""
-    ground = Ground(tmp_path_factory.mktemp("week"))
+    ground = TripsWeek(tmp_path_factory.mktemp("week"))
     ground.lay()
     span = ("--start", "2013-01-01", "--end", "2013-01-08")
     ground.call("pipelines.cli", "run", "trips", "--run", "calm", "--no-check", *span)
@@ -29,7 +29,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return ground
 
 
-def hear(ground: Ground, first: int, second: int) -> None:
+def hear(ground: TripsWeek, first: int, second: int) -> None:
     lines: list[dict[str, object]] = [
         {"day": "2013-01-01", "run": "main", "rows": first},
         {"day": "2013-01-02", "run": "live", "rows": second},
@@ -37,7 +37,7 @@ def hear(ground: Ground, first: int, second: int) -> None:
     ground.heard.write_text("\n".join(map(json.dumps, lines)))
 
 
-def test_a_week_that_nobody_disturbed_is_as_it_should_be(ran: Ground) -> None:
+def test_a_week_that_nobody_disturbed_is_as_it_should_be(ran: TripsWeek) -> None:
     hear(ran, 24, 24)
     assert complete(ran) == COMPLETE
     assert judged(ran, COMPLETE) == []
@@ -53,14 +53,14 @@ def test_a_week_that_nobody_disturbed_is_as_it_should_be(ran: Ground) -> None:
     ],
 )
 def test_days_that_are_lost_doubled_or_told_too_early_are_found(
-    ran: Ground, keys: list[str], first: int, found: list[str]
+    ran: TripsWeek, keys: list[str], first: int, found: list[str]
 ) -> None:
     hear(ran, first, 24)
     assert judged(ran, keys) == found
 
 
-def test_rows_that_are_not_those_of_a_calm_run_are_found(ran: Ground, tmp_path: Path) -> None:
-    other = Ground(tmp_path / "other")
+def test_rows_that_are_not_those_of_a_calm_run_are_found(ran: TripsWeek, tmp_path: Path) -> None:
+    other = TripsWeek(tmp_path / "other")
     shutil.copytree(ran.folder, other.folder)
     hear(other, 24, 24)
     shutil.rmtree(other.home / "trips" / "live")
