@@ -419,6 +419,7 @@ def drill(seeds: Iterable[int], keep: Path | None, kills: int, echo: Callable[[s
 
 def _one(base: Path, seed: int, kills: int) -> Drilled:
     begun, done = time.monotonic(), Drilled(seed)
+    base.mkdir(parents=True, exist_ok=True)
     ground = TripsWeek(Path(tempfile.mkdtemp(prefix=f"seed-{seed}-", dir=base)))
     for folder in (base, ground.folder):
         # Root's database runs as somebody else, who must pass through.

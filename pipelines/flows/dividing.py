@@ -20,7 +20,7 @@ from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipelines.flows.model import Flow, ModuleUse, Stream
 
@@ -114,6 +114,19 @@ def _as_declared(text: str) -> str:
     'all.each.hours counts, and 1.5 of all.hours'
     """
     return INSTANCE.sub("", text)
+
+
+def said_once(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Say once what is said of several instances, named as the file does; other warnings stay as they are.
+
+    >>> said_once(["f.yaml:3: r.0.open is odd", "f.yaml:3: r.1.open is odd", "f.yaml:4: r.0.shut is odd"])
+    ('f.yaml:3: r.open is odd', 'f.yaml:4: r.0.shut is odd')
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in warnings:
+        where, _, said = each.partition(": ")
+        alike.setdefault((where, _as_declared(said)), []).append(each)
+    return tuple(same[0] if len(same) == 1 else ": ".join(told) for told, same in alike.items())
 
 
 class _Repeated(NamedTuple):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipelines.flows.checks import read_checks
-from pipelines.flows.dividing import divided
+from pipelines.flows.dividing import divided, said_once
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import nearest, one_of
@@ -204,7 +204,7 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     flow = replace(flow, said_at=_said_at(sections, pasted), expect=_expected(sections, flow))
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
     told = divided(flow)
-    warnings = (*_warnings(top, flow, pasted), *pasted.warnings, *told.warnings)
+    warnings = said_once((*_warnings(top, flow, pasted), *pasted.warnings, *told.warnings))
     return replace(flow, warnings=warnings, notes=told.notes, unsaid=unsaid)
 
 
