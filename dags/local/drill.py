@@ -119,6 +119,17 @@ OFTEN = {
 """How often each kind of process is drawn, beside the others."""
 
 
+def write_trips(file: Path, days: int) -> None:
+    """Write an hourly trip, alternately of two stations; each seventh is three hours late."""
+    with file.open("w", newline="") as opened:
+        rows = csv.writer(opened)
+        rows.writerow(["station", "planned", "went"])
+        for hour in range(24 * days):
+            planned = FIRST + dt.timedelta(hours=hour)
+            went = planned + dt.timedelta(hours=3 if hour % 7 == 6 else 0, minutes=1)  # noqa: PLR2004 - each seventh
+            rows.writerow([("north", "south")[hour % 2], planned.isoformat(), went.isoformat()])
+
+
 @dataclass(frozen=True)
 class TripsWeek:
     """A home, settings, a flow and its feed, and a DAG that hears of complete days."""
@@ -136,20 +147,14 @@ class TripsWeek:
         return self.folder / "config" / "heard.jsonl"
 
     def lay(self) -> None:
-        """Write it all: an hourly trip, alternately of two stations, of which each seventh is three hours late."""
+        """Write it all."""
         flows, own = self.folder / "config" / "flows", self.folder / "config" / "dags"
         flows.mkdir(parents=True)
         own.mkdir()
         (flows.parent / "local.yaml").write_text(SETTINGS)
         (flows / "trips.yaml").write_text(FLOW)
         (own / "hears.py").write_text(HEARING)
-        with (flows / "trips.csv").open("w", newline="") as opened:
-            rows = csv.writer(opened)
-            rows.writerow(["station", "planned", "went"])
-            for hour in range(24 * DAYS):
-                planned = FIRST + dt.timedelta(hours=hour)
-                went = planned + dt.timedelta(hours=3 if hour % 7 == 6 else 0, minutes=1)  # noqa: PLR2004 - each seventh
-                rows.writerow([("north", "south")[hour % 2], planned.isoformat(), went.isoformat()])
+        write_trips(flows / "trips.csv", DAYS)
 
     def call(self, *words: str) -> str:
         """Call a module as a user does.

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import json
 import shutil
@@ -24,6 +23,7 @@ import pytest
 
 from dags.local.database import postmaster, start_database, stop_database
 from dags.local.doorway import Doorway
+from dags.local.drill import FLOW, SETTINGS, write_trips
 from dags.local.place import Place
 from dags.local.processes import members
 from dags.local.servant import lodging
@@ -39,43 +39,13 @@ if TYPE_CHECKING:
     from pipelines.engine.columnar.content import ContentHash
 
 CHECKOUT = Path(__file__).parents[2]
-SETTINGS = "home: elsewhere\nengine: core\nmaster: local[2]\n"
-TRIPS = """\
-flow: trips
-about: Five days of two stations.
-timezone: America/New_York
-starts: 2013-01-01
-ends: 2013-01-06
-buckets: 2
-sources:
-  trips:
-    feed: {csv: trips.csv, types: {planned: timestamp, went: timestamp}}
-    key: station
-    time: planned
-    arrival: went
-streams:
-  beating: {heartbeat: trips, interval: 6h, slack: 90s}
-  punctual: {advance_time: beating, every: {events: 1}, delay: 4h, late: drop}
-"""
-FIRST = dt.datetime(2013, 1, 1, 5, tzinfo=dt.UTC)
-HOURS = 5 * 24
+TRIPS = FLOW.replace("A week", "Five days").replace("ends: 2013-01-08", "ends: 2013-01-06")
 READING = 5.0
 """Seconds before an answer. Where one comes in the same second, Airflow may take the task for lost: it has not seen yet
 that the process which asked has ended. It then begins the task again, which asks again."""
 PATIENCE = 300.0
 OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
 SETTLED = (*OVER, "awaiting_input")
-
-
-def write_trips(file: Path) -> None:
-    """Write an hourly trip, alternately of two stations; each seventh is three hours late."""
-    with file.open("w", newline="") as opened:
-        rows = csv.writer(opened)
-        rows.writerow(["station", "planned", "went"])
-        planned = [FIRST + dt.timedelta(hours=hour) for hour in range(HOURS)]
-        late = [dt.timedelta(hours=3 if hour % 7 == 6 else 0, minutes=1) for hour in range(HOURS)]
-        found = [(("north", "south")[at % 2], planned[at], planned[at] + late[at]) for at in range(HOURS)]
-        rows.writerows([(station, one.isoformat(), other.isoformat()) for station, one, other in found])
 
 
 @dataclass(frozen=True)
@@ -253,7 +223,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     flows.mkdir(parents=True)
     (flows.parent / "local.yaml").write_text(SETTINGS)
     (flows / "trips.yaml").write_text(TRIPS)
-    write_trips(flows / "trips.csv")
+    write_trips(flows / "trips.csv", 5)
     shutil.copy(CHECKOUT / "config" / "flows" / "flights.yaml", flows)
     return Ground(folder)
 
