@@ -43,10 +43,19 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
     rows = read_stream(part.root, stream, state=part.state)
     found = list(proposals(rows))
     if not found:
-        only = f"no event of {stream} is published, only timers and CTIs: there is nothing to propose"
-        raise WrongUse(only if rows.num_rows else known.nothing_yet())
+        raise WrongUse(_why_nothing(known, part, stream, rows.num_rows))
     for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found):
         echo(line)
+
+
+def _why_nothing(known: KnownRun, part: KnownRun, stream: str, rows: int) -> str:
+    if rows:
+        return f"no event of {stream} is published, only timers and CTIs: there is nothing to propose"
+    if part.state.published:
+        return f"no row of {stream} is published: there is nothing to propose"
+    if known.state.published:
+        return f"{part.root.name}, the leg of {stream}, has published nothing yet; next: {known.command('stream')}"
+    return known.nothing_yet()
 
 
 def _json_lines(found: list[Proposed]) -> list[str]:

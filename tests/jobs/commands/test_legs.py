@@ -68,6 +68,12 @@ def test_checks_are_proposed_for_a_stream_of_any_leg(regional: House) -> None:
         assert "station" in regional.text, stream
 
 
+def test_a_leg_that_has_published_nothing_has_nothing_to_propose(house: House) -> None:
+    taken(house, 1, 1, 0)
+    with pytest.raises(WrongUse, match="main-2, the leg of last, has published nothing yet; next: pulseline stream"):
+        propose("tiny", "last", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+
+
 def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None:
     made = wanted(house)
     start, instants = readings(made)
