@@ -10,6 +10,7 @@ import datetime as dt
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -60,6 +61,7 @@ COPIED_LOG = "_checkpoint-"
 """Begins the name of a folder below a table in which a checkpoint is made, in a copy of its log."""
 CHECKPOINT = ".checkpoint.parquet"
 DIGITS = 20
+SYSTEM_SAID = re.compile(r"\(os error (\d+)\)")
 AT_A_TIME = 600
 """Files of one log that are removed at a time, more than come between two times: a removal takes up to 2 ms."""
 
@@ -108,9 +110,19 @@ def _delta_asks(path: Path) -> Iterator[None]:
     except Exception as problem:
         if is_stored(path):
             raise _unreadable(path, str(problem)) from None
+        if (said := _by_the_system(problem, path)) is not None:
+            raise said from problem
         if isinstance(problem, DeltaError):
             raise TornLogError(str(path), LOG, str(problem).partition("\n")[0]) from None
         raise
+
+
+def _by_the_system(problem: Exception, path: Path) -> OSError | None:
+    """Give what the system refused, of which delta-rs has the number in words alone; None where a file is gone."""
+    found = SYSTEM_SAID.search(str(problem))
+    if found is None or int(found[1]) == errno.ENOENT:
+        return None
+    return OSError(int(found[1]), os.strerror(int(found[1])), str(path))
 
 
 def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:
@@ -139,6 +151,8 @@ def _open_readable(path: Path, problem: str) -> DeltaTable:
         # A disk that fails is no torn log, and says so itself; a file that is gone has been cleaned away meanwhile.
         if isinstance(failed, OSError) and failed.errno not in (None, errno.ENOENT):
             raise
+        if (said := _by_the_system(failed, path)) is not None:
+            raise said from failed
         gap = _gap(path)
         what, why = (LOG, problem) if gap is None else (f"version {gap}", "its file is gone, and later ones stand")
         raise TornLogError(str(path), what, why) from None

@@ -54,7 +54,7 @@ def _why_nothing(known: KnownRun, part: KnownRun, stream: str, rows: int) -> str
     if part.state.published:
         return f"no row of {stream} is published: there is nothing to propose"
     if known.state.published:
-        return f"{part.root.name}, the leg of {stream}, has published nothing yet; next: {known.command('stream')}"
+        return f"{part.root.name}, the leg of {stream}, has published nothing yet: there is nothing to propose"
     return known.nothing_yet()
 
 

@@ -122,7 +122,7 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _memory, _files, _package, _java, _gateway, _python, _worker, _network):
+        for judge in (_disk, _memory, _handles, _files, _package, _java, _gateway, _python, _worker, _network):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -195,6 +195,24 @@ def _files(error: BaseException) -> str | None:
             "here; or set PULSELINE_HOME to a folder that can be written"
         )
     return None
+
+
+def _handles(error: BaseException) -> str | None:
+    too_many = isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}
+    if too_many or "Too many open files" in str(error):
+        return (
+            f"too many open files: this process may have {_most_files()} at once, and needs more: ulimit -n 4096, or "
+            "more, in the same shell, then the same command goes on from here"
+        )
+    return None
+
+
+def _most_files() -> str:
+    with suppress(ImportError):
+        import resource
+
+        return f"{resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
+    return "so many"
 
 
 def _in_the_way(path: Path) -> Path:

@@ -30,7 +30,8 @@ def standing(looked_at: Mapping[Path, frozenset[int]], doing: str) -> Iterator[N
     finally:
         for root, commits in looked_at.items():
             if gone := commits - log_state(root).visible:
+                some = f"commit {numbered(gone)}" if len(gone) == 1 else f"commits {numbered(sorted(gone))}"
                 raise JobError(
-                    f"what is {doing} must stand meanwhile; commits {numbered(sorted(gone))} of {root} were taken back "
-                    "or replaced: type the same command again"
+                    f"what is {doing} must stand meanwhile; {some} of {root}, taken back or replaced, no longer does: "
+                    "type the same command again"
                 )

@@ -6,6 +6,7 @@ import datetime as dt
 import errno
 import json
 import os
+import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -245,3 +246,17 @@ def test_a_disk_that_fails_while_a_log_is_read_again_is_not_told_as_a_torn_log(
     with pytest.raises(OSError, match="Input/output error") as told:
         delta_log.open_table(folder)
     assert told.value.errno == errno.EIO
+
+
+def test_too_few_open_files_are_told_as_that_and_not_as_a_torn_log(folder: Path) -> None:
+    for commit in range(6, 60):
+        append(folder, commit)
+    kept = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 8, kept[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files") as refused:
+            open_table(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, kept)
+    assert refused.value.errno == errno.EMFILE
+    assert rows(folder) == list(range(1, 60))

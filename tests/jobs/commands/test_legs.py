@@ -70,7 +70,7 @@ def test_checks_are_proposed_for_a_stream_of_any_leg(regional: House) -> None:
 
 def test_a_leg_that_has_published_nothing_has_nothing_to_propose(house: House) -> None:
     taken(house, 1, 1, 0)
-    with pytest.raises(WrongUse, match="main-2, the leg of last, has published nothing yet; next: pulseline stream"):
+    with pytest.raises(WrongUse, match="main-2, the leg of last, has published nothing yet: there is nothing to"):
         propose("tiny", "last", "main", False, house.tell)  # noqa: FBT003 - the command's flag
 
 

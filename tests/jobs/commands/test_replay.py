@@ -368,6 +368,6 @@ def test_what_is_taken_back_while_it_is_compared_is_told_and_is_no_difference(
 
     monkeypatch.setattr(replaying, "compare", taken_back)
     with pytest.raises(
-        JobError, match=r"played and compared must stand meanwhile; commits 4–7 of .* were taken back or replaced"
+        JobError, match=r"played and compared must stand meanwhile; commits 4–7 of .*, taken back or replaced, no"
     ):
         replay(live)

@@ -173,7 +173,7 @@ def test_what_is_replaced_while_it_is_checked_is_told_and_is_no_finding(
 
     monkeypatch.setattr(checking, "recomputed", replaced)
     sample = sample_of("all", 7, deep=True)
-    with pytest.raises(JobError, match=r"what is checked must stand meanwhile; commits 1 of .* were taken back or"):
+    with pytest.raises(JobError, match=r"what is checked must stand meanwhile; commit 1 of .*, taken back or repl"):
         check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell, deep=sample)
     assert read_quality(house.root) == kept
 
