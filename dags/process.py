@@ -18,7 +18,9 @@ from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
     AirflowRescheduleException,
+    AirflowRuntimeError,
     AirflowSkipException,
+    ErrorType,
 )
 
 from dags.announced import announce
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from dags.turns import First
+
 TURN = 3.0
 """Seconds between two looks at the runs before."""
+AWAY = 180.0
+"""Seconds in which an API server that was away is asked again: each of Airflow's own tries asks for some ten."""
 AGAIN, LATER = dt.timedelta(seconds=5), dt.timedelta(minutes=1)
 """Until one that gave up its place looks again; later where the run before waits for a person, who may take days."""
 BETWEEN, MOST = 3.0, 1_000
@@ -158,7 +164,7 @@ class RequestOperator(JobOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Wait for the runs before, then check."""
-        while not self._stopped and (first := comes_first(context, self.task_id)):
+        while not self._stopped and (first := self._first(context)):
             line = f"waiting for {first.run_id}, which comes before and is not done"
             self.log.info(line)
             self._keep(context, line)
@@ -168,6 +174,19 @@ class RequestOperator(JobOperator):
             time.sleep(TURN)
         self.commands = [[self.kind, self.flow, *_told(context)]]
         return super().execute(context)
+
+    def _first(self, context: Context) -> First | None:
+        """Give the run that comes before; an API server that is away, as while it is started again, is asked again."""
+        until = time.monotonic() + AWAY
+        while True:
+            try:
+                return comes_first(context, self.task_id)
+            except AirflowRuntimeError as error:
+                away = error.error.error is ErrorType.API_SERVER_ERROR
+                if not away or self._stopped or time.monotonic() > until:
+                    raise
+                self.log.info("Airflow's API server does not answer, and is asked again: %s", error)
+                time.sleep(TURN)
 
 
 def _told(context: Context) -> list[str]:

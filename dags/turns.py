@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from airflow.sdk import Context
     from airflow.sdk.api.datamodels._generated import DagRun
 
-LAST = "report"
-"""The task that runs whatever the others came to: a run without its end is not done."""
 ASKS, ASKING = "approve", "awaiting_input"
 """The task that may wait for a person, and its state then."""
 OVER = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
@@ -52,12 +50,21 @@ def comes_first(context: Context, task_id: str) -> First | None:
     own, instance = context["dag_run"], context["ti"]
     if instance.get_dr_count(own.dag_id, states=sorted(OPEN)) <= 1:
         return None
-    states = instance.get_task_states(own.dag_id, task_ids=[task_id, LAST, ASKS])
-    unfinished = {run_id: tasks for run_id, tasks in states.items() if tasks.get(LAST) not in OVER}
+    states = instance.get_task_states(own.dag_id)
+    unfinished = {run_id: tasks for run_id, tasks in states.items() if not is_done(tasks)}
     begun = {run_id for run_id, tasks in unfinished.items() if tasks.get(task_id) == "success"}
     others = [_run(own.dag_id, run_id) for run_id in unfinished if run_id != own.run_id]
     asking = {run_id for run_id, tasks in unfinished.items() if tasks.get(ASKS) == ASKING}
     return first_of(own, others, begun, asking)
+
+
+def is_done(tasks: Mapping[str, str | None]) -> bool:
+    """Say whether nothing of a run is to come: of one of which a task was cleared, something is.
+
+    >>> is_done({"run": "failed", "report": "success"}), is_done({"run": None, "report": "success"})
+    (True, False)
+    """
+    return all(state in OVER for state in tasks.values())
 
 
 def first_of(own: Due, others: Iterable[DagRun], begun: set[str], asking: Container[str] = ()) -> First | None:

@@ -26,6 +26,9 @@ sys.exit(int(code))
 PROGRAM = """\
 import json, signal, sys, time
 import psutil
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
+from dags import process
 from dags.process import JobOperator
 
 def outcome(**given):
@@ -54,6 +57,21 @@ found = {
     "wrong": outcome(commands=[["2"]]),
     "failed": outcome(commands=[["3"], ["0"]]),
 }
+asked = [ErrorType.PERMISSION_DENIED, ErrorType.API_SERVER_ERROR, ErrorType.API_SERVER_ERROR]
+
+def answer(*_):
+    if len(asked) > 1:
+        raise AirflowRuntimeError(ErrorResponse(error=asked.pop()))
+    return asked[0].name
+
+process.comes_first, process.TURN = answer, 0.01
+request = process.RequestOperator(task_id="request", kind="backfill", flow="trips")
+found["away"] = [request._first({})]
+asked.append(ErrorType.PERMISSION_DENIED)
+try:
+    request._first({})
+except AirflowRuntimeError as error:
+    found["refused"] = [str(error)]
 signal.signal(signal.SIGALRM, late)
 signal.alarm(1)
 found["timeout"] = outcome(commands=[["stay"]])
@@ -127,3 +145,8 @@ def test_a_task_that_is_stopped_leaves_no_process(outcomes: dict[str, Outcome], 
         "timeout": ("TimeoutError", "the task's time is over"),
         "killed": ("AirflowException", "stopped before it was done; the last that it said: said"),
     }[case]
+
+
+def test_an_api_server_that_is_away_is_asked_again_and_a_refusal_is_none(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["away"] == ["PERMISSION_DENIED"]
+    assert outcomes["refused"][0].startswith("PERMISSION_DENIED")

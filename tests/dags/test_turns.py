@@ -10,7 +10,7 @@ import pendulum
 import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 
-from dags import announced, approval, bundle, patience
+from dags import announced, approval, bundle, patience, turns
 from dags.announced import events_of
 from dags.days import RecordedDays
 from dags.tab import progress
@@ -104,6 +104,6 @@ def test_only_the_last_whole_day_is_scheduled_for_it_fills_what_is_missing() -> 
     assert days.infer_manual_data_interval(run_after=today.add(hours=5)).end == today
 
 
-@pytest.mark.parametrize("module", [announced, approval, bundle, patience, progress])
+@pytest.mark.parametrize("module", [announced, approval, bundle, patience, progress, turns])
 def test_examples(module: object) -> None:
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
