@@ -289,9 +289,11 @@ class DisturbedWeek:
         return over and {run["partition_key"] for run in runs[HEARS]} >= set(complete(self.ground))
 
     def _clear(self, dag: str, run: str) -> None:
+        """Clear what failed and what stands behind it, as Airflow's page offers to."""
         self.done.faults["cleared by a person"] += 1
-        asked = {"dry_run": False, "dag_run_id": run, "only_failed": True}
-        self.door.ask("POST", f"/api/v2/dags/{dag}/clearTaskInstances", asked)
+        failed = [task["task_id"] for task in self._tasks(dag, run) if task["state"] == "failed"]
+        asked = {"dry_run": False, "dag_run_id": run, "task_ids": failed, "only_failed": False}
+        self.door.ask("POST", f"/api/v2/dags/{dag}/clearTaskInstances", asked | {"include_downstream": True})
 
     def _runs(self, dag: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.door.ask("GET", f"/api/v2/dags/{dag}/dagRuns?limit=100")["dag_runs"]
@@ -301,7 +303,7 @@ class DisturbedWeek:
         """Say how all stands, for whoever looks why."""
         try:
             return "; ".join(
-                f"{run['dag_run_id']} of {dag} {run['state']} ({self._tasks(dag, run['dag_run_id'])})"
+                f"{run['dag_run_id']} of {dag} {run['state']} ({self._states(dag, run['dag_run_id'])})"
                 for dag in (STREAM, BACKFILL, HEARS)
                 for run in self._runs(dag)
                 if run["state"] != "success"
@@ -309,10 +311,15 @@ class DisturbedWeek:
         except SILENCE as error:
             return f"Airflow does not answer ({error})"
 
-    def _tasks(self, dag: str, run: str) -> str:
+    def _tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
         path = f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}/taskInstances"
-        found = self.door.ask("GET", path)["task_instances"]
-        return ", ".join(f"{task['task_id']} {task['state']}, try {task['try_number']}" for task in found)
+        found: list[dict[str, Any]] = self.door.ask("GET", path)["task_instances"]
+        return found
+
+    def _states(self, dag: str, run: str) -> str:
+        return ", ".join(
+            f"{task['task_id']} {task['state']}, try {task['try_number']}" for task in self._tasks(dag, run)
+        )
 
     def _patiently(self, ask: Callable[[], object]) -> None:
         """Ask until it is answered: DAGs are there some seconds after Airflow."""
