@@ -102,7 +102,6 @@ PAUSE = (5.0, 20.0)
 PATIENCE = 600.0
 """Seconds behind the kills in which something must happen, until all has come to its end."""
 LOOK = 5.0
-OVER = ("success", "failed")
 STREAM, BACKFILL, PROMISES, HEARS = "stream_trips", "backfill_trips", "promises_trips", "hears"
 PARTS = ("scheduler", "triggerer", "dag-processor", "api-server")
 OFTEN = {
