@@ -23,6 +23,7 @@ from pipelines.engine.tasks.carry_over import Ground, adopt
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
+from pipelines.flows.legs import in_legs
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
@@ -33,6 +34,7 @@ from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.operators.merge import MergePolicy
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class ApplyPlan:
     found: Edited
     written: int
     """Format of the carry as it is."""
+    in_regions: bool
+    """Whether the flow asks for regions, which the run does not have."""
 
     @property
     def needed(self) -> bool:
@@ -131,6 +135,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
                 echo(line)
         check_tables(known.root, flow, schemas)
     if plan.needed and not wanted.dry_run:
+        require_own_file(known.root, flow)
         with open_driver(known.root, flow=known.name) as driver:
             plan = plan_of(known, driver.state(), flow)
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
@@ -171,7 +176,8 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
         )
     if not UPGRADES.oldest <= written <= UPGRADES.current:
         raise UnknownCarryError(tip.commit, written, UPGRADES.oldest, UPGRADES.current)
-    return ApplyPlan(ground=tip, found=edited(state, tip.commit, flow), written=written)
+    found = edited(state, tip.commit, flow)
+    return ApplyPlan(ground=tip, found=found, written=written, in_regions=bool(in_legs(flow)))
 
 
 def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> Entry:
@@ -261,7 +267,8 @@ def _line(change: Change) -> str:
 def _next(known: KnownRun, plan: ApplyPlan) -> str:
     streamed = any(row.kind is CommitKind.EPOCH for row in known.state.published)
     if streamed or plan.ground.kind is CommitKind.EPOCH:
-        return known.command("stream")
+        # A run that is taken into use is in one piece, whatever its flow asks for.
+        return known.command("stream", *(("--regions", "off") if plan.in_regions else ()))
     from pipelines.flows.grid import cuts_between
 
     end = plan.ground.span.end

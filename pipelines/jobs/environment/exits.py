@@ -122,7 +122,7 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _memory, _handles, _files, _package, _java, _gateway, _python, _worker, _network):
+        for judge in (_disk, _grown, _memory, _handles, _files, _package, _java, _gateway, _python, _worker, _network):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -145,6 +145,16 @@ def _disk(error: BaseException) -> str | None:
         return (
             f"no space left on the disk of {_home()}: make room, or move that folder to a larger disk and set "
             f"{variable} to it; then the same command goes on from here"
+        )
+    return None
+
+
+def _grown(error: BaseException) -> str | None:
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        which = f"{error.filename} " if error.filename else "a file "
+        return (
+            f"{which}must grow beyond what this process may write: ulimit -f unlimited in the same shell, or another "
+            "file system under the home; then the same command goes on from here"
         )
     return None
 

@@ -33,6 +33,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.specs import SPECS
 from tests.jobs.commands.test_replay import edit, lived_in
@@ -382,3 +383,25 @@ def test_steps_lead_from_one_format_to_the_next() -> None:
 def flow_stream() -> Stream:
     """Give a heartbeat."""
     return Stream(name="s", operator="heartbeat", inputs=("t",), by=(), policy=HeartbeatPolicy(interval=10_000_000))
+
+
+REGION = """\
+modules:
+  low: {inputs: [came], streams: {few: {filter: came, where: number < 9}}, outputs: {few: few}}
+streams:
+  apart: {module: low, inputs: {came: punctual}, parallel: true}
+"""
+
+
+def test_a_run_in_one_piece_goes_on_so_though_its_flow_asks_for_regions_now(live: House) -> None:
+    edit(live, "streams:\n", REGION)
+    assert apply(live).endswith("takes it into use; next: pulseline stream tiny --regions off")
+
+
+def test_another_file_of_the_same_flow_is_not_taken_into_use(live: House) -> None:
+    file = live.config / "flows" / "tiny.yaml"
+    file.with_name("other.yaml").write_text(file.read_text().replace("slack: 90s", "slack: 80s"))
+    require_own_file(live.root, load_flow(read_settings(), "tiny"))
+    wanted = ApplyRequest(flow=str(file.with_name("other.yaml")))
+    with pytest.raises(WrongUse, match="a flow's name is of one file"):
+        apply_flow(wanted, live.tell)

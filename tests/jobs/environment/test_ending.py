@@ -164,6 +164,8 @@ def test_missing_permission_package_memory_and_network_are_recognised() -> None:
     assert "no permission for x" in exit_code_of(PermissionError(errno.EACCES, "denied", "x"))[1]
     assert "read-only" in exit_code_of(OSError(errno.EROFS, "read-only", "x"))[1]
     assert "ulimit -n 4096" in exit_code_of(OSError(errno.EMFILE, "Too many open files", "x"))[1]
+    grown = exit_code_of(OSError(errno.EFBIG, "File too large", "/h/c.parquet"))[1]
+    assert grown.startswith("/h/c.parquet must grow beyond what this process may write: ulimit -f unlimited")
     arrow = OSError(errno.EROFS, "Failed to open local file '/h/c.parquet'. Detail: [errno 30] Read-only file system")
     assert exit_code_of(arrow)[1].startswith("/h/c.parquet is on a read-only disk: mount it so that it can be written")
     line = exit_code_of(ModuleNotFoundError("No module named 'numba.core'", name="numba.core"))[1]
