@@ -120,7 +120,9 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
     own = replace(known, run="NAME").command("stream")
     require_one_piece(known.root, known.state, "apply", f"{own} begins one with the flow as it is")
-    flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
+    # What is to be typed next has the parameters of now.
+    known = replace(known, given={**known.given, **parameters_of(wanted.params)})
+    flow = as_run(load_flow(settings, wanted.flow, known.given), known.state)
     plan = plan_of(known, known.state, flow)
     done = None
     breaks: tuple[str, ...] = ()

@@ -23,6 +23,9 @@ FEW_INTERVALS = 7
 """Below so many the bounds are those of a few days, and the proposal says so."""
 
 
+OF_INTERVALS = "expect_table_row_count_to_be_between"
+
+
 def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
     """Print checks that all published rows of a stream keep.
 
@@ -71,4 +74,6 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
         lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
+    if any(each.name == OF_INTERVALS for each in found):
+        lines.append("# Rows are counted an interval, as the gate asks; `pulseline check` over several adds them up.")
     return [*lines, f"# Paste it under `{stream}:` in the flow's file, then: {known.command('check')}"]

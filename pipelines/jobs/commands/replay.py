@@ -25,9 +25,8 @@ from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, re
 from pipelines.jobs.facts.recorded import recorded
 from pipelines.jobs.proofs.certificates import keep_certificate
 from pipelines.jobs.proofs.comparing import compare, facts_of, lines_of
-from pipelines.jobs.runs.in_legs import require_caught_up
+from pipelines.jobs.runs.in_legs import open_caught_up
 from pipelines.jobs.runs.in_use import as_run
-from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.remade import is_remade, make_anew
@@ -135,9 +134,8 @@ def prepared(settings: Settings, wanted: ReplayRequest) -> PreparedReplay:
         CommitError: there is no such state.
         LandedColumnError: a column landed with a type that is not the flow's, nor becomes it.
     """
-    known = open_run(wanted.flow, wanted.run)
+    known = open_caught_up(wanted.flow, wanted.run)
     flow = as_run(load_flow(settings, wanted.flow, {**known.given, **parameters_of(wanted.params)}), known.state)
-    require_caught_up(known)
     recording = recorded(known, wanted.start, wanted.end)
     recording.payloads(flow)
     return PreparedReplay(recording=recording, flow=flow, root=_own_root(settings, flow, wanted))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipelines.engine.commits.lease import HolderStanding, look, this_process, wall_ticks
 from pipelines.engine.commits.leg_roots import planned_legs, told_of
 from pipelines.flows.legs import in_legs, legs_of, uncrossable
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.known import open_run
 from pipelines.operators.plain_words import some_of
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 OFF, ON = "off", "on"
+LOOKS, BETWEEN = 20, 0.5
+"""How often a live run is looked at until its legs have come equally far, and seconds between two looks."""
 UNCROSSABLE = (
     "`{name}` takes over the CTIs of `{given}` for keys that are still to come, which needs what `{given}` remembers, "
     "so both must be in one region: write `connection: synchronous` beside `parallel: true` there, or add --regions off"
@@ -105,16 +110,40 @@ def require_one_piece(root: Path, state: LogState, verb: str, otherwise: str) ->
         )
 
 
-def require_caught_up(known: KnownRun) -> None:
-    """See that every leg of a run has come as far as the first, before all of them are compared with another run.
+def open_caught_up(called: str, run: str) -> KnownRun:
+    """Open a run all of whose legs have come equally far, before all of them are compared with another run.
+
+    The legs of a live run publish one after the other, and are read so: it is looked at until they have.
+
+    Args:
+        called: name of the flow or path of its file.
+        run: name of the run.
 
     Raises:
-        WrongUse: one is behind.
+        WrongUse: no such flow or run, or a leg is behind.
     """
-    ends = {part.root.name: part.state.tip.upto if part.state.tip else 0 for part in known.parts}
-    if len(set(ends.values())) > 1:
-        late = min(ends, key=lambda name: ends[name])
+    known = open_run(called, run)
+    looks = 1
+    while (late := _behind(known)) and _is_driven(known) and looks < LOOKS:
+        time.sleep(BETWEEN)
+        known, looks = open_run(called, run), looks + 1
+    if late:
+        todo = known.command("stream", "--until-caught-up")
+        if _is_driven(known):
+            todo = "its driver is at it: type the same command again, or stop the stream first"
         raise WrongUse(
-            f"the legs of run `{known.run}` must have come equally far to be compared; {late} is behind: "
-            f"{known.command('stream', '--until-caught-up')}"
+            f"the legs of run `{known.run}` must have come equally far to be compared; {late} is behind: {todo}"
         )
+    return known
+
+
+def _behind(known: KnownRun) -> str:
+    """Name the leg that is behind most; nothing where all have come equally far."""
+    ends = {part.root.name: part.state.tip.upto if part.state.tip else 0 for part in known.parts}
+    return "" if len(set(ends.values())) == 1 else min(ends, key=lambda name: ends[name])
+
+
+def _is_driven(known: KnownRun) -> bool:
+    lease = known.state.lease
+    seen = None if lease is None else look(known.root, lease, this_process())
+    return seen is not None and seen.standing(wall_ticks()) is HolderStanding.HELD

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
+from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs import in_legs
 from tests.jobs import regional
-from tests.jobs.regional import stepped
+from tests.jobs.regional import stepped, under_way, wanted
 
 if TYPE_CHECKING:
     from pipelines.jobs.runs.backfill import Backfill
@@ -86,3 +89,26 @@ def test_a_leg_that_took_all_in_one_has_its_beginning_alone(house: House) -> Non
 def test_nothing_between_two_states_is_refused_as_before(regional: House) -> None:
     with pytest.raises(ValueError, match="a replay needs published commits between --from and --to"):
         replay_flow(ReplayRequest(flow="tiny", engine="core", start="2", end="2"), regional.tell)
+
+
+def test_a_live_run_is_looked_at_until_its_legs_have_come_equally_far(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+    with under_way(wanted(house)) as legs:
+        legs.advance_main(0, 1)
+
+        def behind_no_longer(seconds: float) -> None:
+            looks.append(seconds)
+            if len(looks) > 1:
+                legs.catch_up(1)
+
+        monkeypatch.setattr(in_legs, "time", SimpleNamespace(sleep=behind_no_longer))
+        assert replay_flow(ReplayRequest(flow="tiny", engine="core"), house.tell) == 0
+        legs.advance_main(1, 2)
+        monkeypatch.setattr(in_legs, "time", SimpleNamespace(sleep=looks.append))
+        with pytest.raises(WrongUse, match="timed is behind: its driver is at it: type the same command again"):
+            replay_flow(ReplayRequest(flow="tiny", engine="core"), house.tell)
+    assert len(looks) > in_legs.LOOKS
+    with pytest.raises(WrongUse, match="timed is behind: pulseline stream tiny --until-caught-up"):
+        replay_flow(ReplayRequest(flow="tiny", engine="core"), house.tell)
