@@ -107,9 +107,8 @@ class Settings:
             WrongUse: the run's name could lead out of the flow's folder.
         """
         if not RUN_NAME.fullmatch(run):
-            raise WrongUse(
-                f"--run must be a name of up to 100 letters, digits, `_` and `-`, which is not first; it is `{run}`"
-            )
+            asked = "a name of letters, digits, `_` and `-`, 100 at most and no `-` at its begin"
+            raise WrongUse(f"--run must be {asked}; it is `{run}`")
         if flow in TAKEN:
             raise WrongUse(f"a flow cannot be called `{flow}`: {TAKEN[flow]} lie in that folder; give it another name")
         return self.home / flow / run
