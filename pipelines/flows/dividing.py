@@ -103,8 +103,8 @@ def divided(flow: Flow) -> Divided:
             f"{n} times"
             for out in again.timers
         ]
-    # Instances of an instance are alike, so what is said of one is said once.
-    return Divided(tuple(dict.fromkeys(map(_as_declared, notes))), tuple(dict.fromkeys(warnings)))
+    # Instances of an instance are alike, so what is said of one is said once; `said_once` sees to it for warnings.
+    return Divided(tuple(dict.fromkeys(map(_as_declared, notes))), tuple(warnings))
 
 
 def _as_declared(text: str) -> str:

@@ -38,7 +38,7 @@ from pipelines.jobs.runs.standing import standing
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from expectations.reckoned import Reckoned
@@ -158,7 +158,7 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
     parts: Parts,
     commit: int,
     session: Session | None,
-    reckoned: Sequence[Reckoned] = (),
+    reckon: Callable[[], tuple[Reckoned, ...]] = tuple,
     *,
     docs_if_held: bool = True,
 ) -> tuple[Judgement, ...]:
@@ -172,7 +172,7 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
             (start, end),
             docs_folder(root, start, end, commit),
             judged_name(start, end, commit),
-            reckoned,
+            reckon(),
             docs_if_held=docs_if_held,
             keep=failing.keep,
         )
@@ -252,9 +252,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         span=parts[MAIN].judged.span,
     )
     with followed(job) as ending, spark_if_asked(settings) as session:
-        with standing(_published_in(parts, commit or 0), "checked"):
-            reckoned = _reckoned(flow, parts, deep)
-        ending.found = found = _check(flow, parts, commit or 0, session, reckoned)
+        ending.found = found = _check(flow, parts, commit or 0, session, lambda: _reckoned(flow, parts, deep))
     docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
     verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
     for line in json_lines(verdict) if as_json else text_lines(verdict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.profile import proposals
+from pipelines.jobs.facts.profile import OF_INTERVALS, proposals
 from pipelines.jobs.runs.known import offered, open_run
 from pipelines.operators.plain_words import counted
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 FEW_INTERVALS = 7
 """Below so many the bounds are those of a few days, and the proposal says so."""
-
-
-OF_INTERVALS = "expect_table_row_count_to_be_between"
 
 
 def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
