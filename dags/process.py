@@ -24,8 +24,10 @@ from airflow.sdk.exceptions import (
 )
 
 from dags.announced import announce
+from dags.deployed import environment
 from dags.running import FOUND, GRACE, SAID, Running
 from dags.turns import comes_first
+from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +112,7 @@ class JobOperator(BaseOperator):
     def _run(self, words: Sequence[str], context: Context) -> dict[str, Any]:
         begun = time.monotonic()
         self.log.info("%s %s", self.module, " ".join(words))
-        self._running = Running([sys.executable, "-m", self.module, *words], self.grace)
+        self._running = Running([sys.executable, "-m", self.module, *words], self.grace, _environment())
         try:
             for line in self._running.lines():
                 self.log.info("%s", line)
@@ -187,6 +189,14 @@ class RequestOperator(JobOperator):
                     raise
                 self.log.info("Airflow's API server does not answer, and is asked again: %s", error)
                 time.sleep(TURN)
+
+
+def _environment() -> dict[str, str]:
+    """Give the environment of a command; another try would not mend what is wrong with it."""
+    try:
+        return environment()
+    except WrongUse as error:
+        raise AirflowFailException(str(error)) from None
 
 
 def _told(context: Context) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 GUARD = Path(__file__).with_name("guard.py")
 GRACE = 20.0
@@ -36,9 +36,12 @@ class Running:
     Args:
         command: program and arguments.
         grace: seconds between the wish to stop and SIGKILL.
+        environment: of the command; that of this process unless given.
     """
 
-    def __init__(self, command: Sequence[str], grace: float = GRACE) -> None:
+    def __init__(
+        self, command: Sequence[str], grace: float = GRACE, environment: Mapping[str, str] | None = None
+    ) -> None:
         """Start it."""
         self.above = psutil.Process().parents()[:ABOVE]
         self.asked = False
@@ -48,7 +51,7 @@ class Running:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**(os.environ if environment is None else environment), "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
 

@@ -153,7 +153,7 @@ CLASSES: dict[str, type[LawExpectation]] = {
     AS_PUBLISHED: ExpectToBeAsPublished,
     AS_RECOMPUTED: ExpectToBeRecomputedAlike,
     TOLD_AT_LANDING: ExpectLandingsToBeTold,
-    **dict.fromkeys(OF_INTERVALS, ExpectIntervalsToBeAsUsual),
+    **dict.fromkeys(sorted(OF_INTERVALS), ExpectIntervalsToBeAsUsual),
 }
 
 

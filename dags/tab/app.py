@@ -27,10 +27,12 @@ from fastapi import APIRouter, Depends, FastAPI, Form, Request
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from sqlalchemy import select
 
+from dags.deployed import Adopted
 from dags.running import SAID
 from dags.tab.pages import BACKFILL, INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ EMPTY = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="colo
 <title>Pulseline</title><style>body {{ font: 16px/1.6 system-ui, sans-serif; max-width: 40em; margin: 4em auto;
 padding: 0 1em }}</style><h1>{title}</h1><p>{text}</p></html>"""
 
-app = FastAPI(title="Pulseline", docs_url=None, redoc_url=None, openapi_url=None)
+app = FastAPI(title="Pulseline", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(Adopted())])
 pages = APIRouter(dependencies=[Depends(MAY_SEE)])
 
 
@@ -180,6 +182,12 @@ def overview(request: Request, user: GetUserDep) -> Response:
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
     page = overview_page(readable, reports())
     return _anew(request, page, SECONDS, {POLICY: f"{HEADERS[POLICY]}; {SCRIPTS}"})
+
+
+@app.exception_handler(WrongUse)
+def of_settings(_request: Request, error: Exception) -> Response:
+    """Say what is wrong with the settings: nothing can be shown until that is mended."""
+    return _empty("No home", str(error))
 
 
 def _anew(request: Request, page: str, seconds: int | None, more: Mapping[str, str] = NO_MORE) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,13 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 STUB = """\
-import json, sys, time
+import json, os, sys, time
 code, *words = sys.argv[1:]
 print("said", *words, flush=True)
+if code == "opens":
+    own = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "PULSELINE_"))}
+    print(json.dumps({name: value for name, value in own.items() if name != "AWS_CA_BUNDLE"}))
+    sys.exit()
 if code == "stay":
     time.sleep(100)
 print(json.dumps({"code": int(code), "words": words} | ({"sentence": words[0]} if words else {})))
@@ -24,7 +29,7 @@ if code != "0":
 sys.exit(int(code))
 """
 PROGRAM = """\
-import json, signal, sys, time
+import json, os, signal, sys, time
 import psutil
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
@@ -46,7 +51,25 @@ def stopped(*_):
 def late(*_):
     raise TimeoutError("the task's time is over")
 
+def opened(home="", store=None, **environment):
+    said = {"AIRFLOW_VAR_PULSELINE_HOME": home, "AIRFLOW_CONN_PULSELINE_STORE": json.dumps(store)}
+    said = {name: value for name, value in (said | environment).items() if value not in ("", "null")}
+    os.environ.update(said)
+    try:
+        return outcome(commands=[["opens"]])
+    finally:
+        for name in said:
+            del os.environ[name]
+
+KEYS = {"conn_type": "aws", "login": "door", "password": "key"}
+OTHERS = {"AWS_ACCESS_KEY_ID": "other", "AWS_SESSION_TOKEN": "of other", "PULSELINE_HOME": "/other"}
 found = {
+    "opened by the services": opened(**OTHERS),
+    "opened by Airflow": opened(
+        "s3://bucket/home", KEYS | {"extra": {"endpoint_url": "http://store:9000", "allow_http": True}}, **OTHERS
+    ),
+    "opened by a role": opened(store=KEYS | {"extra": {"role_arn": "arn:aws:iam::1:role/it", "region_name": "eu"}}),
+    "opened by a database": opened(store={"conn_type": "postgres", "login": "door", "password": "key"}),
     "fine": outcome(commands=[["0", "a b", "{c}"]]),
     "asked": outcome(commands=[["0", "own"]], asked={"commands": {"it": [["0", "asked"]], "other": [["3"]]}}),
     "answer": outcome(commands=[["0", "own"]], answer=["--accept={{ conf }}", "--by=ann"]),
@@ -145,6 +168,35 @@ def test_a_task_that_is_stopped_leaves_no_process(outcomes: dict[str, Outcome], 
         "timeout": ("TimeoutError", "the task's time is over"),
         "killed": ("AirflowException", "stopped before it was done; the last that it said: said"),
     }[case]
+
+
+def test_what_airflow_keeps_of_the_home_goes_before_the_environment(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["opened by the services"][1] == {
+        "AWS_ACCESS_KEY_ID": "other",
+        "AWS_SESSION_TOKEN": "of other",
+        "PULSELINE_HOME": "/other",
+    }
+    assert outcomes["opened by Airflow"][1] == {
+        "AWS_ACCESS_KEY_ID": "door",
+        "AWS_SECRET_ACCESS_KEY": "key",
+        "AWS_ENDPOINT_URL": "http://store:9000",
+        "AWS_ALLOW_HTTP": "true",
+        "PULSELINE_HOME": "s3://bucket/home",
+    }, "and a session's token of other keys is left out"
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        ("opened by a role", "the extra of the connection pulseline_store may have .*; it has role_arn, which would"),
+        ("opened by a database", "the connection pulseline_store must be of type aws, .*; it is of type postgres"),
+    ],
+)
+def test_a_connection_that_is_no_key_fails_at_once(outcomes: dict[str, Outcome], case: str, sentence: str) -> None:
+    kind, told, _ = outcomes[case]
+    assert kind == "AirflowFailException"
+    assert re.match(sentence, told)
+    assert "key" not in told.replace("access key as login", "")
 
 
 def test_an_api_server_that_is_away_is_asked_again_and_a_refusal_is_none(outcomes: dict[str, Outcome]) -> None:

@@ -20,6 +20,10 @@ class BuiltInSpec(FeedSpec):
         """Give its name."""
         return self.name
 
+    def dataset(self, _source: str, /) -> tuple[str, str]:
+        """Name it, of no place."""
+        return "builtin", self.name
+
     def words(self) -> str:
         """Say what it is."""
         return f"{self.name}, which comes with a package"

@@ -71,6 +71,10 @@ class KafkaSpec(LiveText):
             retyped=read_retyped(feed),
         )
 
+    def dataset(self, _source: str, /) -> tuple[str, str]:
+        """Name the topic, at the first broker."""
+        return f"kafka://{self.brokers[0]}", self.paths[0]
+
     def words(self) -> str:
         """Say which topic this is, and whom to ask."""
         brokers = ", ".join(self.brokers)

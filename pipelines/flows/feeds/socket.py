@@ -57,6 +57,10 @@ class SocketSpec(LiveText):
             retyped=read_retyped(feed),
         )
 
+    def dataset(self, source: str, /) -> tuple[str, str]:
+        """Name the address; what it sends is called as the source is."""
+        return f"tcp://{self.paths[0]}", source
+
     def words(self) -> str:
         """Say which socket this is."""
         return f"lines of {self.format} from the socket {self.where}{self.zone_words()}"

@@ -136,6 +136,14 @@ class FeedSpec:
         """Say where it is, as a table has room for it."""
         return ", ".join(self.paths)
 
+    def dataset(self, _source: str, /) -> tuple[str, str] | None:
+        """Give the namespace and the name that OpenLineage has for it; None where the paths of files say them.
+
+        Args:
+            source: the name of the source around it, for what has none of its own.
+        """
+        return None
+
     def words(self) -> str:
         """Say what it is and where, as a part of a sentence."""
         return f"{self.kind} files {self.where}{self.zone_words()}"

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files.stored import without_user
-from pipelines.flows.feeds.builtin import BuiltInSpec
-from pipelines.flows.feeds.kafka import KafkaSpec
-from pipelines.flows.feeds.socket import SocketSpec
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Source
@@ -49,12 +46,10 @@ def of_source(source: Source, base: Path) -> DatasetName:
         base: folder that paths of its feed are relative to.
     """
     feed = source.feed
-    if isinstance(feed, BuiltInSpec):
-        return DatasetName("builtin", feed.name)
-    if isinstance(feed, KafkaSpec):
-        return DatasetName(without_user(f"kafka://{feed.brokers[0]}"), feed.paths[0])
-    if isinstance(feed, SocketSpec):
-        return DatasetName(without_user(f"tcp://{feed.paths[0]}"), source.name)
+    named = feed.dataset(source.name)
+    if named is not None:
+        namespace, name = named
+        return DatasetName(without_user(namespace), name)
     fixed = [_fixed(base / path) for path in feed.paths]
     return of_path(Path(os.path.commonpath([os.path.normpath(path) for path in fixed])))
 
