@@ -6,6 +6,7 @@ come from rows of earlier commits. Great Expectations is loaded when the first s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from expectations.account import account_marks, accounts
@@ -75,7 +76,11 @@ def _own(flow: Flow, views: Views, checkpoints: Checkpoints, keep: Keep | None) 
     from expectations.own_checks import own_judgements
 
     every = {**views.landed, **views.tables}
-    return [each for table in flow.expect for each in own_judgements(flow, table, every[table], checkpoints, keep)]
+    return [
+        each
+        for table in flow.expect
+        for each in own_judgements(flow, table, every[table], checkpoints, keep, partial(views.intervals, table))
+    ]
 
 
 def _accounts(flow: Flow, drawn: tuple[Account, ...], checkpoints: Checkpoints) -> list[Judgement]:

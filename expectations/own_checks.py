@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from expectations.checkpoints import size_of
+from expectations.checkpoints import Checkpoints, size_of
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
@@ -18,13 +18,18 @@ from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from expectations.checkpoints import Asked, Checkpoints
+    from expectations.checkpoints import Asked
     from expectations.judgement import Keep
     from expectations.views import View
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
+
+OF_INTERVALS = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
+"""Checks whose arguments are of one interval, as the gate asks them: several intervals are asked one by one."""
+SHOWN = 20
+"""Intervals that break one of them and are shown."""
 
 
 @dataclass(eq=False)
@@ -39,8 +44,13 @@ class CheckDoesNotFitError(PulselineError, ValueError):
     says = "`{check}` of `{table}` has {came}, expected {expected}: change it in the flow's file"
 
 
-def own_judgements(
-    flow: Flow, table: str, view: View, checkpoints: Checkpoints, keep: Keep | None = None
+def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is found goes
+    flow: Flow,
+    table: str,
+    view: View,
+    checkpoints: Checkpoints,
+    keep: Keep | None = None,
+    intervals: Callable[[], Mapping[str, View]] = dict,
 ) -> list[Judgement]:
     """Judge what a flow expects of a table, but for values in stream order, which are laws.
 
@@ -50,6 +60,7 @@ def own_judgements(
         view: its rows.
         checkpoints: Great Expectations at work.
         keep: is given all rows that break a check.
+        intervals: gives the same rows interval by interval, by where each begins; nothing where one alone is judged.
 
     Raises:
         CheckDoesNotFitError: a check names a column that the table does not have, or one of another type.
@@ -64,9 +75,12 @@ def own_judgements(
             raise
         # A table has no columns of its own before its first row.
         return [_unasked(check, table) for check in checks]
-    found: dict[str, Judgement] = {}
-    for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in checks)):
-        some = [check for check in checks if (check.where, _is_whole(check)) == (where, whole)]
+    counted = [check for check in checks if check.name in OF_INTERVALS]
+    apart = intervals() if counted else {}
+    found = {check.label: _one_by_one(flow, table, apart, check, checkpoints) for check in counted if apart}
+    left = [check for check in checks if check.label not in found]
+    for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in left)):
+        some = [check for check in left if (check.where, _is_whole(check)) == (where, whole)]
         name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
         found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints, keep)}
     return [found[check.label] for check in checks]
@@ -89,6 +103,33 @@ def _unasked(check: Check, table: str) -> Judgement:
 def _is_whole(check: Check) -> bool:
     """Say whether a check is about which columns a table has."""
     return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
+
+
+def _one_by_one(
+    flow: Flow, table: str, intervals: Mapping[str, View], check: Check, checkpoints: Checkpoints
+) -> Judgement:
+    """Judge a check of each of several intervals; Data Docs have those that break it, or the last."""
+    from expectations.suites import own_suite
+
+    def asked(start: str, by: Checkpoints) -> Asked:
+        suite = own_suite(f"{flow.name}.{table}.own {check.label} {start}", table, [(check, check.arguments)])
+        return by.ask(suite, intervals[start].chosen((), check.where), [])[check.label]
+
+    unseen = Checkpoints("", None)
+    every = {start: asked(start, unseen) for start in intervals}
+    broken = [start for start, each in every.items() if not each.held][:SHOWN]
+    (*_, last) = [asked(start, checkpoints) for start in broken or list(every)[-1:]]
+    return Judgement(
+        expectation=check.label,
+        table=table,
+        severity=check.severity,
+        sentence=f"{last.sentence} ({table}{f', where {check.where}' if check.where else ''}; in each interval)",
+        remedy=remedy_of(check),
+        held=not broken,
+        looked_at=sum(each.looked_at for each in every.values()),
+        unexpected=0,
+        rows=tuple({"interval": start, "observed_value": every[start].observed} for start in broken),
+    )
 
 
 def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom

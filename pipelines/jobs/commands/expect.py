@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.profile import OF_INTERVALS, proposals
+from pipelines.jobs.facts.profile import proposals
 from pipelines.jobs.runs.known import offered, open_run
 from pipelines.operators.plain_words import counted
 
@@ -71,6 +71,4 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
         lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
-    if any(each.name == OF_INTERVALS for each in found):
-        lines.append("# Rows are counted an interval, as the gate asks; `pulseline check` over several adds them up.")
     return [*lines, f"# Paste it under `{stream}:` in the flow's file, then: {known.command('check')}"]

@@ -23,8 +23,6 @@ WIDER = 10
 """Of the spread that was seen, one part in so many is added to both ends: the next day is never the same."""
 TIMES = 2
 """How many times fewer, or more, rows than ever an interval may have."""
-OF_INTERVALS = "expect_table_row_count_to_be_between"
-"""The check whose bounds are of one interval, and not of all together."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def _how_many(events: pa.Table) -> Proposed:
     counts = events["commit"].value_counts().field("counts").to_pylist()
     low, high = min(counts), max(counts)
     bounds = {"min_value": low // TIMES, "max_value": high * TIMES}
-    return Proposed(OF_INTERVALS, bounds, f"{low:,} to {high:,} an interval")
+    return Proposed("expect_table_row_count_to_be_between", bounds, f"{low:,} to {high:,} an interval")
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Iterator[Proposed]:

@@ -35,6 +35,7 @@ from pipelines.flows.legs import MAIN, legs_of
 from pipelines.jobs.facts.chosen import LandedRows, is_true
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from expectations.laws import Law
+    from expectations.views import View
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.readers import Published
@@ -119,6 +121,7 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
                 for name, rows in expected.items()
             },
             count=partial(_with_crossed, flow, parts, partial(count_on_spark, frames, of_landed, told)),
+            intervals=partial(_intervals, flow, parts),
             held=held,
         )
     rows_landed = {name: _landed_rows(*pieces) for name, pieces in landed.items()}
@@ -126,8 +129,24 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
         tables={name: PlainView(rows=rows, before=before[name], truth=is_true) for name, rows in found.items()},
         landed={name: PlainView(rows=rows, truth=is_true) for name, rows in expected.items()},
         count=partial(_with_crossed, flow, parts, partial(count_plain, found, rows_landed, AlikeTables(ledgers))),
+        intervals=partial(_intervals, flow, parts),
         held=held,
     )
+
+
+def _intervals(flow: Flow, parts: Parts, table: str) -> dict[str, View]:
+    """Open a table interval by interval, by where each begins, where several are judged."""
+    part = parts[MAIN] if table in flow.sources else parts[flow.legs.get(flow.owner(table).name, MAIN)]
+    entries = part.judged.entries
+    if len(entries) == 1 or any(entry.kind is not CommitKind.INTERVAL for entry in entries):
+        return {}
+    moments = Moments(flow.timezone)
+    found: dict[str, View] = {}
+    for entry in entries:
+        one = replace(part, judged=replace(part.judged, entries=(entry,)))
+        rows = LandedRows(part.root, table, one.judged) if table in flow.sources else _rows(flow, table, one)
+        found[moments.argument(entry.span.start)] = PlainView(rows=rows, truth=is_true)
+    return found
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import RejectedError
+from pipelines.jobs.text.moments import Moments
 from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
 
 if TYPE_CHECKING:
@@ -87,6 +88,44 @@ def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def own(found: tuple[Judgement, ...]) -> dict[str, Judgement]:
     return {each.expectation: each for each in found if each.expectation.startswith("expect_")}
+
+
+def test_rows_are_counted_interval_by_interval(made: Trial, tmp_path: Path, session: Session | None) -> None:
+    rows = made.table("main", "punctual").filter(pc.field("kind") == "data")
+    counts = {each["values"]: each["counts"] for each in rows["commit"].value_counts().to_pylist()}
+    low, high = min(counts.values()), max(counts.values())
+    assert low < high, "or one count would do for all"
+    checks = "\n".join(
+        [
+            "    expect:",
+            f"      - expect_table_row_count_to_be_between: {{min_value: {low}, max_value: {high}}}",
+            f"      - expect_table_row_count_to_be_between: {{max_value: {high - 1}}}",
+            "      - expect_table_row_count_to_equal: {value: 0}",
+            "        where: number < 0\n",
+        ]
+    )
+    landed = "    expect:\n      - expect_table_row_count_to_be_between: {max_value: 1}\n"
+    flow = with_checks(made.flow, flow_with(tmp_path, checks, landed))
+    judged = check_span(flow, made.root("main"), None, None, session=session)
+    fits, tight, none = (each for each in judged if each.table == "punctual" and each.expectation.startswith("expect_"))
+    assert (fits.held, none.held) == (True, True)
+    assert fits.looked_at == rows.num_rows
+    assert "in each interval" in fits.sentence
+    begins = {number: moment for number, (moment, _) in enumerate(SPANS, 1)}
+    moments = Moments(made.flow.timezone)
+    too_many = [
+        {"interval": moments.argument(begins[commit]), "observed_value": count}
+        for commit, count in sorted(counts.items())
+        if count == high
+    ]
+    assert not tight.held
+    assert list(tight.rows) == too_many
+    (source,) = (each for each in judged if each.table == "parcels" and each.expectation.startswith("expect_"))
+    assert len(source.rows) == len(SPANS), "each of them has more than one row"
+
+    start, end = SPANS[0]
+    (_, alone, _) = own(check_span(flow, made.root("main"), start, end, session=session)).values()
+    assert "in each interval" not in alone.sentence, "of one interval the gate's own words hold"
 
 
 def test_exactly_the_rows_that_break_a_check_are_found(made: Trial, tmp_path: Path, session: Session | None) -> None:
