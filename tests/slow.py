@@ -18,6 +18,8 @@ SLOW = (
     "dags/test_stack.py::test_a_stream_ends_with_the_process_of_its_task_and_is_tried_again",
     "dags/test_stack.py::test_a_stream_ends_when_its_task_is_cleared_and_begins_again",
     "dags/test_stack.py::test_a_second_driver_is_refused",
+    # Settings that Airflow keeps: what a task hands to its command is asked each time.
+    "dags/test_stack.py::test_pages_and_tasks_go_by_the_home_that_airflow_keeps",
     # A week under kills, in an Airflow of its own: what is judged is held to plain cases each time.
     "dags/test_drill_airflow.py::test_a_week_is_the_same_whatever_is_killed",
     # A database of its own: as another user, and its data at the next start.
@@ -120,6 +122,15 @@ SLOW = (
     # A cluster that takes no task: a minute of waiting; a home in a store: its laws are asked on drawn flows.
     "laws/test_cluster.py::test_nobody_takes_a_task",
     "end_to_end/test_home_in_a_store.py::test_days_on_core_are_those_of_a_folder",
+    # Wherever epochs of legs end: one of three draws, and drawn regions, are asked each time.
+    "jobs/commands/test_legs_replayed.py::test_wherever_epochs_of_legs_end_every_part_is_the_same[1]",
+    "jobs/commands/test_legs_replayed.py::test_wherever_epochs_of_legs_end_every_part_is_the_same[2]",
+    # A recorded feed played live on Spark and stopped: the demo plays one, Airflow's stream is stopped and goes on.
+    "jobs/commands/test_stream.py::test_spark_plays_a_recorded_feed_live_and_goes_on_after_a_stop",
+    # A store that does not answer at all: one without the bucket is told by the same words.
+    "jobs/commands/test_store_secrets.py::test_what_opens_a_store_is_in_no_refusal[{'AWS_ENDPOINT_URL'",
+    "jobs/commands/test_own_checks.py::test_rows_are_counted_interval_by_interval[spark]",
+    "jobs/runs/test_at_once.py::test_one_of_them_can_be_run_again_alone[0]",
     # What benches measure.
     "jobs/bench/test_bench_store.py::test_a_commit_asks_little_of_a_store",
     "jobs/bench/test_bench_scale.py::test_calls_of_a_commit_are_counted_and_those_that_wait_for_one_another",

@@ -32,7 +32,7 @@ from dags.running import SAID
 from dags.tab.pages import BACKFILL, INDEX, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.errors import PulselineError
 from pipelines.jobs.environment.settings import read_settings
 
 if TYPE_CHECKING:
@@ -184,10 +184,10 @@ def overview(request: Request, user: GetUserDep) -> Response:
     return _anew(request, page, SECONDS, {POLICY: f"{HEADERS[POLICY]}; {SCRIPTS}"})
 
 
-@app.exception_handler(WrongUse)
-def of_settings(_request: Request, error: Exception) -> Response:
-    """Say what is wrong with the settings: nothing can be shown until that is mended."""
-    return _empty("No home", str(error))
+@app.exception_handler(PulselineError)
+def of_error(_request: Request, error: Exception) -> Response:
+    """Say what is wrong with the settings or the home: nothing can be shown until that is mended."""
+    return _empty("Nothing to show", str(error), status=503)
 
 
 def _anew(request: Request, page: str, seconds: int | None, more: Mapping[str, str] = NO_MORE) -> Response:

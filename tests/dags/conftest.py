@@ -206,7 +206,7 @@ def _path(dag: str, run: str) -> str:
     return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def databases() -> Iterator[Path]:
     """Give the folder of root's databases: not in pytest's own, which the account that serves them cannot enter."""
     with tempfile.TemporaryDirectory(prefix="pulseline-") as name, pytest.MonkeyPatch.context() as patch:
@@ -215,7 +215,7 @@ def databases() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     """Give a folder with two flows."""
     folder = tmp_path_factory.mktemp("ground")
@@ -228,7 +228,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return Ground(folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def database(ground: Ground, databases: Path) -> Iterator[Ground]:  # noqa: ARG001 - where root's server lies
     """Prepare Airflow's database, which runs until the tests are over."""
     place = ground.place
@@ -241,7 +241,7 @@ def database(ground: Ground, databases: Path) -> Iterator[Ground]:  # noqa: ARG0
         stop_database(place.database)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(database: Ground) -> Iterator[Stack]:
     """Start what `make up` starts, and see at the end that nothing of it is left."""
     up = database.call("dags.local", "up")

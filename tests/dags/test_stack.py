@@ -396,3 +396,19 @@ def test_a_user_is_let_in_by_a_command_and_may_look_only(stack: Stack) -> None:
     assert send(stack, "POST", path, own, days, {"Sec-Fetch-Site": "cross-site"})[0] == 403
     assert len(stack.runs(dag)) == before
     assert "ann  viewer" in stack.ground.call("pipelines.cli", "airflow-users").stdout
+
+
+def test_pages_and_tasks_go_by_the_home_that_airflow_keeps(stack: Stack) -> None:
+    """They ask every half minute, so a wait is in it."""
+    where = {"key": "pulseline_home", "value": "https://nowhere"}
+    stack.doorway.ask("POST", "/api/v2/variables", where)
+    try:
+        _, _, text = until(lambda: wrong if (wrong := get(stack, "/pulseline/overview"))[0] == 503 else None)
+        assert "home must be a folder" in text
+        assert "https://nowhere" in text
+        run = stack.trigger("backfill_flights", {"start": DAYS[0], "engine": "core"})
+        assert stack.ended("backfill_flights", run) == "failed"
+        assert "home must be a folder" in stack.log("backfill_flights", run, "request")
+    finally:
+        stack.doorway.ask("DELETE", "/api/v2/variables/pulseline_home")
+    until(lambda: get(stack, "/pulseline/overview")[0] == 200)

@@ -337,8 +337,16 @@ NEW_YORK = zoneinfo.ZoneInfo("America/New_York")
 Cuts = tuple[tuple[int, ...], tuple[int, ...]]
 
 
+MORE_CUTS = (((1, 3), (2, 3)), ((1, 2, 3), (3,)), ((1, 2, 3), (1,)))
+
+
 @pytest.mark.parametrize(
-    "cuts", [((3,), (1, 2, 3)), ((1, 3), (2, 3)), ((2, 3), (1, 3)), ((1, 2, 3), (3,)), ((1, 2, 3), (1,))], ids=str
+    "cuts",
+    [
+        *(((3,), (1, 2, 3)), ((2, 3), (1, 3))),
+        *(pytest.param(cuts, marks=pytest.mark.exhaustive) for cuts in MORE_CUTS),
+    ],
+    ids=str,
 )
 def test_wherever_epochs_of_two_legs_end_a_row_crosses_with_those_that_have_it(house: House, cuts: Cuts) -> None:
     """The instants at which the sequences end are known, so what is told is worked out from them and the table."""
