@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.jobs.commands.stream import Live, run_live
 from tests.laws.trials import PARCELS, SPANS, WHOLE, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.conftest import LentSpark
+
 
 @pytest.mark.parametrize("after", ["Spark starts", "rows/s"])
-def test_a_signal_to_all_processes_stops_a_stream_cleanly_and_it_goes_on(tmp_path: Path, after: str) -> None:
+def test_a_signal_to_all_processes_stops_a_stream_cleanly_and_it_goes_on(
+    tmp_path: Path, spark: LentSpark, after: str
+) -> None:
     here = trial(tmp_path / "flows", PARCELS, {"parcels": parcels()})
     (here.base / "local.yaml").write_text(f"home: {here.base / 'runs'}\nengine: core\nmaster: local[2]\n")
     words = [sys.executable, "-m", "pipelines.cli", "stream", str(here.base / "flow.yaml")]
@@ -45,8 +50,9 @@ def test_a_signal_to_all_processes_stops_a_stream_cleanly_and_it_goes_on(tmp_pat
     assert "Traceback" not in said
     assert not (here.base / "runs" / here.flow.name / "main" / "stopped.json").exists()
 
-    again = begun("--speed", "100000", "--until-caught-up")
-    said = again.communicate(timeout=120)[0]
-    assert again.returncode == 0, said
+    start, end = WHOLE[0]
+    root = here.root(f"{here.flow.name}/main")
+    again = Live(flow=here.flow, root=root, base=here.base, spark=spark, start=start, end=end, speed=100_000.0)
+    run_live(replace(again, until_caught_up=True), lambda _: None)
     local = here.run("local", SPANS)
-    assert here.hashes(f"{here.flow.name}/main", WHOLE) == local, json.dumps(said)
+    assert here.hashes(f"{here.flow.name}/main", WHOLE) == local

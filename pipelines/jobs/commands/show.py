@@ -153,7 +153,7 @@ def _rest_of_key(known: KnownRun, stream: str, key: str, limit: int, noun: str) 
     commits = [row.commit for row in known.state.published]
     schema = table_schema(known.root, stream)
     where = _condition(known, stream, schema, key, None)
-    if newest_row(known.root, stream, commits, known.state, [columns[0]], where) is None:
+    if newest_row(known.root, stream, commits, known.state, [columns[0]], ["place"], where) is None:
         keys = _sampled_keys(known, stream, columns)
         return f"no row of `{stream}` has the key {key} ({', '.join(columns)}){offered(key, keys)}"
     return f"{noun}s of `{stream}` with the key {key}" + (f", {limit} at most; --limit 0 shows all" if limit else "")

@@ -120,9 +120,10 @@ def newest_row(  # noqa: PLR0913 - which rows, what of them
     commits: Sequence[int],
     state: LogState,
     columns: Sequence[str],
+    order: Sequence[str],
     where: ds.Expression | None = None,
 ) -> dict[str, object] | None:
-    """Give the last row of a stream by arrival, as ticks and plain values.
+    """Give the last row of a stream, as ticks and plain values.
 
     Args:
         root: the run's folder.
@@ -130,26 +131,28 @@ def newest_row(  # noqa: PLR0913 - which rows, what of them
         commits: whose rows, in the order of their spans; the last one that has any is looked at.
         state: the log, from which they were chosen.
         columns: what of the row is wanted.
+        order: the columns by which rows of one arrival are in order.
         where: a condition on rows.
     """
+    read = list(dict.fromkeys((*columns, ARRIVAL, *order)))
     for some in _batches(commits[::-1]):
         found = rows_of(root, stream_path(root, stream), some, pa.schema(ORDER_FIELDS), state)
         best: pa.Table | None = None
         for group in sorted(_groups(found, where), key=lambda group: group.last, reverse=True):
             if best is not None and group.last < best[ARRIVAL][0].as_py():
                 break
-            rows = _read(group, found, where, [*columns, ARRIVAL, "place"])
-            best = _last(rows if best is None else pa.concat_tables([best, rows]))
+            rows = _read(group, found, where, read)
+            best = _last(rows if best is None else pa.concat_tables([best, rows]), order)
         if best is not None:
             return _plain(best, columns)
     return None
 
 
-def _last(rows: pa.Table) -> pa.Table | None:
+def _last(rows: pa.Table, order: Sequence[str]) -> pa.Table | None:
     if not rows.num_rows:
         return None
     newest = rows.filter(pc.equal(rows[ARRIVAL], pc.max(rows[ARRIVAL])))
-    return newest.sort_by([("place", "descending")]).slice(0, 1)
+    return newest.sort_by([(name, "ascending") for name in order]).slice(newest.num_rows - 1)
 
 
 def _plain(row: pa.Table, columns: Sequence[str]) -> dict[str, object]:

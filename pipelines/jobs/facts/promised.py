@@ -60,7 +60,8 @@ def newest_of(known: KnownRun, name: str, kinds: Sequence[str]) -> Facts | None:
     if last is None:
         return None
     where = pc.field("kind") == kinds[0] if len(kinds) == 1 else None
-    row = newest_row(known.root, name, [last], known.state, ("kind", "arrival", "event_time", "commit"), where)
+    columns, order = ("kind", "arrival", "event_time", "commit"), (*known.order_key(name), "place")
+    row = newest_row(known.root, name, [last], known.state, columns, order, where)
     if row is None:
         return None
     return {"kind": row["kind"], "arrival_at": row["arrival"], "event_at": row["event_time"], "commit": row["commit"]}
@@ -71,11 +72,14 @@ def _promise(known: KnownRun, name: str, newest: int) -> Facts:
     ctis = _by_timeline(known, name, by) if by else None
     cti = newest if ctis is None else pc.max(ctis["cti"]).cast(pa.int64()).as_py()
     oldest = None if ctis is None else pc.min(ctis["cti"]).cast(pa.int64()).as_py()
+    unpromised = 0 if ctis is None else ctis["cti"].null_count
     told = {
         "cti_at": cti,
         # Of keys whose newest ones no carry has, the one that came last: another key's may reach further.
         "is_last": bool(by) and ctis is None,
         "timelines": None if ctis is None else ctis.num_rows,
+        # Keys that were heard, and have no CTI yet: each of their events waits.
+        "unpromised": unpromised,
         "oldest_cti_at": oldest,
         "waiting": None,
         "newest_event_at": None,
@@ -84,11 +88,12 @@ def _promise(known: KnownRun, name: str, newest: int) -> Facts:
     }
     if cti is None or cti >= TABLE_INFINITY or (by and ctis is None):
         return told
-    return told | _waiting(known, name, cti if oldest is None else oldest, ctis, by)
+    first = NULL if unpromised else cti if oldest is None else oldest
+    return told | _waiting(known, name, first, ctis, by)
 
 
 def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | None:
-    """Give the newest CTI of each key as the operator's carry has it; None of an operator that keeps none."""
+    """Give the newest CTI of each key that was heard, null where it has none; None where no carry has any."""
     known = known.of(name)
     tip = known.state.tip
     operator = known.streams[name]["operator"]
@@ -98,17 +103,26 @@ def _by_timeline(known: KnownRun, name: str, by: Sequence[str]) -> pa.Table | No
     carry = read_carry(known.root, name, part, tip.commit, key=by, state=known.state)
     if "cti" not in carry.column_names:
         return None
-    having = carry.select([*by, "cti"]).filter(pc.is_valid(carry["cti"]))
-    return having if having.num_rows else None
+    heard = carry.select([*by, "cti"])
+    return heard if heard["cti"].null_count < heard.num_rows else None
 
 
-def _waiting(known: KnownRun, name: str, cti: int, ctis: pa.Table | None, by: Sequence[str]) -> Facts:
-    """Count the events of a stream that start at its newest CTI or past it, each against its own timeline's."""
+def _waiting(known: KnownRun, name: str, first: int, ctis: pa.Table | None, by: Sequence[str]) -> Facts:
+    """Count the events of a stream that start at its newest CTI or past it, each against its own timeline's.
+
+    Args:
+        known: the run.
+        name: of the stream.
+        first: no event that starts before it waits; NULL where one at any instant may.
+        ctis: by key, where each has its own.
+        by: the key's columns.
+    """
     known = known.of(name)
-    mine, whole = _commits(known, name, cti, MOST_ROWS if by else None)
+    mine, whole = _commits(known, name, first, MOST_ROWS if by else None)
     rows = rows_of(known.root, stream_path(known.root, name), mine, pa.schema(ORDER_FIELDS), known.state)
-    first = pa.scalar(cti, pa.int64()).cast(TIME)
-    wanted = pc.field("kind").isin(pa.array(EVENTS)) & (pc.field("event_time") >= first)
+    wanted = pc.field("kind").isin(pa.array(EVENTS))
+    if first != NULL:
+        wanted &= pc.field("event_time") >= pa.scalar(first, pa.int64()).cast(TIME)
     found = rows.scan(["event_time", "arrival", *by], wanted)
     if ctis is not None:
         joined = found.join(ctis, list(by))
@@ -125,9 +139,9 @@ def _newest(known: KnownRun, name: str, events: pa.Table) -> Facts:
     return {"newest_event_at": pc.max(starts).as_py(), "too_far": events.num_rows - len(starts)}
 
 
-def _commits(known: KnownRun, name: str, cti: int, most: int | None) -> tuple[list[int], bool]:
+def _commits(known: KnownRun, name: str, first: int, most: int | None) -> tuple[list[int], bool]:
     """Give the last commits that may hold such events, and whether these are all there are."""
-    having = [row for row in reversed(known.state.in_order) if _may_hold(row, name, cti)]
+    having = [row for row in reversed(known.state.in_order) if _may_hold(row, name, first)]
     rows, chosen = 0, list[int]()
     for row in having[:LOOKED]:
         rows += sum(counted(row, name).get(kind, 0) for kind in EVENTS)
@@ -137,15 +151,15 @@ def _commits(known: KnownRun, name: str, cti: int, most: int | None) -> tuple[li
     return chosen, len(chosen) == len(having)
 
 
-def _may_hold(row: Entry, name: str, cti: int) -> bool:
-    """Say whether a commit may hold an event at a CTI or past it: an epoch knows its newest event."""
+def _may_hold(row: Entry, name: str, first: int) -> bool:
+    """Say whether a commit may hold an event at an instant or past it: an epoch knows its newest event."""
     if not any(counted(row, name).get(kind) for kind in EVENTS):
         return False
     if row.kind is not CommitKind.EPOCH:
         return True
     known = row.detail.get("newest")
     times = known.get(name) if isinstance(known, dict) else None
-    return not isinstance(times, dict) or times.get("event", NULL) >= cti
+    return not isinstance(times, dict) or times.get("event", NULL) >= first
 
 
 def _open(known: KnownRun, name: str) -> Facts:

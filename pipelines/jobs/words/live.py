@@ -74,7 +74,9 @@ def _promise_text(known: KnownRun, facts: Facts) -> str:
     which = "CTI that came last" if facts["is_last"] else "newest CTI"
     newest = f"the {which} is {text(second(facts['cti_at']))}"
     if facts["timelines"] is not None:
-        newest += f", the oldest of {counted(facts['timelines'], 'timeline')} {text(second(facts['oldest_cti_at']))}"
+        having, without = facts["timelines"] - facts["unpromised"], facts["unpromised"]
+        newest += f", the oldest of {counted(having, 'timeline')} {text(second(facts['oldest_cti_at']))}"
+        newest += f" ({counted(without, 'more has', 'more have')} none yet)" if without else ""
     if facts["waiting"] is None:
         return newest
     least = "" if facts["whole"] else "at least "

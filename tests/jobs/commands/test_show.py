@@ -225,9 +225,12 @@ def test_row_groups_that_lie_across_each_other_come_in_order(tmp_path: Path) -> 
         came = list(zip(rows["arrival"].cast(pa.int64()).to_pylist(), rows["place"].to_pylist(), strict=True))
         assert came == sorted(row for group in groups for row in group)[:limit]
     assert len(list(paging.stream_pages(tmp_path, "s", [1], state, ("arrival", "place")))) > 2
-    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place")) == {"arrival": 14, "place": 4}
+    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place"), ["place"]) == {"arrival": 14, "place": 4}
     early = pc.field("place") == 7
-    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place"), early) == {"arrival": 9, "place": 7}
+    assert paging.newest_row(tmp_path, "s", [1], state, ("arrival", "place"), ["place"], early) == {
+        "arrival": 9,
+        "place": 7,
+    }
 
 
 def test_the_ledger_is_counted_and_told_in_words(ran: House) -> None:
