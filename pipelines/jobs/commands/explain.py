@@ -238,9 +238,7 @@ def _step(  # noqa: PLR0913 - what is known of one step
         told, rule = f"{told}, {now} rows of its turn", "X3"
     elif len(readers) > 1 and rule == "X1":
         among = f"one of {len(readers)} that read {given[0]}"
-        # What is set aside goes another way than its stream.
-        branch = _branch(known, name, given[0], readers) if table == name else ""
-        told, rule = f"{told}, {branch or among}", "X2"
+        told, rule = f"{told}, {_branch(known, table, given[0], readers) or among}", "X2"
     return Step(
         stream=table,
         arrival=arrival,
@@ -252,18 +250,33 @@ def _step(  # noqa: PLR0913 - what is known of one step
     )
 
 
-def _branch(known: KnownRun, name: str, fork: str, readers: list[str]) -> str:
-    """Say which of the branches behind a stream one is; empty where they do not meet, and have no order to speak of."""
-    meet: dict[str, list[str]] = {}
+def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:
+    """Say which of the branches behind a stream one is; empty where they do not meet, and have no order to speak of.
+
+    What is set aside may go another way than its stream, so each is a branch of what it comes to alone.
+    """
+    name, meet = table.removesuffix(DIVERTED), dict[str, list[str]]()
     for met, stream in known.streams.items():
         # What comes to an interleave stands there in the order of the file; streams come in one that works them out.
         branches = [each for each in stream["policy"].get("declared", ()) if each in readers]
-        if name in branches and len(branches) > 1:
+        if name in branches and len(branches) > 1 and (name == met or table in _behind(known, read_by(stream))):
             meet[met] = branches
     if not meet:
         return ""
     met = max(meet, key=lambda each: len(meet[each]))
     return f"branch {meet[met].index(name) + 1} of {len(meet[met])} between {fork} and {met}"
+
+
+def _behind(known: KnownRun, tables: list[str]) -> set[str]:
+    """Name what rows of some tables come from, themselves among them."""
+    found, left = set[str](), list(tables)
+    while left:
+        table = left.pop()
+        if table not in found:
+            found.add(table)
+            made = known.streams.get(table.removesuffix(DIVERTED))
+            left += read_by(made) if made else []
+    return found
 
 
 def _within(stream: dict[str, Any]) -> set[str]:

@@ -132,6 +132,35 @@ def test_branches_are_counted_as_the_file_declares_them_and_not_as_they_are_work
     assert what["second"].endswith("branch 3 of 3 between few and all")
 
 
+ASIDE = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+streams:
+  few: {project: rows, columns: {number: number}}
+  late: {advance_time: few, every: {events: 1}, delay: 0s, late: divert}
+  even: {filter: few, where: 'true'}
+  met: {interleave: [even, late.diverted]}
+"""
+
+
+def test_what_is_set_aside_is_a_branch_of_what_it_comes_to_and_not_of_what_its_stream_does(house: House) -> None:
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(ASIDE)
+    rows = [Row(0, 0, 0, "p", 1, "start", "a", None), Row(1, 0, 0, "p", 1, "start", "a", None)]
+    table = feed([*rows, Row(2, -5, 0, "p", 1, "start", "a", None)])
+    pq.write_table(table, flows / "rows.parquet")
+    house.backfill("2024-01-01", "2024-01-02")
+    what = {
+        number: {step["stream"]: step["what"] for step in traced(house, f"rows@2024-01-01T00:00:0{number}/1")}
+        for number in (1, 2)
+    }
+    assert "late" in what[1], what
+    assert what[1]["late"].endswith("one of 2 that read few"), "only what is set aside comes to met"
+    assert what[2]["late.diverted"].endswith("set aside, branch 1 of 2 between few and met")
+    assert what[2]["even"].endswith("branch 2 of 2 between few and met")
+
+
 TWO_PORTS = """\
 flow: tiny
 sources:

@@ -15,7 +15,7 @@ from pipelines.engine.tasks.payload import PayloadError
 from pipelines.operators.rows import NULL, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
@@ -79,15 +79,24 @@ def same_columns(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     """
     first = inputs[0]
     for name, other in zip(stream.inputs[1:], inputs[1:], strict=True):
-        missing = [field for field in first if field not in list(other)] + [f for f in other if f not in list(first)]
-        if missing:
-            columns = [f"`{column}`" for column in dict.fromkeys(field.name for field in missing)]
+        strange = [field for field in first if field not in list(other)] + [f for f in other if f not in list(first)]
+        if strange:
+            sides = {stream.inputs[0]: first, name: other}
+            columns = [_apart(column, sides) for column in dict.fromkeys(field.name for field in strange)]
             differ = ", ".join(columns[:SPOKEN]) + (f" and {len(columns) - SPOKEN} more" if columns[SPOKEN:] else "")
             kind = "an interleave" if stream.operator == "interleave" else f"a {stream.operator}"
             problem = f"the sides of {kind} must have the same columns and types; `{stream.inputs[0]}` and `{name}` "
             remedy = "project one of them first (a key stays as it is: all need one; `rename:` of a source names it)"
             raise PayloadError(stream.name, problem + f"differ in {differ}", remedy)
     return first
+
+
+def _apart(column: str, sides: Mapping[str, pa.Schema]) -> str:
+    """Say in what two sides differ: one has a column alone, or each of another type."""
+    having = {name: str(schema.field(column).type) for name, schema in sides.items() if column in schema.names}
+    if len(having) == 1:
+        return f"`{column}` (only `{next(iter(having))}` has it)"
+    return f"`{column}` ({' and '.join(having.values())})"
 
 
 def codes(table: pa.Table, names: Sequence[str]) -> Longs:
