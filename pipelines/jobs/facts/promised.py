@@ -120,7 +120,8 @@ def _waiting(known: KnownRun, name: str, first: int, ctis: pa.Table | None, by: 
     known = known.of(name)
     mine, whole = _commits(known, name, first, MOST_ROWS if by else None)
     rows = rows_of(known.root, stream_path(known.root, name), mine, pa.schema(ORDER_FIELDS), known.state)
-    wanted = pc.field("kind").isin(pa.array(EVENTS))
+    # An event without a time waits for nothing.
+    wanted = pc.field("kind").isin(pa.array(EVENTS)) & pc.field("event_time").is_valid()
     if first != NULL:
         wanted &= pc.field("event_time") >= pa.scalar(first, pa.int64()).cast(TIME)
     found = rows.scan(["event_time", "arrival", *by], wanted)

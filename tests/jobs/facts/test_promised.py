@@ -149,6 +149,7 @@ def lofts(house: House, *told: str, buckets: int = 1) -> tuple[dict[str, Any], s
     """Run an hour of pigeons in three lofts, of which some are told how far they are."""
     flows = house.config / "flows"
     seen = [f"{loft},2013-01-01 06:{at}:00,2013-01-01 06:{at}:00" for at in ("01", "02", "40") for loft in "abc"]
+    seen.append("b,,2013-01-01 06:41:00")
     (flows / "seen.csv").write_text("k,t,h\n" + "\n".join(seen) + "\n")
     (flows / "told.csv").write_text("k,t,h\n" + "".join(f"{each},2013-01-01 06:45:00\n" for each in told))
     (flows / "tiny.yaml").write_text(LOFTS.format(buckets=buckets))
@@ -162,7 +163,7 @@ def test_every_event_of_a_key_without_a_cti_waits_whatever_others_promise(
 ) -> None:
     found, text = lofts(house, f"a,2013-01-01 {instant}:00")
     assert (found["all"]["timelines"], found["all"]["unpromised"]) == (3, 2)
-    assert found["all"]["waiting"] == waiting, "six of b and c, and those of a that lie past its CTI"
+    assert found["all"]["waiting"] == waiting, "six of b and c with a time, and those of a that lie past its CTI"
     assert f"the oldest of 1 timeline 2013-01-01 {instant}:00 (2 more have none yet); {waiting} events wait" in text
 
 
