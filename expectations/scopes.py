@@ -39,7 +39,7 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     if made.operator == "merge":
         return _merged(flow, made)
     scope = timer_scope(flow, made.inputs[0]) if len(made.feeding) == 1 and has_timers(flow, name) else None
-    if made.operator == "project" and scope is not None and not {*scope} <= {*made.by}:
+    if SPECS[made.operator].names_columns and scope is not None and not {*scope} <= {*made.by}:
         # A timer keeps the key of its stream and no other column, not even one that is projected under its own name.
         return None
     return scope

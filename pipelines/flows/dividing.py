@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.forks import INTERLEAVE, have_a_fork
 from pipelines.flows.model import DIVERTED, Source
-from pipelines.operators.project import ProjectPolicy
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -161,8 +160,9 @@ def _keyless(flow: Flow, reference: ModuleUse) -> Iterator[str]:
     """Say which columns a projection leaves out of rows that have lost their key, and would keep of others."""
     lost = _lost(flow, reference)
     for each in _first(flow, reference):
-        if isinstance(each.policy, ProjectPolicy) and not flow.key_of(each.name):
-            gone = sorted(lost - {name for name, _ in each.policy.parsed()})
+        policy: Any = each.policy
+        if SPECS[each.operator].names_columns and not flow.key_of(each.name):
+            gone = sorted(lost - {name for name, _ in policy.parsed()})
             if gone:
                 told = f"{reference.name}: dealt in turn its rows have no key, so the `project` {each.name} leaves out"
                 yield f"{told} `{gone[0]}`: to keep it, name it among `columns`, `{gone[0]}: {gone[0]}`"
@@ -272,7 +272,7 @@ def _kept(stream: Stream, share: Share) -> Share:
     policy: Any = stream.policy
     if share.whole or share.by is None:
         return share
-    if stream.operator == "project":
+    if SPECS[stream.operator].names_columns:
         return Share(whole=False, dealing=_renamed(share.dealing, stream))
     if stream.operator == "window":
         return share if share.by <= {*stream.by, *policy.group} else Share(whole=False)

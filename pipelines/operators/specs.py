@@ -129,6 +129,8 @@ class OperatorSpec:
     """Setting that names columns which its scope has beside the key."""
     same_columns: bool = False
     """It has the columns of what it reads, and no other."""
+    names_columns: bool = False
+    """It has its key, and the columns that its policy names under `columns`, and no other."""
     carry_besides: tuple[str, ...] = ()
     """Tables of its carry beside its parts and the rows that it holds."""
 
@@ -231,6 +233,7 @@ ALL = (
     OperatorSpec(
         name="project",
         title="Project",
+        names_columns=True,
         settings=(Setting("columns", Reads.COLUMNS, stands=True),),
         keeps_promises=True,
     ),

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     Tell = Callable[[str], object]
 
 NAMED = re.compile(r"(?P<source>[^@]+)@(?P<instant>.+?)(?:/(?P<place>[0-9]+))?")
-REMAKING = frozenset({"project", "loop"})
-"""Operators that give a row other columns, or values, than it had."""
 HIDDEN = frozenset({"kind", "arrival", "place", "commit", "landed_at", "landed_place", "due_at"})
 SHOWN = {str, bool, int, float, Decimal, dt.date}
 """What a row is known by: no instants, for when it landed stands before them."""
@@ -335,8 +333,11 @@ def _remade(known: KnownRun) -> set[str]:
     """Name the streams whose rows have other columns than landed, or other values in them."""
     found: set[str] = set()
     for name, stream in known.streams.items():
-        if stream["operator"] in REMAKING or found.intersection(
-            each.removesuffix(DIVERTED) for each in read_by(stream)
+        # A row has other columns, or values, than it had behind one that names them, and behind a loop.
+        if (
+            SPECS[stream["operator"]].names_columns
+            or stream["operator"] == "loop"
+            or found.intersection(each.removesuffix(DIVERTED) for each in read_by(stream))
         ):
             found.add(name)
     return found

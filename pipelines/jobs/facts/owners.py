@@ -220,7 +220,7 @@ class LandedThere:
         if stream["operator"] == "loop":
             # Its rows are numbered anew behind it.
             return [*TIMES, *(name for name in names if all(_keeps(each, name) for each in stream["body"]))]
-        if stream["operator"] != "project":
+        if not SPECS[stream["operator"]].names_columns:
             return []
         again = [name for name in names if _keeps(stream, name)]
         return again if read in self._known.sources else [*KEPT, *again]
@@ -228,7 +228,7 @@ class LandedThere:
 
 def _keeps(stream: Definition, column: str) -> bool:
     """Say whether rows leave a stream with the values of a column with which they came in."""
-    if stream["operator"] != "project":
+    if not SPECS[stream["operator"]].names_columns:
         return stream["operator"] in PASSING
     said: list[str] = stream["policy"]["columns"]
     made = {text.partition("=")[0] for text in said}
