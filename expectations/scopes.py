@@ -102,8 +102,22 @@ def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
     spec = SPECS[made.operator]
+    if not is_answered(flow, name):
+        return None
     if made.policy.promises is not None:
         return made.by if made.policy.promises else None
     if spec.keeps_promises:
         return promise_scope(flow, made.inputs[0])
     return made.by if spec.promises else None
+
+
+def is_answered(flow: Flow, name: str) -> bool:
+    """Say whether somebody answers for the CTIs of a stream: an operator that lets no event by behind one of its own.
+
+    A source's own CTIs are its word alone: what only hands them on, or takes the oldest of several, keeps them where
+    the source does.
+    """
+    made = flow.owner(name)
+    if isinstance(made, Source) or name.endswith(DIVERTED):
+        return False
+    return SPECS[made.operator].promises or all(is_answered(flow, read) for read in made.feeding)

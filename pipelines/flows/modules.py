@@ -22,7 +22,7 @@ from pipelines.flows.instances import MANY, instances_of, styles_of
 from pipelines.flows.legs import MAIN, region_of
 from pipelines.flows.model import DIVERTED, ModuleUse
 from pipelines.flows.section import Section
-from pipelines.flows.sources import NAME, NAME_RULE
+from pipelines.flows.sources import NAME, NAME_RULE, check_length
 from pipelines.flows.streams import Draft, draft
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ DEEPEST = 10
 """Levels of modules that have modules of their own."""
 MOST_STREAMS = 1_000
 """Streams of a flow, pasted ones among them: modules of modules grow fast."""
+MOST_WITHIN = 100
+"""References, or loops, around one another."""
 ASIDE = DIVERTED.removeprefix(".")
 
 
@@ -312,6 +314,7 @@ def _placed(
         count[""] += 1
         if count[""] > MOST_STREAMS:
             raise section.wrong(None, f"more than {MOST_STREAMS:,} streams", "a flow, or modules, of fewer")
+        check_length(section, None, place.prefix + name)
         if not section.has("module"):
             if section.has("loop"):
                 raise section.wrong("loop", "a loop without `module`", "`module:`, the module that rows go round in")
@@ -343,6 +346,8 @@ def _named(section: Section, known: Modules, chain: tuple[Module, ...], count: C
     """Give the module that a reference or a loop names."""
     module = known.of(section)
     count[module.stands] += 1
+    if len(chain) >= MOST_WITHIN:
+        raise section.wrong("module", f"modules within modules {MOST_WITHIN} deep", "fewer, one beside the other")
     if module in chain:
         path = " in ".join(f"`{each.name}`" for each in (module, *reversed(chain[chain.index(module) :])))
         raise section.wrong("module", f"a module within itself, {path},", "modules that do not refer to themselves")

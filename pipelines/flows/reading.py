@@ -23,7 +23,7 @@ from pipelines.flows.model import AUTO_BUCKETS, DIVERTED, WEEK, Flow
 from pipelines.flows.modules import paste
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
-from pipelines.flows.sources import NAME, NAME_RULE, read_source
+from pipelines.flows.sources import NAME, NAME_RULE, check_length, read_source
 from pipelines.flows.streams import ADVANCING_KEYS, advancing, build
 from pipelines.flows.zones import read_timezone
 
@@ -148,6 +148,7 @@ def _parameters(top: Section, given: Mapping[str, str]) -> Mapping[str, str]:
 def _name(section: Section, key: str, name: str) -> str:
     if not NAME.fullmatch(name):
         raise section.wrong(key, f"the name `{name}`", NAME_RULE)
+    check_length(section, key, name)
     return name
 
 
@@ -190,6 +191,7 @@ def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
         parts = name.split(".") if kind == "stream" else [name]
         if not all(map(NAME.fullmatch, parts)) or (len(parts) > 1 and name.endswith(DIVERTED)):
             raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
+        check_length(inside, name, name)
         yield name, inside.inner(name, f"{kind} `{name}`")
 
 

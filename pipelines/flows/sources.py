@@ -38,6 +38,9 @@ FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weat
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters a to z or A to Z, digits and underscores, not starting with a digit"
+LONGEST_NAME = 200
+"""Characters: folders and files are called by it, and something of their own, and a disk takes 255 bytes."""
+SPOKEN = 40
 OF_SHAPE = {"end": (Shape.INTERVAL, Shape.EDGE), "event_id": (Shape.EDGE,)}
 """Keys that mean something for some shapes only."""
 NEEDED = {
@@ -46,6 +49,22 @@ NEEDED = {
     Shape.EDGE: {"edge": "<column that says start, end or cti>", "event_id": "<column>"},
 }
 """Keys that a shape cannot do without, and what they name. Elsewhere `edge` names a column that says data or cti."""
+
+
+def check_length(section: Section, key: str | None, name: str) -> None:
+    """See that a name is short enough for the folders that are called by it.
+
+    Args:
+        section: that has it.
+        key: where it stands there.
+        name: in full, with the names of the references around it.
+
+    Raises:
+        FlowError: it is not.
+    """
+    if len(name) > LONGEST_NAME:
+        came = f"`{name[:SPOKEN]}…`, a name of {len(name):,} characters,"
+        raise section.wrong(key, came, f"at most {LONGEST_NAME}, with the names of the references around it")
 
 
 def read_source(section: Section, name: str) -> Source:

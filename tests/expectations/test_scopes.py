@@ -86,6 +86,33 @@ def test_promises_bind_as_the_flow_says(flow: Flow) -> None:
     }
 
 
+TOLD = """\
+flow: scopes
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen, edge: tells}
+streams:
+  only: {filter: rows, where: weight > 1}
+  word: {merge: rows, ports_by: {gate: [p, q]}}
+  mixed: {interleave: [held, only]}
+  held: {advance_time: rows, by: key, late: drop}
+  both: {merge: [held, again], by: gate}
+  again: {advance_time: only, by: key, late: divert}
+  beside: {merge: [held, only], by: gate}
+  counted: {window: word, size: 10s, measures: {n: count}}
+"""
+
+
+def test_nobody_answers_for_what_a_source_says_until_an_operator_has_held_its_rows_to_it(tmp_path: Path) -> None:
+    flow = flow_of(tmp_path, TOLD)
+    assert all(flow.promises(name) for name in flow.streams), "CTIs stand in all of them"
+    scopes = {name: promise_scope(flow, name) for name in flow.streams}
+    assert scopes == {
+        **dict.fromkeys(("only", "word", "mixed", "beside"), None),
+        **dict.fromkeys(("held", "both", "again"), ("gate",)),
+        "counted": (),
+    }
+
+
 def test_the_laws_of_a_stream(flow: Flow) -> None:
     assert [law.name for law in laws_of(flow, "behind")] == ["timers_increase", "no_event_behind_cti", "ctis_increase"]
     assert [law.name for law in laws_of(flow, "twice")] == []

@@ -312,6 +312,16 @@ def test_a_mistake_in_a_file_of_a_module_is_told_with_that_file(tmp_path: Path) 
     assert str(missed.value).endswith("from the folder of this one; did you mean `punctualty.yaml`?")
 
 
+def nested(times: int, used: str, outputs: str) -> str:
+    """Give modules each of which uses the one before it, and a stream of the last."""
+    first = outputs.replace("a.o", "a")
+    text = f"modules:\n  m0: {{inputs: [x], streams: {{a: {{filter: x, where: 'true'}}}}, outputs: {first}}}\n"
+    for number in range(1, times):
+        text += f"  m{number}: {{inputs: [x], streams: {{a: {used % (number - 1)}}}, outputs: {outputs}}}\n"
+    last = used % (times - 1)
+    return f"{text}streams:\n  z: {last.replace('x: x', 'x: d').replace('loop: x', 'loop: d')}\n"
+
+
 def test_what_has_no_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     circle = """\
 modules:
@@ -325,6 +335,10 @@ streams: {one: {module: a, inputs: {x: d}}}
     written(tmp_path, itself, "itself.yaml")
     with pytest.raises(FlowError, match="modules within modules, more than 10 deep,"):
         read_flow(written(tmp_path, f"{HEAD}modules: {{m: itself.yaml}}\n{TWICE}"))
+    with pytest.raises(FlowError, match=r"`z\.a\.a.*`, a name of 201 characters, .*, expected at most 200"):
+        read_flow(written(tmp_path, HEAD + nested(250, "{module: m%d, inputs: {x: x}}", "{o: a.o}")))
+    with pytest.raises(FlowError, match="modules within modules 100 deep"):
+        read_flow(written(tmp_path, HEAD + nested(150, "{loop: x, module: m%d}", "{out: a, back: a}")))
     monkeypatch.setattr(modules, "MOST_STREAMS", 7)
     with pytest.raises(FlowError, match="more than 7 streams"):
         read_flow(written(tmp_path, HEAD + MODULE + TWICE))

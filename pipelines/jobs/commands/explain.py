@@ -154,6 +154,8 @@ def _steps(
     queues: dict[tuple[str, Path], Step | None] = {}
     for told, _ in lines.get(row.source, ()):
         yield _ended(row.source, told)
+    if row.source in lines and _is_dropped(known, row, there):
+        return
     for name, stream in known.streams.items():
         given = [read for read in read_by(stream) if read in came]
         to = known.of(name)
@@ -170,14 +172,20 @@ def _steps(
                 first = ticks(rows["arrival"])[0]
                 came[table] = int(first)
                 yield _step(known, name, table, given, rows, came, mixed)
-        for owner in [each for each in lines if given and (each == name or each in _within(stream))]:
-            for told in dict.fromkeys(told for told, _ in lines[owner]):
-                whose = [each for text, each in lines[owner] if text == told]
-                mixed = there.words([each for each in whose if each is not None])
-                yield _ended(owner, told + (f" ({len(whose)} times{mixed})" if len(whose) > 1 else mixed))
+        owners = [each for each in lines if given and (each == name or each in _within(stream))]
+        for owner in owners:
+            yield from _told(owner, lines[owner], there)
         waits = any(step is not None and step.waits for step in (queues[read, to.root] for read in given))
-        if given and not waits and name not in came and name + DIVERTED not in came and name not in lines:
-            yield _without(known, name, stream)
+        if given and not waits and name not in came and name + DIVERTED not in came and not owners:
+            yield _without(known, name, stream, there.landed(row.source))
+
+
+def _told(owner: str, lines: list[tuple[str, Owners | None]], there: LandedThere) -> Iterator[Step]:
+    """Tell what the ledger says under a name, each sentence once."""
+    for told in dict.fromkeys(told for told, _ in lines):
+        whose = [each for text, each in lines if text == told]
+        mixed = there.words([each for each in whose if each is not None])
+        yield _ended(owner, told + (f" ({len(whose)} times{mixed})" if len(whose) > 1 else mixed))
 
 
 def _named_apart(known: KnownRun, read: str, to: KnownRun) -> str:
@@ -259,10 +267,11 @@ def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:
         branches = [each for each in stream["policy"].get("declared", ()) if each in readers]
         if name in branches and len(branches) > 1 and (name == met or table in _behind(known, read_by(stream))):
             meet[met] = branches
-    if not meet:
-        return ""
-    met = max(meet, key=lambda each: len(meet[each]))
-    return f"branch {meet[met].index(name) + 1} of {len(meet[met])} between {fork} and {met}"
+    within = {each for met in meet for each in _behind(known, read_by(known.streams[met]))}
+    last = [
+        f"{meet[met].index(name) + 1} of {len(meet[met])} between {fork} and {met}" for met in meet if met not in within
+    ]
+    return f"branch {', '.join(last)}" if last else ""
 
 
 def _behind(known: KnownRun, tables: list[str]) -> set[str]:
@@ -287,9 +296,19 @@ def _ended(stream: str, told: str) -> Step:
     return Step(stream=stream, arrival=None, place=None, commit=None, rows=0, what=f"in the ledger: {told}", rule="S17")
 
 
-def _without(known: KnownRun, name: str, stream: dict[str, Any]) -> Step:
+def _is_dropped(known: KnownRun, row: LandedRow, there: LandedThere) -> bool:
+    """Say whether a row that the landing has a line of did not land, and so comes to no stream."""
+    landed = there.landed(row.source)
+    if landed is not None and landed.num_rows:
+        return False
+    return not any(there.own(table, row.source)[0].num_rows for table in known.tables)
+
+
+def _without(known: KnownRun, name: str, stream: dict[str, Any], landed: pa.Table | None) -> Step:
     """Tell of a stream that reads the row and has none of it."""
-    if stream["operator"] == "dispatch":
+    if landed is not None and landed["kind"].to_pylist() == ["cti"]:
+        told, rule = f"a CTI: its promise goes into those of {name}, which are of no one row", "A8"
+    elif stream["operator"] == "dispatch":
         told, rule = "not to this instance", "X13"
     elif SPECS[stream["operator"]].remakes_rows:
         show = known.command("show", name)

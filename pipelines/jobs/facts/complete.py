@@ -2,7 +2,8 @@
 
 A stream without key that has CTIs promises that no event before the newest of them comes. Where all such streams of a
 flow have passed the end of a day of its timezone, the day is complete in their tables. Other streams promise nothing of
-the whole: a key that was never heard of is bound by no CTI.
+the whole: a key that was never heard of is bound by no CTI. Nor does a source's own word count before an operator has
+held its rows to it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from expectations.scopes import is_answered
 from pipelines.engine.columnar.columns import NOT_HASHED, ORDER_FIELDS, TIME, instant_text
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.paths import stream_path
@@ -43,6 +45,12 @@ def promising(known: KnownRun) -> list[str]:
     return [name for name in flow.streams if flow.promises(name) and not flow.key_of(name)]
 
 
+def proving(known: KnownRun) -> list[str]:
+    """Name those of them whose CTIs an operator answers for: those of a source alone prove nothing."""
+    flow = flow_from_json(known.definition)
+    return [name for name in promising(known) if is_answered(flow, name)]
+
+
 def promised_until(known: KnownRun, names: list[str]) -> int | None:
     """Give the instant before which no event of any of these streams will come, in ticks.
 
@@ -65,7 +73,7 @@ def promised_until(known: KnownRun, names: list[str]) -> int | None:
 
 def complete_days(known: KnownRun) -> list[Day]:
     """Give the days of a run that are complete, oldest first; a first day of which only a part came in is none."""
-    until, published = promised_until(known, promising(known)), known.state.published
+    until, published = promised_until(known, proving(known)), known.state.published
     if until is None or not published:
         return []
     begin = min(row.span.start for row in published)
@@ -77,13 +85,13 @@ def complete_days(known: KnownRun) -> list[Day]:
 
 
 def day_facts(known: KnownRun, day: Day) -> Facts:
-    """Say what the tables hold of a complete day: span, and of each promising stream its events and their hash.
+    """Say what the tables hold of a complete day: span, and of each stream that proves it its events and their hash.
 
     Args:
         known: the run.
         day: a complete one.
     """
-    tables = {name: _events(known.of(name), name, day) for name in promising(known)}
+    tables = {name: _events(known.of(name), name, day) for name in proving(known)}
     return {
         "flow": known.name,
         "run": known.run,

@@ -67,7 +67,10 @@ REASONS = {
     "missing_column": "lacks a declared column; its bytes stand in `raw`",
 }
 NOTES = frozenset(
-    {"punctuation", "disconnected", "new_column", "same_content", "buffers_lost", "offsets_lost", "versions_lost"}
+    {
+        *("punctuation", "disconnected", "new_column", "same_content", "buffers_lost", "offsets_lost"),
+        *("versions_lost", "expired"),
+    }
 )
 """Reasons whose lines stand for no row, though they tell something in `row` or `raw`."""
 ACTIONS = {

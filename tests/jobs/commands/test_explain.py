@@ -141,6 +141,8 @@ streams:
   late: {advance_time: few, every: {events: 1}, delay: 0s, late: divert}
   even: {filter: few, where: 'true'}
   met: {interleave: [even, late.diverted]}
+  odd: {filter: few, where: 'true'}
+  more: {interleave: [odd, even, late.diverted]}
 """
 
 
@@ -156,9 +158,65 @@ def test_what_is_set_aside_is_a_branch_of_what_it_comes_to_and_not_of_what_its_s
         for number in (1, 2)
     }
     assert "late" in what[1], what
-    assert what[1]["late"].endswith("one of 2 that read few"), "only what is set aside comes to met"
-    assert what[2]["late.diverted"].endswith("set aside, branch 1 of 2 between few and met")
-    assert what[2]["even"].endswith("branch 2 of 2 between few and met")
+    assert what[1]["late"].endswith("one of 3 that read few"), "only what is set aside comes to met"
+    assert what[2]["late.diverted"].endswith(
+        "set aside, branch 1 of 2 between few and met, 1 of 3 between few and more"
+    )
+    assert what[2]["even"].endswith("branch 2 of 2 between few and met, 2 of 3 between few and more")
+
+
+REFUSING = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+modules:
+  round:
+    inputs: [came]
+    streams: {more: {filter: came, where: number > 1000}, less: {filter: more, where: number > 2000}}
+    outputs: {out: more, back: less}
+streams:
+  wheel: {loop: rows, module: round}
+"""
+
+
+def test_where_a_loop_lets_nothing_of_a_row_leave_the_ledgers_word_is_the_last(house: House) -> None:
+    written(house, REFUSING)
+    house.backfill("2024-01-01", "2024-01-02")
+    (step,) = traced(house, "rows@2024-01-01T00:00:06/1")
+    assert (step["stream"], step["rule"]) == ("wheel.more", "S17")
+
+
+EDGED = """\
+flow: tiny
+every: 1h
+sources:
+  rows: {feed: {csv: r.csv, types: {at: timestamp, seen: timestamp}, timezone: UTC}, key: k, time: at, arrival: seen,
+    edge: tell}
+streams:
+  all: {project: rows, columns: {n: n}}
+  some: {filter: all, where: 'true'}
+  both: {interleave: [all, some]}
+  in_order: {merge: rows, ports_by: {k: [x]}}
+"""
+
+
+def test_of_a_cti_that_landed_it_is_told_that_it_goes_into_others_and_of_what_was_dropped_no_stream(
+    house: House,
+) -> None:
+    flows = house.config / "flows"
+    (flows / "tiny.yaml").write_text(EDGED)
+    lines = ["x,2024-01-01 00:01,1,data", "x,2024-01-01 00:10,,cti", "x,2024-01-01 00:05,2,data", ",,3,data"]
+    arrivals = ["00:01", "00:10", "00:11", "00:12"]
+    rows = (f"{line},2024-01-01 {seen}:00" for line, seen in zip(lines, arrivals, strict=True))
+    (flows / "r.csv").write_text("k,at,n,tell,seen\n" + "\n".join(rows).replace(":01,1", ":01:00,1") + "\n")
+    house.backfill("2024-01-01T00:00", "2024-01-01T01:00")
+    steps = {step["stream"]: step for step in traced(house, "rows@2024-01-01T00:10:00/1")}
+    for name in ("both", "in_order"):
+        assert steps[name]["what"] == f"a CTI: its promise goes into those of {name}, which are of no one row"
+    assert steps["some"]["rows"] == 1, "a filter lets it pass as it is"
+    (dropped,) = traced(house, "rows@2024-01-01T00:12:00/1")
+    assert dropped["stream"] == "rows"
+    assert "no key" in dropped["what"]
 
 
 TWO_PORTS = """\
