@@ -77,7 +77,11 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         return [_unasked(check, table) for check in checks]
     counted = [check for check in checks if check.name in OF_INTERVALS]
     apart = intervals() if counted else {}
-    found = {check.label: _one_by_one(flow, table, apart, check, checkpoints) for check in counted if apart}
+    found = {
+        check.label: _one_by_one(f"{flow.name}.{table}.counted-{number}", table, apart, check, checkpoints)
+        for number, check in enumerate(counted)
+        if apart
+    }
     left = [check for check in checks if check.label not in found]
     for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in left)):
         some = [check for check in left if (check.where, _is_whole(check)) == (where, whole)]
@@ -106,13 +110,13 @@ def _is_whole(check: Check) -> bool:
 
 
 def _one_by_one(
-    flow: Flow, table: str, intervals: Mapping[str, View], check: Check, checkpoints: Checkpoints
+    name: str, table: str, intervals: Mapping[str, View], check: Check, checkpoints: Checkpoints
 ) -> Judgement:
     """Judge a check of each of several intervals; Data Docs have those that break it, or the last."""
     from expectations.suites import own_suite
 
     def asked(start: str, by: Checkpoints) -> Asked:
-        suite = own_suite(f"{flow.name}.{table}.own {check.label} {start}", table, [(check, check.arguments)])
+        suite = own_suite(f"{name} {start}", table, [(check, check.arguments)])
         return by.ask(suite, intervals[start].chosen((), check.where), [])[check.label]
 
     unseen = Checkpoints("", None)

@@ -7,6 +7,7 @@ with pandas or on Spark, where all of a table are counted in one job.
 from __future__ import annotations
 
 import logging
+from hashlib import sha256
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
 
+LONGEST = 150
+"""Characters of a suite's name that say what it is of: a disk takes files of 255 bytes."""
 BROKEN = "column.broken_law"
 
 
@@ -183,11 +186,18 @@ def account_suite(flow: Flow) -> gx.ExpectationSuite:
 
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:
     """Make a suite of laws."""
+    name = _as_file(name)
     return gx.ExpectationSuite(name=name, expectations=[expectation_of(law) for law in laws])
+
+
+def _as_file(name: str) -> str:
+    """Keep a suite's name short enough for the files of Data Docs that are called by it."""
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def own_suite(name: str, table: str, checks: Sequence[tuple[Check, Mapping[str, Any]]]) -> gx.ExpectationSuite:
     """Make a suite of a team's own checks, each with its arguments as its columns have values."""
+    name = _as_file(name)
     return gx.ExpectationSuite(name=name, expectations=[_own(table, *each) for each in checks])
 
 

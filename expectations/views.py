@@ -73,8 +73,8 @@ class Views:
     count: Callable[[], Counts]
     """Counts what landed, what stands in streams, and what the ledger says was dropped."""
     intervals: Callable[[str], Mapping[str, View]] = lambda _: {}
-    """Gives the rows of a table interval by interval, by where each begins; nothing where one alone is judged, or what
-    a stream published, whose epochs end anywhere."""
+    """Gives the rows of a table interval by interval, by where each begins; nothing where one commit alone is judged,
+    and nothing of what a stream published, whose epochs end anywhere."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By stream and kind: rows held in its carry at the end of the span, less those at its beginning."""
 

@@ -267,6 +267,8 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
     for each in _resolved(root, known):
         if each.name in drafts:
             raise each.section.wrong(None, f"`{each.name}` a second time", "each name once")
+        # What deals rows to instances has a name that nobody wrote.
+        check_length(each.section, None, each.name)
         drafts[each.name] = each
     _require_sides(root, drafts, sources)
     inside = top.inner("modules", "`modules`")

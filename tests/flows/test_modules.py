@@ -339,6 +339,11 @@ streams: {one: {module: a, inputs: {x: d}}}
         read_flow(written(tmp_path, HEAD + nested(250, "{module: m%d, inputs: {x: x}}", "{o: a.o}")))
     with pytest.raises(FlowError, match="modules within modules 100 deep"):
         read_flow(written(tmp_path, HEAD + nested(150, "{loop: x, module: m%d}", "{out: a, back: a}")))
+    port = "x" * 197
+    dealt = f"modules: {{m: {{inputs: [{port}], streams: {{s: {{filter: {port}, where: 'true'}}}}}}}}\nstreams:\n  r: "
+    dealt += f"{{module: m, inputs: {{{port}: d}}, instances: 2, dispatch: {{{port}: broadcast}}}}\n"
+    with pytest.raises(FlowError, match=r"`r\.0\.x.*`, a name of 201 characters"):
+        read_flow(written(tmp_path, HEAD + dealt))
     monkeypatch.setattr(modules, "MOST_STREAMS", 7)
     with pytest.raises(FlowError, match="more than 7 streams"):
         read_flow(written(tmp_path, HEAD + MODULE + TWICE))

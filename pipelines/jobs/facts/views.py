@@ -135,10 +135,10 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
 
 
 def _intervals(flow: Flow, parts: Parts, table: str) -> dict[str, View]:
-    """Open a table interval by interval, by where each begins, where several are judged."""
+    """Open a table interval by interval, by where each begins, where several are judged; epochs are none."""
     part = parts[MAIN] if table in flow.sources else parts[flow.legs.get(flow.owner(table).name, MAIN)]
-    entries = part.judged.entries
-    if len(entries) == 1 or any(entry.kind is not CommitKind.INTERVAL for entry in entries):
+    entries = [entry for entry in part.judged.entries if entry.kind is CommitKind.INTERVAL]
+    if len(part.judged.entries) == 1:
         return {}
     moments = Moments(flow.timezone)
     found: dict[str, View] = {}

@@ -101,7 +101,7 @@ def test_rows_are_counted_interval_by_interval(made: Trial, tmp_path: Path, sess
             f"      - expect_table_row_count_to_be_between: {{min_value: {low}, max_value: {high}}}",
             f"      - expect_table_row_count_to_be_between: {{max_value: {high - 1}}}",
             "      - expect_table_row_count_to_equal: {value: 0}",
-            "        where: number < 0\n",
+            "        where: number / 2 < 0\n",
         ]
     )
     landed = "    expect:\n      - expect_table_row_count_to_be_between: {max_value: 1}\n"
