@@ -345,6 +345,15 @@ class ReportFacts:
         return sum(rows.num_rows > 0 for rows in self._diverted)
 
     @cached_property
+    def aside_for(self) -> str:
+        """Say what these rows were: late, or, where a merge set them aside, too far ahead of their arrival."""
+        if self.ledger is None:
+            return "late"
+        mine = self.ledger.filter(pc.equal(self.ledger["action"], "diverted"))
+        ahead = pc.sum(pc.equal(mine["reason"], "max_ahead")).as_py() or 0
+        return "late" if not ahead else "too far ahead" if ahead == mine.num_rows else "late or too far ahead"
+
+    @cached_property
     def set_aside_once(self) -> bool:
         """Say whether each of these rows is another one that landed; rows of two sources at one place look the same."""
         rows = pa.concat_tables(self._diverted) if self._diverted else None

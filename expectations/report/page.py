@@ -103,7 +103,7 @@ def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
         last = facts.stream(facts.picture.stream) if facts.picture else facts.streams[-1]
         told = [(last.counts[kind], f"{name} in {last.name}") for kind, name in _COUNTED]
         figures += [Figure(value=words.count(rows), label=label) for rows, label in told if rows]
-        label = "late, set aside" if facts.set_aside_once else "times late, set aside"
+        label = f"{facts.aside_for}, set aside" if facts.set_aside_once else f"times {facts.aside_for}, set aside"
         figures.append(Figure(value=words.count(facts.set_aside), label=label))
     if facts.ledger is not None and facts.streams:
         figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))

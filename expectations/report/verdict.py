@@ -153,13 +153,13 @@ def _came(facts: ReportFacts) -> str:
 
 
 def _aside(facts: ReportFacts) -> str:
-    """Say how many rows were late; where several streams set one aside, or that may be, how often they did so."""
+    """Say how many rows were set aside, and why; where several streams may have set one aside, how often they did."""
     if not facts.set_aside:
         return ""
     if facts.set_aside_once:
-        return f", {facts.set_aside:,} of them late and set aside"
+        return f", {facts.set_aside:,} of them {facts.aside_for} and set aside"
     times, streams = counted(facts.set_aside, "time"), counted(facts.setting_aside, "stream")
-    return f", with late rows set aside {times} by {streams}"
+    return f", with {'rows' if facts.aside_for != 'late' else 'late rows'} set aside {times} by {streams}"
 
 
 def _dropped(facts: ReportFacts) -> str:

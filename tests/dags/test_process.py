@@ -18,7 +18,7 @@ import json, os, sys, time
 code, *words = sys.argv[1:]
 print("said", *words, flush=True)
 if code == "opens":
-    own = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "PULSELINE_"))}
+    own = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "PULSELINE_HOME"))}
     print(json.dumps({name: value for name, value in own.items() if name != "AWS_CA_BUNDLE"}))
     sys.exit()
 if code == "stay":

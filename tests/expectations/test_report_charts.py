@@ -151,6 +151,18 @@ def stream(rows: list[dict[str, object]], key: pa.DataType) -> StreamFacts:
     return StreamFacts(name="s", does="", rows=pa.Table.from_pylist(rows, schema))
 
 
+def test_a_row_without_event_time_has_a_day_all_the_same(empty: ReportFacts) -> None:
+    at = 1_357_016_400_000_000
+    rows = [{"kind": "data", "arrival": at + seconds, "event_time": None, "landed_at": at} for seconds in range(2)]
+    rows.append({"kind": "data", "arrival": at + 9, "event_time": at, "landed_at": at})
+    facts = odd([{**row, "sensor": "a"} for row in rows], pa.string(), empty)
+    assert facts.picture is not None
+    seen = scene(facts, facts.picture)
+    assert (len(seen.data), seen.untimed) == (1, 2)
+    (row,) = days(seen, NEW_YORK, (at, at + DAY)).table
+    assert row[1] == "3"
+
+
 def odd(rows: list[dict[str, object]], key: pa.DataType, empty: ReportFacts) -> ReportFacts:
     """Give a run of one stream and no more."""
     return dataclasses.replace(empty, streams=(stream(rows, key),), picture=Picture(stream="s", key="sensor", delay=0))

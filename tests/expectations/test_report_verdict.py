@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from expectations.report import Account, ReportFacts
@@ -34,6 +35,17 @@ def test_a_row_that_several_streams_set_aside_is_no_two_rows(week: ReportFacts) 
     apart = dataclasses.replace(again, rows=rows)
     told = verdict(dataclasses.replace(week, streams=(*week.streams, apart), certificate=None)).sentence
     assert f" came in, {side.rows.num_rows + 3} of them late and set aside, " in told
+
+
+@pytest.mark.parametrize(("ahead", "why"), [(True, "too far ahead"), (False, "late or too far ahead")])
+def test_rows_that_a_merge_set_aside_are_not_called_late(week: ReportFacts, ahead: bool, why: str) -> None:  # noqa: FBT001 - a parameter
+    assert week.ledger is not None
+    diverted = week.ledger.filter(pc.equal(week.ledger["action"], "diverted"))
+    reasons = pa.array(["max_ahead"] * diverted.num_rows, diverted["reason"].type)
+    lines = diverted.set_column(diverted.schema.get_field_index("reason"), "reason", reasons)
+    ledger = lines if ahead else pa.concat_tables([week.ledger, lines])
+    told = verdict(dataclasses.replace(week, ledger=ledger, certificate=None)).sentence
+    assert f" of them {why} and set aside" in told
 
 
 def test_files_that_nobody_took_are_part_of_the_headline(week: ReportFacts) -> None:

@@ -47,7 +47,7 @@ def days(seen: ChartScene, clock: ReportClock, span: tuple[int, int]) -> Chart:
     """Draw, for each local day of arrival and each key, the data rows and on top of them the timers."""
     starts, step = _starts(clock, span)
     names = (*(name or "rows" for name in seen.keys), *(["other keys"] if seen.others else []))
-    data, timers = (_counts(points, starts, len(names)) for points in (seen.data, seen.timers))
+    data, timers = (_counts(points, starts, len(names)) for points in (seen.came, seen.timers))
     tally = Tally(clock=clock, names=names, starts=tuple(starts), data=data, timers=timers)
     unit = "day" if step == 1 else f"{step} days"
     return Chart(

@@ -58,6 +58,8 @@ class ChartScene:
     """Names of the coloured keys, in their order; one nameless key where nothing colours the rows."""
     others: int
     """How many keys share the colour of the rest."""
+    came: Points
+    """Events of the stream, those without an event time too."""
     data: Points
     side: Points
     timers: Points
@@ -78,6 +80,7 @@ def scene(facts: ReportFacts, picture: Picture) -> ChartScene:
     return ChartScene(
         keys=keys,
         others=others,
+        came=data,
         data=timed[0],
         side=timed[1],
         timers=_points(main.filter(pc.equal(kinds, "timer")), keys, picture.key),

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.history import START_OF_RUN, CommitKind, Span, State
+from pipelines.engine.commits.history import OPEN_STATES, START_OF_RUN, CommitKind, Span, State
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.grid import intervals
 from pipelines.jobs.runs.counts import counted
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 FOLLOWS = "what comes before it is run again"
+WAITS = "waits to be checked and published"
 
 
 class PlanState(StrEnum):
@@ -150,11 +151,11 @@ class Planning:
         return [] if begin is None or end is None or begin >= end else [self._next(s) for s in self._grid(begin, end)]
 
     def _last_asked(self) -> int | None:
-        """Say where the flow ends, or the last interval that waits or was rejected; None where nothing says so."""
+        """Say where the flow ends, or the last interval that was begun or rejected; None where nothing says so."""
         unseen = (
             entry.span.end
             for entry in self.state.commits.values()
-            if entry.kind is CommitKind.INTERVAL and entry.state in {State.WRITTEN, State.REJECTED}
+            if entry.kind is CommitKind.INTERVAL and entry.state in {*OPEN_STATES, State.REJECTED}
         )
         ends = [*unseen, *([] if self.flow.ends is None else [self.flow.ends])]
         return max(ends, default=None)
@@ -166,8 +167,7 @@ class Planning:
     def _next(self, span: Span) -> PlannedInterval:
         last = self._last(span)
         if last is not None and last.state is State.WRITTEN:
-            cause = "waits to be checked and published"
-            return PlannedInterval(span=span, state=PlanState.HELD, cause=cause, commit=last.commit, rows=_rows(last))
+            return PlannedInterval(span=span, state=PlanState.HELD, cause=WAITS, commit=last.commit, rows=_rows(last))
         if last is not None and last.state is State.REJECTED:
             cause = _rejected(last)
             return PlannedInterval(span=span, state=PlanState.RED, cause=cause, rows=_rows(last))
@@ -185,6 +185,11 @@ class Planning:
         if last is not None and last.state is State.REJECTED and last.commit > entry.commit:
             cause = f"{_rejected(last)}; commit {entry.commit} stands"
             return replace(made, state=PlanState.RED, cause=cause)
+        pending = self.state.pending
+        if pending is not None and pending.span == entry.span and pending.commit > entry.commit:
+            if pending.state is State.WRITTEN:
+                return replace(made, state=PlanState.HELD, cause=WAITS, commit=pending.commit)
+            return replace(made, state=PlanState.STALE, cause=f"commit {pending.commit} in its place is not finished")
         stale = self._stale(entry)
         return made if stale is None else replace(made, state=PlanState.STALE, cause=stale)
 

@@ -14,7 +14,7 @@ from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.plan import run_plan, show_plan
-from pipelines.jobs.commands.run import RunRequest
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.runs.gate import hold
@@ -61,6 +61,27 @@ def test_what_is_not_run_yet_is_planned_and_run(three: House) -> None:
     assert ran(three) == [1, 2, 3]
     assert three.text.splitlines()[-1] == "plan: 1 interval ran; 2 stayed as they were"
     assert ran(three) == [1, 2, 3]
+
+
+def test_a_day_whose_commit_was_begun_is_not_finished_and_running_the_plan_finishes_it(
+    three: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise InterruptedError
+
+    again = RunRequest(flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", check=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.engine.tasks.commit_work.run_stages", die)
+        with pytest.raises(InterruptedError):
+            run_flow(again, three.tell)
+    assert states(three) == ["published", "stale", "planned"]
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    assert "stale      2013-01-02  (1 interval)  commit 3 in its place is not finished" in three.text
+    three.printed.clear()
+    run_plan(RunRequest(flow="tiny", start="", end="2013-01-03", engine="core", check=False), three.tell)
+    assert three.text.splitlines()[-1] == "plan: 1 interval ran; 1 stayed as they were"
+    assert log_state(three.root).pending is None
+    assert states(three) == ["published", "published", "planned"]
 
 
 def feed(house: House, rows: pa.Table, **how: int) -> None:
