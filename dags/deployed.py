@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 VARIABLES = {"pulseline_home": "PULSELINE_HOME", "pulseline_environment": "PULSELINE_ENVIRONMENT"}
 """Variables of Airflow's, and what commands call them."""
@@ -33,6 +33,8 @@ OPENS = {
     "allow_http": "AWS_ALLOW_HTTP",
 }
 """Fields of the connection, the last four of its extra, by the names that Airflow has for them."""
+NAMES = (*VARIABLES.values(), *OPENS.values())
+"""All of the environment that is looked at here."""
 SECONDS = 30.0
 """How long the pages go by what they were told last."""
 
@@ -47,17 +49,19 @@ def kept() -> dict[str, str]:
     return {name: str(value) for name, value in said.items() if value} | dict(_store())
 
 
-def environment() -> dict[str, str]:
-    """Give the environment of a command: what Airflow keeps, before that of this process.
+def environment(own: Mapping[str, str]) -> dict[str, str]:
+    """Put what Airflow keeps before an environment.
 
     Keys that belong together are taken together: a session's token of other keys would open nothing.
+
+    Args:
+        own: the environment without it.
 
     Raises:
         WrongUse: as `kept` has it.
     """
     found = kept()
-    own = {name: value for name, value in os.environ.items() if not _is_of_other_keys(name, found)}
-    return own | found
+    return {name: value for name, value in own.items() if not _is_of_other_keys(name, found)} | found
 
 
 def _is_of_other_keys(name: str, found: dict[str, str]) -> bool:
@@ -93,7 +97,8 @@ class Adopted:
     """Has this process go by what Airflow keeps, asked again every `SECONDS`."""
 
     def __init__(self) -> None:
-        """Ask nothing yet."""
+        """Remember what the process itself was given: it holds again where Airflow keeps nothing any more."""
+        self._own = {name: os.environ[name] for name in NAMES if name in os.environ}
         self._until = 0.0
 
     def __call__(self) -> None:
@@ -104,8 +109,10 @@ class Adopted:
         """
         if time.monotonic() < self._until:
             return
-        wanted = environment()
-        for name in [name for name in os.environ if name not in wanted]:
-            del os.environ[name]
-        os.environ.update(wanted)
+        wanted = environment(self._own)
+        for name in NAMES:
+            if name in wanted:
+                os.environ[name] = wanted[name]
+            else:
+                os.environ.pop(name, None)
         self._until = time.monotonic() + SECONDS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -194,7 +195,7 @@ class RequestOperator(JobOperator):
 def _environment() -> dict[str, str]:
     """Give the environment of a command; another try would not mend what is wrong with it."""
     try:
-        return environment()
+        return environment(os.environ)
     except WrongUse as error:
         raise AirflowFailException(str(error)) from None
 

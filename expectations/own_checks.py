@@ -92,16 +92,35 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
 
 def _unasked(check: Check, table: str) -> Judgement:
     """Judge a check of a table that never had a row."""
+    return _outcome(check, table, f"{check.label} ({table})", held=True)
+
+
+def _outcome(  # noqa: PLR0913 - what came of a check
+    check: Check,
+    table: str,
+    sentence: str,
+    *,
+    held: bool,
+    looked_at: int = 0,
+    unexpected: int = 0,
+    rows: tuple[dict[str, Any], ...] = (),
+) -> Judgement:
+    """Say what came of a check."""
     return Judgement(
         expectation=check.label,
         table=table,
         severity=check.severity,
-        sentence=f"{check.label} ({table})",
+        sentence=sentence,
         remedy=remedy_of(check),
-        held=True,
-        looked_at=0,
-        unexpected=0,
+        held=held,
+        looked_at=looked_at,
+        unexpected=unexpected,
+        rows=rows,
     )
+
+
+def _sentence(check: Check, table: str, asked: Asked, more: str = "") -> str:
+    return f"{asked.sentence} ({table}{f', where {check.where}' if check.where else ''}{more})"
 
 
 def _is_whole(check: Check) -> bool:
@@ -123,15 +142,12 @@ def _one_by_one(
     every = {start: asked(start, unseen) for start in intervals}
     broken = [start for start, each in every.items() if not each.held][:SHOWN]
     (*_, last) = [asked(start, checkpoints) for start in broken or list(every)[-1:]]
-    return Judgement(
-        expectation=check.label,
-        table=table,
-        severity=check.severity,
-        sentence=f"{last.sentence} ({table}{f', where {check.where}' if check.where else ''}; in each interval)",
-        remedy=remedy_of(check),
+    return _outcome(
+        check,
+        table,
+        _sentence(check, table, last, "; in each interval"),
         held=not broken,
         looked_at=sum(each.looked_at for each in every.values()),
-        unexpected=0,
         rows=tuple({"interval": start, "observed_value": every[start].observed} for start in broken),
     )
 
@@ -166,12 +182,10 @@ def _judged(check: Check, table: str, asked: Asked, view: View, key: Sequence[st
     rows = shown(view, key, asked.rows) if asked.rows else ()
     if not held and not rows:
         rows = ({"observed_value": asked.observed},)
-    return Judgement(
-        expectation=check.label,
-        table=table,
-        severity=check.severity,
-        sentence=f"{asked.sentence} ({table}{f', where {check.where}' if check.where else ''})",
-        remedy=remedy_of(check),
+    return _outcome(
+        check,
+        table,
+        _sentence(check, table, asked),
         held=held,
         looked_at=asked.looked_at,
         unexpected=0 if held else asked.unexpected,

@@ -117,7 +117,15 @@ def is_answered(flow: Flow, name: str) -> bool:
     A source's own CTIs are its word alone: what only hands them on, or takes the oldest of several, keeps them where
     the source does.
     """
-    made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED):
-        return False
-    return SPECS[made.operator].promises or all(is_answered(flow, read) for read in made.feeding)
+    left, seen = [name], set[str]()
+    while left:
+        each = left.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        made = flow.owner(each)
+        if isinstance(made, Source) or each.endswith(DIVERTED):
+            return False
+        if not SPECS[made.operator].promises:
+            left += made.feeding
+    return True

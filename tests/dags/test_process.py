@@ -34,6 +34,7 @@ import psutil
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 from dags import process
+from dags.deployed import Adopted
 from dags.process import JobOperator
 
 def outcome(**given):
@@ -61,9 +62,25 @@ def opened(home="", store=None, **environment):
         for name in said:
             del os.environ[name]
 
+def adopted():
+    names = ("PULSELINE_HOME", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN")
+    os.environ.update(OTHERS)
+    adopt, seen = Adopted(), []
+    for more in ({"AIRFLOW_VAR_PULSELINE_HOME": "/kept", "AIRFLOW_CONN_PULSELINE_STORE": json.dumps(KEYS)}, {}):
+        os.environ.update(more)
+        adopt._until = 0.0
+        adopt()
+        seen.append([os.environ.get(name) for name in names])
+        for name in more:
+            del os.environ[name]
+    for name in (*OTHERS, "AWS_SECRET_ACCESS_KEY"):
+        os.environ.pop(name, None)
+    return seen
+
 KEYS = {"conn_type": "aws", "login": "door", "password": "key"}
 OTHERS = {"AWS_ACCESS_KEY_ID": "other", "AWS_SESSION_TOKEN": "of other", "PULSELINE_HOME": "/other"}
 found = {
+    "adopted": adopted(),
     "opened by the services": opened(**OTHERS),
     "opened by Airflow": opened(
         "s3://bucket/home", KEYS | {"extra": {"endpoint_url": "http://store:9000", "allow_http": True}}, **OTHERS
@@ -183,6 +200,12 @@ def test_what_airflow_keeps_of_the_home_goes_before_the_environment(outcomes: di
         "AWS_ALLOW_HTTP": "true",
         "PULSELINE_HOME": "s3://bucket/home",
     }, "and a session's token of other keys is left out"
+
+
+def test_the_pages_go_by_their_own_environment_again_where_airflow_keeps_nothing_any_more(
+    outcomes: dict[str, Outcome],
+) -> None:
+    assert outcomes["adopted"] == [["/kept", "door", None], ["/other", "other", "of other"]]
 
 
 @pytest.mark.parametrize(

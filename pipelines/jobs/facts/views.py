@@ -100,7 +100,7 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
         parts: the commits, in the root of each leg.
         session: asked where a table is `LARGE`; without one all is read in this process.
     """
-    main, of = parts[MAIN], {name: parts[flow.legs.get(flow.owner(name).name, MAIN)] for name in flow.tables()}
+    main, of = parts[MAIN], {name: _part_of(flow, parts, name) for name in flow.tables()}
     found = {name: _rows(flow, name, part) for name, part in of.items()}
     ledgers = [_ledger(part) for part in parts.values()]
     before = {name: _before(flow, name, part) for name, part in of.items()}
@@ -134,9 +134,14 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
     )
 
 
+def _part_of(flow: Flow, parts: Parts, name: str) -> JudgedPart:
+    """Give what is judged of the leg that makes a stream."""
+    return parts[flow.legs.get(flow.owner(name).name, MAIN)]
+
+
 def _intervals(flow: Flow, parts: Parts, table: str) -> dict[str, View]:
     """Open a table interval by interval, by where each begins, where several are judged; epochs are none."""
-    part = parts[MAIN] if table in flow.sources else parts[flow.legs.get(flow.owner(table).name, MAIN)]
+    part = parts[MAIN] if table in flow.sources else _part_of(flow, parts, table)
     entries = [entry for entry in part.judged.entries if entry.kind is CommitKind.INTERVAL]
     if len(part.judged.entries) == 1:
         return {}
