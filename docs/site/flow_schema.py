@@ -10,7 +10,7 @@ from docs.site.flow_keys import CHECK, FEED, FLOW, MODULE, REFERENCE, SOURCE, Ke
 from pipelines.flows import modules, reading, sources, streams
 from pipelines.flows.checks import BESIDE
 from pipelines.flows.durations import UNITS
-from pipelines.flows.feeds.catalog import WRITTEN
+from pipelines.flows.feeds.catalog import IN_ONE_WORD, WRITTEN
 from pipelines.flows.type_names import PLAIN, SPELLED
 from pipelines.operators.specs import SPECS
 
@@ -54,7 +54,7 @@ def feed_keys() -> str:
     """Give the built-in feeds, and for each key of a feed under which kinds it may stand."""
     kinds = {key: [kind for kind, spec in WRITTEN.items() if key in spec.settings] for key in _feed_keys()}
     _see(kinds, FEED)
-    told = ", ".join(f"`{name}`" for name in sources.FEEDS)
+    told = ", ".join(f"`{name}`" for name in IN_ONE_WORD.names)
     rows = (_row((f"`{key}`", ", ".join(under), *FEED[key])) for key, under in kinds.items())
     head = "| key | under | takes | unless given | what it says |\n| --- | --- | --- | --- | --- |"
     return "\n".join((f"By name: {told}. Else one of {_kinds()}, with these keys:", "", head, *rows))

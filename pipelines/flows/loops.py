@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.errors import one_of
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import DIVERTED, Flow, Source
 from pipelines.operators.specs import SPECS
 
@@ -69,7 +69,7 @@ def _stand_in(flow: Flow, read: str, entry: str) -> Source:
         entry: that name.
     """
     made: Any = flow.owner(read)
-    key, feed = flow.key_of(read), ParquetSpec()
+    key, feed = flow.key_of(read), NOWHERE
     return Source(name=entry, feed=feed, key=key, time="", arrival="", shape=made.shape, event_id=made.event_id)
 
 

@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.feeds.builtin import BuiltInSpec
-from pipelines.flows.feeds.catalog import WRITTEN
+from pipelines.flows.feeds.catalog import IN_ONE_WORD, WRITTEN
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.model import ALL_HISTORY, RESERVED, Origin, Source
 from pipelines.operators.rows import Shape
@@ -34,7 +33,6 @@ KEYS = (
     "expect",
 )
 LATER = ("clock", "retention")
-FEEDS = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
 BUFFERS = (1, 3)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME_RULE = "letters a to z or A to Z, digits and underscores, not starting with a digit"
@@ -160,12 +158,12 @@ def _feed(section: Section) -> FeedSpec:
 
 def _builtin(section: Section) -> FeedSpec:
     name = section.text("feed")
-    expected = f"{one_of(FEEDS)}, or a mapping such as `{{parquet: <path>}}` or `{{csv: <path>, types: …}}`"
-    if name not in FEEDS:
+    expected = f"{one_of(IN_ONE_WORD.names)}, or a mapping such as `{{parquet: <path>}}` or `{{csv: <path>, types: …}}`"
+    if name not in IN_ONE_WORD.names:
         kind = name.rpartition(".")[2].lower()
-        near = f"feed: {{{kind}: {name}}}" if kind in WRITTEN else nearest(name, FEEDS)
+        near = f"feed: {{{kind}: {name}}}" if kind in WRITTEN else nearest(name, IN_ONE_WORD.names)
         raise section.wrong("feed", f"unknown feed `{name}`", expected, near)
-    return BuiltInSpec(name=name)
+    return IN_ONE_WORD(name=name)
 
 
 def _columns(source: Source) -> list[tuple[str, str]]:

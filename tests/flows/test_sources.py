@@ -14,12 +14,12 @@ from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
 from pipelines.flows.feeds.builtin import BuiltInSpec
+from pipelines.flows.feeds.catalog import IN_ONE_WORD
 from pipelines.flows.feeds.csv import CsvSpec
 from pipelines.flows.feeds.delta import Changes, DeltaSpec, TableSpec
 from pipelines.flows.feeds.kafka import KafkaSpec
 from pipelines.flows.feeds.socket import SocketSpec
 from pipelines.flows.feeds.spec import Clock, Missing, Retyped, Start
-from pipelines.flows.sources import FEEDS
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_points_and_intervals_may_name_the_column_that_says_what_a_row_is(read: 
     assert flow_from_json(flow_to_json(flow)) == flow
 
 
-@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("feed", IN_ONE_WORD.names)
 def test_every_built_in_feed_may_be_a_source(read: Read, feed: str) -> None:
     flow = read(sources=f"  d: {{feed: {feed}, key: origin, time: t, arrival: a}}\n", streams=BEAT)
     assert flow.sources["d"].feed == BuiltInSpec(name=feed)

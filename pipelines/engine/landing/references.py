@@ -24,7 +24,7 @@ from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.errors import ReferenceBrokenError
 from pipelines.engine.landing.stamp import kind_of, landed_row_schema, places, times_of
 from pipelines.flows.codec import Spelling
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import Source
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL, Shape
 
@@ -193,7 +193,7 @@ def _stamps_to_json(source: Source) -> dict[str, Any]:
 
 def _stamps_from_json(said: dict[str, Any]) -> Source:
     known = {"key": tuple(said["key"]), "shape": Shape[said["shape"].upper()]}
-    return Source(feed=ParquetSpec(), **said | known)
+    return Source(feed=NOWHERE, **said | known)
 
 
 STAMPS = Spelling(_stamps_to_json, _stamps_from_json)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.landing.errors import FeedMissingError
 from pipelines.engine.sources import nycflights as flights
-from pipelines.engine.sources.formats.parquet_feed import BATCH
 from pipelines.engine.sources.recorded_feed import recorded
-from pipelines.engine.sources.rows_feed import Feed
+from pipelines.engine.sources.rows_feed import BATCH, Feed
 from pipelines.flows.feeds.builtin import BuiltInSpec
 
 if TYPE_CHECKING:

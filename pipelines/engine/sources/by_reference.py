@@ -24,7 +24,7 @@ from pipelines.engine.landing.errors import ReferenceTypeError
 from pipelines.engine.landing.references import Reference, ReferencedRows, digest_of
 from pipelines.engine.landing.stamp import kind_of
 from pipelines.engine.sources.footers import footer_of
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import Source
 from pipelines.flows.region import PUNCTUATION
 from pipelines.operators.rows import NULL
@@ -104,7 +104,7 @@ def _stamping(source: Source) -> Source:
     """Give what the stamps of a source's rows are made from, and nothing else that a flow says of it."""
     return Source(
         name=source.name,
-        feed=ParquetSpec(),
+        feed=NOWHERE,
         key=source.key,
         shape=source.shape,
         time=source.time,

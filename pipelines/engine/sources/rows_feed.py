@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+BATCH = 131_072
+"""Rows that are read at once."""
+
 
 class Feed(ABC):
     """Rows that can be read again and again, in one order."""

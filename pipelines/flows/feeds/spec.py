@@ -151,3 +151,7 @@ class FeedSpec:
     def zone_words(self) -> str:
         """Say whose the times are that carry no zone; nothing where there are none."""
         return f", times without zone are {self.timezone}" if self.timezone else ""
+
+
+NOWHERE = FeedSpec()
+"""That of rows which nobody opens, for they are handed over: within a loop, or with their files named."""

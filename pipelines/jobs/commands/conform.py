@@ -25,7 +25,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.live.queries import QueryFailedError
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.errors import FlowsError
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.catalog import KINDS
 from pipelines.jobs.environment.engines import engine_named
 from pipelines.jobs.proofs.cases import CASES, GROUP, KEY, NotBuilt, PreparedCase
 from pipelines.jobs.proofs.live_region import LiveRegion
@@ -181,7 +181,7 @@ def _run(group: list[tuple[int, PreparedCase]], engine: Engine, *, stream: bool)
 
 
 def _fed(source: Source) -> Source:
-    return replace(source, feed=ParquetSpec(paths=(f"{source.name}.parquet",)))
+    return replace(source, feed=KINDS["parquet"](paths=(f"{source.name}.parquet",)))
 
 
 def _feed_names(source: Source) -> list[str]:

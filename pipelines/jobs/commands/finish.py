@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.columnar.clock import WallClock
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.entry import START_OF_RUN
 from pipelines.engine.commits.leg_roots import leg_of, noted_legs, roots_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
@@ -35,6 +36,7 @@ from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.readings import buffered_runner, settled_buffers
 from pipelines.jobs.runs.stop_note import forget_stop
 from pipelines.operators.plain_words import counted as in_words
+from pipelines.operators.replay import Trigger
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def end_stream(
         The published commit.
 
     Raises:
-        WrongUse: nothing was published yet, the stream has ended already, or the buffers have no room.
+        WrongUse: nothing has landed yet, the stream has ended already, or the buffers have no room.
         LeaseHeldError: a stream or a backfill is at work on this run.
         BuffersLostError: no buffer may speak for what no commit covers.
     """
@@ -107,16 +109,17 @@ def end_stream(
         require_landed(landing.path, driver.state())
         runner = buffered_runner(wanted, driver, buffers, engine)
         tip = driver.state().tip
-        if tip is None:
-            raise WrongUse("a stream must have begun before it can end; this run has published nothing")
-        require_in_use(driver.state(), tip.commit, flow, root.name, tell)
+        if tip is None and not landing.last_id:
+            raise WrongUse("a stream must have begun before it can end; nothing has landed in this run")
+        require_in_use(driver.state(), tip.commit if tip else START_OF_RUN, flow, root.name, tell)
         ended, before = landing.final, _tips(root)
         with ExitStack() as opened:
             legs = opened.enter_context(open_legs(runner, root, lambda _: engine)) if flow.legs else None
             if legs is not None:
                 # Before main goes on: what it publishes is handed to those that read it.
                 legs.begin(tell)
-            runner.advance(runner.last_sequence(), landing.last_id)
+            if ended is not None or not _is_whole(flow):
+                runner.advance(runner.last_sequence(), landing.last_id)
             published = _land_the_end(wanted, landing, runner, tell) if ended is None else None
             if legs is not None:
                 legs.catch_up(MOST_SEQUENCES)
@@ -132,8 +135,8 @@ def end_stream(
 
 def _land_the_end(wanted: Backfill, landing: Landing, runner: EpochRunner, tell: Callable[[str], None]) -> Entry | None:
     """Land what waits and the final punctuation behind it, and publish both."""
-    flow, tip = wanted.flow, runner.driver.state().in_order[-1]
-    last = max(tip.span.end, landing.last_reading() or tip.span.end)
+    flow, state = wanted.flow, runner.driver.state()
+    last = max(state.in_order[-1].span.end if state.in_order else 0, landing.last_reading() or 0)
     feeds = open_feeds(flow, wanted.base, wanted.root, landing)
     clock = WallClock() if flow.clock is Clock.WALL else None
     with closing(LiveLanding(landing, flow, feeds, last, held=runner.driver.state)) as lander:
@@ -176,13 +179,25 @@ def _land_what_waits(lander: LiveLanding, clock: WallClock, landing: Landing, ru
         _land(lander, _reading(lander, clock), landing, runner, Ends.NO)
 
 
+def _is_whole(flow: Flow) -> bool:
+    """Say whether a stream publishes all that comes with its end, or nothing."""
+    return flow.region is not None and flow.region.trigger is Trigger.FINAL
+
+
 def _land(lander: LiveLanding, reading: int, landing: Landing, runner: EpochRunner, ends: Ends) -> Entry | None:
-    """Land a reading and publish it.
+    """Land a reading and publish it; where all is published together, with the end alone or where there is no room.
 
     Raises:
         WrongUse: the buffers have no room, though all that they hold is published.
     """
     final = reading - 1 if ends is Ends.YES else None
-    if lander.land(lander.last, reading, final=final) is None:
+    whole, landed = _is_whole(runner.flow), lander.land(lander.last, reading, final=final)
+    if whole and landed is None:
+        # What waits for the end makes room where it is published.
+        runner.advance(runner.last_sequence(), landing.last_id)
+        landed = lander.land(lander.last, reading, final=final)
+    if landed is None:
         raise WrongUse(f"there must be room for what lands at the end; {lander.full}: see pulseline status FLOW")
+    if whole and ends is Ends.NO:
+        return None
     return runner.advance(runner.last_sequence(), landing.last_id)

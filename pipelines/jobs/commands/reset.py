@@ -157,10 +157,10 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> ResetPlan:
             "and --to for a part"
         )
     if not any(row.kind is CommitKind.EPOCH for row in state.commits.values()):
-        raise WrongUse(
-            f"a reset takes a stream back; run `{known.run}` of {known.name} never streamed: to replace intervals, run "
-            "them again (pulseline run)"
-        )
+        told = "never streamed: to replace intervals, run them again (pulseline run)"
+        if state.tip is None and last_closed(landed_path(known.root), 0):
+            told = f"has published nothing yet, so nothing is to be taken back: {known.command('status')} says more"
+        raise WrongUse(f"a reset takes a stream back; run `{known.run}` of {known.name} {told}")
     pending = state.pending
     if pending is not None and pending.kind is not CommitKind.EPOCH:
         abandon = known.command("abandon", "--commit", str(pending.commit))

@@ -158,7 +158,7 @@ class Figures:
         late = [float(each["p99_ms"]) for each in found if isinstance(each, dict) and "p99_ms" in each]
         parts = [
             f"waits: {full}" if full else "",
-            f"{waiting:,} sequences wait until the region drains" if waiting else "",
+            waiting_text(waiting),
             f"reading {instant_text(reading)[:19]}Z" if reading is not None else "no reading yet",
             f"{rows / span:,.0f} rows/s",
             f"{len(recent) / span:.1f} commits/s",
@@ -355,9 +355,10 @@ class Session:
         # What waits is known behind the second reading: a file counts as complete when two looks saw it alike.
         if self.live.flow.clock is Clock.WALL and self.lander.readings < BACK:
             return False
-        upto, last = self.legs.upto if self.legs else self.runner.upto, self.landing.last_id
-        waits = self._drains is not None and upto > 0 and self._drains.next(upto, last) == upto
-        return self.lander.backlog == 0 and last > 0 and (upto >= last or waits)
+        drained, last = self.runner.upto, self.landing.last_id
+        waits = self._drains is not None and self._drains.next(drained, last) == drained
+        upto = self.legs.upto if self.legs else drained
+        return self.lander.backlog == 0 and last > 0 and upto >= (drained if waits else last)
 
     def _waiting(self) -> int:
         return 0 if self._drains is None else self.landing.last_id - self.runner.upto
@@ -393,6 +394,9 @@ class Session:
         self.lander.listen()
         try:
             self._run(landing, flow)
+            if waiting := self._waiting():
+                told = "and no reader sees them before; pulseline status says when it does"
+                self.tell(f"{waiting_text(waiting)}, {told}")
         finally:
             self.lander.close()
 
@@ -463,6 +467,11 @@ class Session:
                 return
             if self.live.until_caught_up and self.caught_up():
                 return
+
+
+def waiting_text(waiting: int) -> str:
+    """Say how many sequences have landed and wait until the region drains; nothing where none do."""
+    return f"{number_of(waiting, 'sequence waits', 'sequences wait')} until the region drains" if waiting else ""
 
 
 def is_backfilled(state: LogState, tip: Entry) -> bool:

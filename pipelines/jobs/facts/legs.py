@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     Facts = dict[str, Any]
 
 
-def legs_facts(root: Path, now: int) -> list[Facts]:
+def legs_facts(root: Path, now: int, known: Mapping[str, LogState] | None = None) -> list[Facts]:
     """Say where each leg of a run stands; nothing of a run in one piece. Instants, whose names end in `_at`, in ticks.
 
     Args:
         root: the run's folder.
         now: wall time, in ticks.
+        known: their states by name, where more is told of them and must agree; what is not given is read.
     """
     noted = noted_legs(root) or {}
-    states = {name: log_state(leg_root(root, name)) for name in noted}
+    states = {name: (known or {}).get(name) or log_state(leg_root(root, name)) for name in noted}
     return [_leg(root, name, told["reads"], states, now) for name, told in noted.items()]
 
 

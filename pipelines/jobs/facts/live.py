@@ -198,7 +198,7 @@ def _new_files(known: KnownRun, name: str, since: int) -> int | None:
     folders = source_folders(known, name)
     if not folders:
         return None
-    from pipelines.engine.sources.folder.look import look
+    from pipelines.engine.sources.listing import look
 
     found = 0
     for folder in folders:

@@ -93,8 +93,13 @@ def presence_of(
     found = {name: _source(known, name, lease, live, now) for name in known.sources}
     if live is None:
         return found
-    heard, most = _heard_until(live, now), MOST_BYTES if most_bytes is None else most_bytes
-    return {name: facts | _keys_of(known, name, facts, heard, most) for name, facts in found.items()}
+    most = MOST_BYTES if most_bytes is None else most_bytes
+    beats = {name: beating for name in found if (beating := _beating(known, name)) is not None}
+    for name, beating in beats.items():
+        leg = known.of(beating["name"])
+        since = _taken_in(leg, live, name, now) - _lately(known, beating)
+        found[name] |= _keys_of(leg, beating, found[name], since, most)
+    return found
 
 
 def _source(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: int) -> Facts:
@@ -200,18 +205,19 @@ def _lately(known: KnownRun, beating: Facts | None) -> int:
     return int((policy["interval"] + policy["slack"]) * below // above) + waits
 
 
-def _keys_of(known: KnownRun, name: str, source: Facts, heard: int, most: float) -> Facts:
-    """Tell the keys of a source; nothing where no heartbeat reads it, and why not where its carry is too large."""
-    beating = _beating(known, name)
-    if beating is None:
-        return {}
-    known = known.of(beating["name"])
-    tip = known.state.tip
-    carry = carry_files(known.root, beating["name"], "state", tip.commit if tip else 0, state=known.state)
+def _taken_in(leg: KnownRun, live: Facts, source: str, now: int) -> int:
+    """Give the instant up to which a leg has taken in what was heard of a source: rows that wait are no silence."""
+    tip, last = leg.state.tip, live["sources"][source]["rows_until_at"]
+    return tip.span.end if tip and last is not None and tip.span.end < last else _heard_until(live, now)
+
+
+def _keys_of(leg: KnownRun, beating: Facts, source: Facts, since: int, most: float) -> Facts:
+    """Tell the keys that a heartbeat knows, and why not where its carry is too large."""
+    tip = leg.state.tip
+    carry = carry_files(leg.root, beating["name"], "state", tip.commit if tip else 0, state=leg.state)
     if sum(size_of(file) for part in (carry.base, carry.deltas) for file in part.files) > most:
-        return {"keys_left_out": f"they are too many to look at quickly: {known.command('report')}"}
+        return {"keys_left_out": f"they are too many to look at quickly: {leg.command('report')}"}
     table = taken_up(carry, beating["by"])
-    since = heard - _lately(known, beating)
     return {"keys": _keys(table, beating, source, since)} if table.num_rows else {}
 
 

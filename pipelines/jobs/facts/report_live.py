@@ -97,8 +97,8 @@ def read_legs(known: KnownRun, flow: Flow, now: int) -> tuple[LegFacts, ...]:
     if len(known.parts) == 1:
         return ()
     held = lease_of(known, now)["standing"] == HolderStanding.HELD.value
-    legs = {leg.name: leg for leg in legs_of(flow)}
-    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in legs_facts(known.root, now))
+    legs, states = {leg.name: leg for leg in legs_of(flow)}, {leg: part.state for leg, part in known.by_leg.items()}
+    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in legs_facts(known.root, now, states))
 
 
 def _most(known: KnownRun) -> dict[str, int]:

@@ -78,7 +78,10 @@ def compare(recording: RecordedPart, flow: Flow, root: Path) -> Compared:
     older = flows_then[-1] if flows_then else flow
     changed = _changed(flows_then, flow)
     unchanged = all(each.fate is StreamFate.KEPT for each in changed)
-    tables = (*(name for name in flow.tables() if name in older.tables()), LEDGER, *([CARRY] if unchanged else []))
+    # One that came with a change within the recording has nothing there of the time before.
+    alone = {each.stream for each in changed if each.fate is StreamFate.NEW}
+    both = (name for name in flow.tables() if name in older.tables() and name.removesuffix(DIVERTED) not in alone)
+    tables = (*both, LEDGER, *([CARRY] if unchanged else []))
     start, end = recording.start, recording.end
     roots = (recording.known.root, root)
     flows = (older, flow)

@@ -128,10 +128,10 @@ def _backlog_text(backlog: Facts, now: int) -> str:
 
 
 WAITS_FOR = {
-    Trigger.OPERATOR.value: "behind each window punctuation; what landed since waits for the next",
-    Trigger.FINAL.value: "when the stream ends (pulseline finish); what landed waits for that",
+    Trigger.OPERATOR.name.lower(): "behind each window punctuation; what landed since waits for the next",
+    Trigger.FINAL.name.lower(): "when the stream ends (pulseline finish); what landed waits for that",
 }
-"""When a region drains that no period drives."""
+"""When a region drains that no period drives, by its trigger as definitions spell it."""
 
 
 def _region_text(region: Facts) -> str:

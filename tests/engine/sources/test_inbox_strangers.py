@@ -15,7 +15,7 @@ from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.sources.folder.inbox import Inbox
-from pipelines.engine.sources.folder.look import look, read_below
+from pipelines.engine.sources.listing import look, read_below
 from pipelines.engine.sources.live import landed_payload
 from pipelines.flows.feeds.folder import FolderSpec
 from pipelines.flows.model import Flow, Source

@@ -15,9 +15,9 @@ import pytest
 
 from pipelines.engine.landing.errors import FeedUnreadableError, in_ledger
 from pipelines.engine.landing.file_rows import ColumnTerms, FileRows, read_parquet
-from pipelines.engine.sources.folder.look import unpacked
 from pipelines.engine.sources.formats.csv_rows import read_csv
 from pipelines.engine.sources.formats.json_rows import read_json
+from pipelines.engine.sources.listing import unpacked
 from pipelines.flows.feeds.csv import CsvSpec
 
 if TYPE_CHECKING:

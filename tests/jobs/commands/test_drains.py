@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,8 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.resets import newest_state
 from pipelines.engine.landing.manifest import closed_ids, load_manifest
 from pipelines.flows.definition import fingerprint_of
-from pipelines.jobs.commands.stream import Live, run_live
+from pipelines.flows.feeds.spec import Clock
+from pipelines.jobs.commands.stream import Live, Session, run_live
 from pipelines.jobs.environment.buffer_settings import Buffering
 from pipelines.jobs.runs.readings import land_readings, stream_readings
 from pipelines.operators.replay import ReplayPolicy, Trigger
@@ -122,10 +124,33 @@ def test_where_the_buffers_are_full_it_publishes_without_a_punctuation(here: Tri
     assert load_manifest(landed_path(here.root("full")), 3).end == WHOLE[0][1]
 
 
-def test_a_stream_has_caught_up_where_the_region_waits_for_more(here: Trial, spark: LentSpark) -> None:
-    with open_driver(here.root("caught"), flow=here.flow.name):
-        land_readings(here.wanted("caught"), BEGIN, READINGS)
-    run_live(live(here, "caught", spark, trigger=100_000, until_caught_up=True), print)
+@pytest.mark.parametrize("unheard", [0, len(READINGS) - DRAINED[0] + 1], ids=["two wait", "none drained"])
+def test_a_stream_has_caught_up_where_the_region_waits_for_more(here: Trial, spark: LentSpark, unheard: int) -> None:
+    run, readings = f"caught-{unheard}", READINGS[: len(READINGS) - unheard]
+    with open_driver(here.root(run), flow=here.flow.name):
+        land_readings(here.wanted(run), BEGIN, readings)
+    told: list[str] = []
+    run_live(live(here, run, spark, end=readings[-1], trigger=100_000, until_caught_up=True), told.append)
 
-    assert drains(here, "caught") == DRAINED
-    assert closed_ids(landed_path(here.root("caught")))[-1] == len(READINGS), "two sequences wait for a punctuation"
+    drained = [upto for upto in DRAINED if upto <= len(readings)]
+    assert drains(here, run) == drained
+    assert closed_ids(landed_path(here.root(run)))[-1] == len(readings), "what is behind waits for a punctuation"
+    waiting = len(readings) - max(drained, default=0)
+    assert f"{waiting} sequences wait until the region drains, and no reader sees them before" in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("drained", "slowest", "done"),
+    [(6, 6, True), (6, 5, False), (5, 5, False), (0, 0, False)],
+    ids=["two wait", "a leg is behind", "one more drains", "nothing drained"],
+)
+def test_all_legs_catch_up_with_what_the_region_has_drained(drained: int, slowest: int, done: bool) -> None:  # noqa: FBT001
+    stands = SimpleNamespace(
+        live=SimpleNamespace(end=None, flow=SimpleNamespace(clock=Clock.RECORDED)),
+        runner=SimpleNamespace(upto=drained),
+        legs=SimpleNamespace(upto=slowest),
+        lander=SimpleNamespace(backlog=0),
+        landing=SimpleNamespace(last_id=8),
+        _drains=SimpleNamespace(next=lambda after, _: max(after, 6)),
+    )
+    assert Session.caught_up(cast("Session", stands)) is done, "no more of it is asked"

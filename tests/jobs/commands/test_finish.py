@@ -66,6 +66,21 @@ def test_an_end_that_landed_and_was_not_published_is_published_by_the_same_comma
         finish_flow("tiny", "main", (), house.tell)
 
 
+def test_a_stream_that_publishes_with_its_end_alone_publishes_all_of_it_then(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text("utf-8").replace("flow: tiny\n", "flow: tiny\nregion: {drain: final}\n"))
+    with pytest.raises(WrongUse, match="nothing has landed in this run"):
+        finish_flow("tiny", "main", (), house.tell)
+    stage = Stage(house)
+    stage.play(hours(5, 9, 12), publish=False)
+    finish_flow("tiny", "main", (), house.tell)
+    state, landing = log_state(house.root), Landing(landed_path(house.root))
+    assert [(row.commit, row.upto) for row in state.published] == [(1, landing.last_id)], "all of it or nothing"
+    assert landing.final is not None
+    with pytest.raises(WrongUse, match="ended already"):
+        finish_flow("tiny", "main", (), house.tell)
+
+
 def test_legs_that_a_finish_did_not_come_to_are_taken_to_the_end_by_the_next(
     regional: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,6 +247,22 @@ def test_streams_that_only_one_flow_has_are_named(live: House) -> None:
     assert "punctual is gone, so there is nothing to compare it with" in text
 
 
+def test_a_stream_that_came_with_a_change_within_the_recording_is_named_and_not_compared(live: House) -> None:
+    edit(
+        live,
+        "  punctual: {",
+        "  timely: {advance_time: ordered, every: {events: 2}, delay: 1h, late: divert}\n  punctual: {",
+    )
+    apply_flow(ApplyRequest(flow="tiny"), live.tell)
+    Stage(live).play(hours(28, 30))
+    code, text = replay(live)
+    assert code == 1, "the part before it has no lines of it in the ledger"
+    assert "timely is new, so there is nothing to compare it with" in text
+    assert [line.split()[0] for line in text.splitlines() if line.endswith("  DIFFERENT")] == ["ledger"]
+    assert "please report it" not in text
+    assert told(live, start="8")["tables"]["timely"]["same"], "behind the change"
+
+
 def test_a_speed_is_kept(live: House) -> None:
     begun = time.monotonic()
     assert told(live, start="3", end="5", speed=6 * 3_600 / 1.0)["same"]

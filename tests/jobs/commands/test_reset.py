@@ -324,6 +324,9 @@ def test_a_state_is_named_by_commit_sequence_or_instant(house: House) -> None:
 def test_what_is_no_state_is_refused_by_name(house: House) -> None:
     with pytest.raises(WrongUse, match="never streamed"):
         reset(house)
+    Stage(house).play(hours(3), publish=False)
+    with pytest.raises(WrongUse, match="has published nothing yet, so nothing is to be taken back"):
+        reset(house)
     Stage(house).play(hours(3, 6))
     refused = {
         "9": (NoStateError, "commit 9 was never begun"),

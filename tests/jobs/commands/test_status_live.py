@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.commits.driver import open_driver
@@ -127,6 +129,25 @@ def test_readings_backlog_and_frontier_are_told(house: House) -> None:
     assert "backlog    2 sequences with 4 rows landed and not published yet, the oldest " in text
     assert "blind" not in text
     assert text.endswith("next: pulseline stream tiny")
+
+
+@pytest.mark.parametrize(
+    ("drains", "told"),
+    [
+        ("punctuation", "behind each window punctuation; what landed since waits for the next"),
+        ("final", "when the stream ends (pulseline finish); what landed waits for that"),
+        ("5m", "when a reading lies 5 m behind the last state; what landed since waits"),
+    ],
+)
+def test_when_a_region_drains_is_told(house: House, drains: str, told: str) -> None:
+    file, recorded = house.config / "flows" / "tiny.yaml", house.config / "flows" / "trips.parquet"
+    rows = pq.read_table(recorded)
+    pq.write_table(rows.append_column("what", pa.repeat("data", rows.num_rows)), recorded)
+    text = file.read_text("utf-8").replace("arrival: went", "arrival: went, edge: what")
+    file.write_text(text.replace("flow: tiny\n", f"flow: tiny\nregion: {{drain: {drains}}}\n"))
+    stage = Stage(house)
+    stage.play(hours(6))
+    assert f"region     drains, that is publishes, {told}\n" in stage.text()
 
 
 def test_nothing_is_left_of_the_backlog_once_it_is_published(house: House) -> None:

@@ -121,6 +121,19 @@ def test_one_key_flows_while_another_is_silent_and_both_are_counted(doors: Stage
     assert keys(found) == [("back", "silent", 2.0)]
 
 
+def test_a_key_whose_rows_wait_to_be_published_is_not_called_silent(doors: Stage) -> None:
+    doors.play(hours(1, 2))
+    row = '{"door": "front", "opened": "2013-01-01T05:20:00Z"}\n'
+    (doors.house.config / "flows" / "inbox" / "later.jsonl").write_text(row)
+    doors.play(hours(4, 4.1), publish=False)
+    found = said(doors, hours(4.5)[0])
+    assert found["state"] == "flowing"
+    assert found["keys"]["states"] == {"flowing": 2}, "as far as rows are taken in, both spoke lately"
+
+    doors.play(hours(4.2))
+    assert keys(said(doors, hours(4.5)[0])) == [("back", "silent", 2.0)]
+
+
 def test_a_key_that_its_heartbeat_gave_up_is_retired_since_it_expired(doors: Stage) -> None:
     doors.play(hours(1, 2))
     front_again(doors, 7)

@@ -13,13 +13,13 @@ from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.landing.errors import FeedUnreadableError
 from pipelines.engine.sources.delta.log import partition_value
 from pipelines.engine.sources.footers import footer_of
+from pipelines.engine.sources.rows_feed import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipelines.engine.sources.delta.log import DataFile, TableShape
 
-BATCH = 131_072
 PARQUET = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 """Spark writes times of 96 bits, which in nanoseconds would end in 2262."""
 

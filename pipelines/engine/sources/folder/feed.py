@@ -35,9 +35,9 @@ from pipelines.engine.landing.file_rows import (
 from pipelines.engine.landing.seen_files import FileFate, FileLanded, KnownFiles
 from pipelines.engine.landing.types import declared_type, landed_type
 from pipelines.engine.landing.undeclared import together
-from pipelines.engine.sources.folder.look import LARGE, FolderLook, look, read_below, unpacked
 from pipelines.engine.sources.formats.csv_rows import read_csv
 from pipelines.engine.sources.formats.json_rows import read_json
+from pipelines.engine.sources.listing import LARGE, FolderLook, look, read_below, unpacked
 from pipelines.flows.feeds.spec import Missing
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.landing.column_errors import Breach
     from pipelines.engine.landing.undeclared import Undeclared
-    from pipelines.engine.sources.folder.look import Seen
+    from pipelines.engine.sources.listing import Seen
     from pipelines.flows.feeds.folder import FolderSpec
     from pipelines.operators.rows import Longs
 

@@ -21,7 +21,7 @@ from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, 
 from pipelines.engine.sources.footers import footer_of
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
-from pipelines.engine.sources.rows_feed import Feed
+from pipelines.engine.sources.rows_feed import BATCH, Feed
 from pipelines.flows.feeds.parquet import ParquetSpec
 from pipelines.flows.feeds.spec import Retyped
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pipelines.engine.landing.source_feed import SourceFeed
     from pipelines.engine.sources.opening import Opening
     from pipelines.flows.model import Source
-
-BATCH = 131_072
 
 
 class FileShape(NamedTuple):

@@ -17,7 +17,7 @@ from pipelines.engine.columnar.columns import kinds, longs, stream_schema, ticks
 from pipelines.engine.tasks.link import Link
 from pipelines.engine.tasks.payload import PayloadError
 from pipelines.engine.tasks.turns import TurnsOfFlow
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import Flow, Source, Stream
 from pipelines.operators.interleave import InterleavePolicy
 from pipelines.operators.passing import TOO_OFTEN
@@ -44,7 +44,7 @@ class LoopLink(Link):
         met = InterleavePolicy(ports=2, rounds=policy.entry)
         ends = (policy.out, policy.back)
         gathered = Stream(name=GATHERED, operator="interleave", inputs=ends, by=self.stream.by, policy=met)
-        entry = Source(name=policy.entry, feed=ParquetSpec(), key=self.stream.by, time="", arrival="")
+        entry = Source(name=policy.entry, feed=NOWHERE, key=self.stream.by, time="", arrival="")
         flow = Flow(name="", sources={policy.entry: entry}, streams={**self.stream.body, GATHERED: gathered})
         self._known = _payloads(self.stream, self.payload[0])
         self._within = TurnsOfFlow(flow, self._known | {GATHERED: self._known[policy.out]})
