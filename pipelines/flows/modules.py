@@ -44,6 +44,7 @@ MOST_STREAMS = 1_000
 """Streams of a flow, pasted ones among them: modules of modules grow fast."""
 MOST_WITHIN = 100
 """References, or loops, around one another."""
+NO_OTHERS: Mapping[str, _Used] = MappingProxyType({})
 ASIDE = DIVERTED.removeprefix(".")
 
 
@@ -187,13 +188,21 @@ class _Used:
             return {out: self.prefix + out for out in self.module.outputs}
         return outputs_of(self.section, self.module, self.places[0])
 
-    def drafts(self, known: Mapping[str, str]) -> Iterator[Draft]:
+    @property
+    def inside(self) -> set[str]:
+        """Name its streams, as they are called behind the name of the reference."""
+        if not self.several:
+            return set(self.places[0].inner)
+        return {f"{number}.{name}" for number, place in enumerate(self.places) for name in place.inner}
+
+    def drafts(self, known: Mapping[str, str], beside: Mapping[str, _Used]) -> Iterator[Draft]:
         """Give all its streams; between several instances and what stands around them, what deals and gathers.
 
         Args:
             known: from each name that may be read where the reference stands to the name in the flow.
+            beside: the references that stand there.
         """
-        bound = _bound(self.section, self.module, known)
+        bound = _bound(self.section, self.module, known, beside)
         if not self.several:
             yield from _resolved(self.places[0], bound)
             return
@@ -428,13 +437,15 @@ def _resolved(place: _Place, outside: Mapping[str, str]) -> Iterator[Draft]:
             for read in drafted.inputs:
                 if read not in known:
                     others = {other: known[other] for other in known if other != name}
-                    raise drafted.section.wrong(drafted.operator, *_unknown(read, others))
+                    raise drafted.section.wrong(drafted.operator, *_unknown(read, others, place.used))
             yield replace(drafted, inputs=tuple(known[read] for read in drafted.inputs))
         else:
-            yield from place.used[name].drafts(known)
+            yield from place.used[name].drafts(known, place.used)
 
 
-def _bound(section: Section, module: Module, known: Mapping[str, str]) -> dict[str, str]:
+def _bound(
+    section: Section, module: Module, known: Mapping[str, str], beside: Mapping[str, _Used] = NO_OTHERS
+) -> dict[str, str]:
     """Give what the inputs of a module are at a reference."""
     wanted = ", ".join(f"{name}: <stream>" for name in module.inputs)
     expected = f"`inputs: {{{wanted}}}`, what module `{module.name}` reads"
@@ -449,12 +460,19 @@ def _bound(section: Section, module: Module, known: Mapping[str, str]) -> dict[s
         if not inside.has(name):
             raise section.wrong("inputs", f"no `{name}` under `inputs`", expected)
         if inside.text(name) not in known:
-            raise inside.wrong(name, *_unknown(inside.text(name), known))
+            raise inside.wrong(name, *_unknown(inside.text(name), known, beside))
     return {name: known[inside.text(name)] for name in module.inputs}
 
 
-def _unknown(read: str, known: Mapping[str, str]) -> tuple[str, str, str | None]:
-    """Say that there is no such stream, what there is, and what is nearest."""
+def _unknown(
+    read: str, known: Mapping[str, str], beside: Mapping[str, _Used] = NO_OTHERS
+) -> tuple[str, str, str | None]:
+    """Say that there is no such stream, or that its module keeps it to itself; what there is, and what is nearest."""
+    for name, used in beside.items():
+        if read.startswith(f"{name}.") and read.removeprefix(f"{name}.") in used.inside:
+            there = [f"{name}.{out}" for out in used.module.outputs]
+            came = f"`{read}`, which module `{used.module.name}` does not hand out,"
+            return came, f"{f'{one_of(there)}, or ' if there else ''}a line for it under `outputs` of the module", None
     owner = read.removesuffix(DIVERTED)
     if owner != read and owner in known:
         diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"

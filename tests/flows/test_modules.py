@@ -245,7 +245,15 @@ def test_modules__pasting(
         ),
         (
             TWICE.replace("hasty.late", "hasty.beating"),
-            "f.yaml:16: unknown stream `hasty.beating` in stream `missed`, expected one of `d`, `patient",
+            "`missed`, expected one of `hasty.kept`, `hasty.late`, or a line for it under `outputs` of the module",
+        ),
+        (
+            TWICE.replace("hasty.late", "hasty.beating"),
+            "f.yaml:16: `hasty.beating`, which module `punctuality` does not hand out, in stream `missed`, expected ",
+        ),
+        (
+            TWICE.replace("inputs: {flights: d}}", "inputs: {flights: hasty.beating}}", 1),
+            "`hasty.beating`, which module `punctuality` does not hand out, in `inputs` of stream `patient`",
         ),
         (
             TWICE.replace("{flights: d}}", "{flight: d}}"),

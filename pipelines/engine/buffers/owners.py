@@ -149,7 +149,10 @@ def claim(places: Mapping[str, Path], owner: Owner, *, known: Mapping[str, str])
             if found is None or found == owner:
                 continue
             if not _is_ours(found, owner, has_record=bool(known)):
-                raise NotOursError(name, str(place), found.landed, owner.landed)
+                # The same folder: its run lost its id, or is another one in its place.
+                same = f"a run of another id ({ID_FILE}) in {found.landed}"
+                theirs = same if found.landed == owner.landed else found.landed
+                raise NotOursError(name, str(place), theirs, owner.landed)
             mark(place, owner)
 
 

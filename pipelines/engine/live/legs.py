@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.files.writing import Layout, Written
+    from pipelines.engine.live.crossing import Ticket
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.legs import Leg
     from pipelines.flows.model import Flow
@@ -87,6 +88,11 @@ class RunningLeg:
         """Give the queues that the leg reads."""
         crossing = self.runner.crossing
         return () if crossing is None else tuple(crossing.queues.values())
+
+    @property
+    def waiting(self) -> list[Ticket]:
+        """Give the tickets that it has not taken, of all its queues."""
+        return [ticket for queue in self.queues for ticket in queue.waiting]
 
     @property
     def behind(self) -> int:
@@ -273,15 +279,20 @@ class Legs:
     def lines(self) -> Iterator[str]:
         """Say of each leg that is behind how far, and of each that waits for whom."""
         for each in self.all:
-            waiting = [ticket for queue in each.queues for ticket in queue.waiting]
-            rows = sum(ticket.rows for ticket in waiting)
-            if rows:
+            waiting = each.waiting
+            if rows := sum(ticket.rows for ticket in waiting):
                 seconds = (wall_ticks() - min(ticket.at for ticket in waiting)) / TICKS_PER_SECOND
                 yield f"{each.leg.name}: {rows:,} rows behind, for {seconds:,.0f} s"
             full = each.full
             if full is not None and each.waits_since is not None:
                 seconds = time.monotonic() - each.waits_since
                 yield f"{each.leg.name} waits for {full.reader.name} since {seconds:,.0f} s; the landing goes on"
+
+    @property
+    def behind(self) -> dict[str, int]:
+        """Give how many rows wait for each leg that is behind."""
+        waiting = {each.leg.name: sum(ticket.rows for ticket in each.waiting) for each in self.all}
+        return {leg: rows for leg, rows in waiting.items() if rows}
 
     def tell_all(self) -> None:
         """Have whoever waits look again."""

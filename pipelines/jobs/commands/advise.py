@@ -161,7 +161,9 @@ def _chosen(known: KnownRun, flow: Flow, asked: str | None) -> tuple[Stream, Adv
     name = there[0] if asked is None else asked
     if name not in there:
         made = flow.streams.get(name)
-        what = f"`{name}` is a {made.operator}, which has no delay" if made else f"no stream `{name}` in {flow.name}"
+        article = "an" if made and made.operator[0] in "aeiou" else "a"
+        is_it = f"`{name}` is {article} {made.operator}, which has no delay" if made else ""
+        what = is_it or f"no stream `{name}` in {flow.name}"
         raise WrongUse(what + offered(name, there))
     stream = flow.streams[name]
     policy = stream.policy

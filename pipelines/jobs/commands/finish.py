@@ -57,18 +57,32 @@ def finish_flow(name: str, run: str, params: Sequence[str], echo: Callable[[str]
     root = settings.root(flow.name, run)
     state = log_state(root)
     flow = with_legs(as_run(flow, state), root, state, regions=noted_legs(root) is not None)
+    before = _tips(root)
     entry = end_stream(flow, root, settings.feeds_base(flow), Buffering.of(settings), echo)
     forget_stop(root)
-    made = [f"commit {entry.commit} published {_made(flow, entry) or 'no row'}"]
-    _, *others = _tips(root).items()
-    made += [f"commit {each.commit} of {leg} {told}" for leg, each in others if (told := _made(flow, each))]
-    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; {'; '.join(made)}")
+    main, *others = roots_of(root)
+    rest = [told for each in _since(main, before) if each.commit != entry.commit and (told := _told(flow, each))]
+    last = f"commit {entry.commit} published {_made(flow, entry) or 'no row'}"
+    legs = [told for leg in others for each in _since(leg, before) if (told := _told(flow, each, leg_of(leg)))]
+    echo(f"the stream ended at {instant_text(entry.span.end - 1)}; {'; '.join([*rest, last, *legs])}")
     echo(f"next: pulseline status {name} --run {run}")
 
 
 def _tips(root: Path) -> dict[str, Entry]:
     """Give the last commit of each of a run's legs, `main` first."""
     return {leg_of(each): tip for each in roots_of(root) if (tip := log_state(each).tip) is not None}
+
+
+def _since(leg: Path, before: dict[str, Entry]) -> list[Entry]:
+    """Give what a leg has published since its tip was another."""
+    tip = before.get(leg_of(leg))
+    return [row for row in log_state(leg).in_order if tip is None or row.commit > tip.commit]
+
+
+def _told(flow: Flow, entry: Entry, leg: str = "") -> str:
+    """Say which rows a commit published; nothing where there are none."""
+    made = _made(flow, entry)
+    return f"commit {entry.commit} {f'of {leg}' if leg else 'published'} {made}" if made else ""
 
 
 def _made(flow: Flow, entry: Entry) -> str:

@@ -12,6 +12,7 @@ from pipelines.engine.commits.machine import Life
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
+from pipelines.jobs.facts.legs import behind
 from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
@@ -125,7 +126,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     live = facts["live"]
     labelled += presence_lines(known.moments, facts["sources"], _clock(facts))
     heard = facts["lease"]["standing"] == HolderStanding.HELD.value
-    labelled += live_lines(known, live, facts["now_at"], heard=heard) if live else []
+    labelled += live_lines(known, live, facts["now_at"], behind(facts["legs"]), heard=heard) if live else []
     labelled += legs_lines(known, facts["legs"], facts["now_at"], heard=heard)
     labelled += buffer_lines(facts["replay"], known.moments, facts["now_at"])
     labelled += history_line(facts["history"], known.moments) if live else []

@@ -413,6 +413,9 @@ class Session:
                 yield
                 if self.live.available_now or self.landing.final is not None:
                     legs.await_all()
+            if behind := legs.behind:
+                told = ", ".join(f"{leg} is {number_of(rows, 'row')} behind" for leg, rows in behind.items())
+                self.tell(f"{told}: the next start goes on there")
 
     def _keep_leg(self, leg: RunningLeg) -> None:
         keep = dt.timedelta(microseconds=self.live.flow.keep_versions)

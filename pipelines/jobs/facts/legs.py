@@ -32,6 +32,11 @@ def legs_facts(root: Path, now: int, known: Mapping[str, LogState] | None = None
     return [_leg(root, name, told["reads"], states, now) for name, told in noted.items()]
 
 
+def behind(legs: Sequence[Facts]) -> list[str]:
+    """Name the legs that rows wait for."""
+    return [leg["leg"] for leg in legs if any(each["untold"] or each["rows"] for each in leg["behind"])]
+
+
 def _leg(root: Path, name: str, reads: Sequence[str], states: Mapping[str, LogState], now: int) -> Facts:
     state = states[name]
     upto = state.tip.upto if state.tip else 0

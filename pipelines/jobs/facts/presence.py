@@ -23,6 +23,7 @@ from pipelines.engine.commits.readers import carry_files, taken_up
 from pipelines.engine.files.parquet import size_of
 from pipelines.jobs.facts.live import clock_of, closed_at, is_played, source_folders
 from pipelines.jobs.runs.known import is_replayed
+from pipelines.jobs.runs.played import read_range
 from pipelines.operators.rows import NULL, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -124,7 +125,10 @@ def _unheard(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: 
     """Say why nobody listens to a source; None where somebody does."""
     start = known.command("stream")
     if live is None:
-        return _never_heard(lease, start) if clock_of(known) == "wall" else None
+        if clock_of(known) == "wall":
+            return _never_heard(lease, start)
+        begins = lease["standing"] == HolderStanding.HELD.value and read_range(known.root) is not None
+        return _told(Presence.RECORDED, None, "a stream is starting, and has played nothing yet") if begins else None
     if live["final_at"] is not None:
         return _told(Presence.ENDED, live["final_at"], "the final punctuation landed")
     closed = live["readings"]["closed_at"]

@@ -16,7 +16,7 @@ from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.jobs.facts.awaited import awaited, held_rows
 from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
-from pipelines.jobs.facts.legs import legs_facts
+from pipelines.jobs.facts.legs import behind, legs_facts
 from pipelines.jobs.facts.live import epochs_folded, is_played, live_of
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.promised import newest_of, promises
@@ -88,8 +88,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
 
 def _is_done(facts: Facts) -> bool:
     """Say whether a live run has published all that landed, each leg of it."""
-    behind = (each for leg in facts["legs"] for each in leg["behind"])
-    return not facts["live"]["backlog"]["sequences"] and not any(each["untold"] or each["rows"] for each in behind)
+    return not facts["live"]["backlog"]["sequences"] and not behind(facts["legs"])
 
 
 def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Facts:
@@ -310,7 +309,7 @@ def _next(known: KnownRun, facts: Facts) -> str:
             return str(waits["command"])
     if facts["live"]:
         lost = facts["replay"] and facts["replay"]["lost"]
-        return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts['live'])}"
+        return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts)}"
     if not known.state.published:
         return known.first_command()
     from pipelines.flows.grid import cuts_between
@@ -319,8 +318,9 @@ def _next(known: KnownRun, facts: Facts) -> str:
     return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
 
 
-def _next_live(known: KnownRun, live: Facts) -> str:
+def _next_live(known: KnownRun, facts: Facts) -> str:
     """Spell what goes on with a stream, or shows what it made where it has come to its end."""
-    if not live["backlog"]["sequences"] and (is_played(known, live) or live["final_at"] is not None):
+    live = facts["live"]
+    if _is_done(facts) and (is_played(known, live) or live["final_at"] is not None):
         return known.command("show", list(known.streams)[-1])
     return known.command("stream")

@@ -13,6 +13,8 @@ from pipelines.operators.rows import TICKS_PER_SECOND
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipelines.jobs.runs.known import KnownRun
     from pipelines.jobs.text.moments import Moments
 
@@ -22,18 +24,21 @@ SPOKEN_PORTS = 5
 SECOND_MS = 1_000
 
 
-def live_lines(known: KnownRun, live: Facts, now: int, *, heard: bool = True) -> list[tuple[str, str]]:
+def live_lines(
+    known: KnownRun, live: Facts, now: int, behind: Sequence[str] = (), *, heard: bool = True
+) -> list[tuple[str, str]]:
     """Give labelled lines: readings, backlog, blind spans, heartbeats, end.
 
     Args:
         known: the run.
         live: what `live_of` gave.
         now: wall time, in ticks.
+        behind: the legs that rows wait for.
         heard: whether a process listens to the sources.
     """
     return [
         ("readings", _readings_text(known, live, now)),
-        ("backlog", _backlog_text(live["backlog"], now)),
+        ("backlog", _backlog_text(live["backlog"], now, behind)),
         *([("region", _region_text(live["region"]))] if live["region"] else []),
         *[
             ("blind", _blind_text(known, name, each["blind"]))
@@ -120,7 +125,10 @@ def _readings_text(known: KnownRun, live: Facts, now: int) -> str:
     return f"{number}, the last {text(last)}{behind}{closed}"
 
 
-def _backlog_text(backlog: Facts, now: int) -> str:
+def _backlog_text(backlog: Facts, now: int, behind: Sequence[str]) -> str:
+    if not backlog["sequences"] and behind:
+        legs = f"{' and '.join(behind)} {'has' if len(behind) == 1 else 'have'}"
+        return f"main has published its part of all that landed, and {legs} not"
     if not backlog["sequences"]:
         return "nothing: all that landed is published"
     landed = f"{counted(backlog['sequences'], 'sequence')} with {counted(backlog['rows'], 'row')}"

@@ -66,6 +66,17 @@ def test_an_end_that_landed_and_was_not_published_is_published_by_the_same_comma
         finish_flow("tiny", "main", (), house.tell)
 
 
+def test_what_waited_is_told_with_what_the_end_published(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(5))
+    stage.play(hours(9), publish=False)
+    finish_flow("tiny", "main", (), house.tell)
+    told = house.text
+    assert "; commit 2 published " in told
+    assert "; commit 3 published " in told
+    assert [row.commit for row in log_state(house.root).published] == [1, 2, 3]
+
+
 def test_a_stream_that_publishes_with_its_end_alone_publishes_all_of_it_then(house: House) -> None:
     file = house.config / "flows" / "tiny.yaml"
     file.write_text(file.read_text("utf-8").replace("flow: tiny\n", "flow: tiny\nregion: {drain: final}\n"))

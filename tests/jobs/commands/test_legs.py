@@ -33,6 +33,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.proofs.parity import Trial, certify
 from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.in_use import require_in_use
+from pipelines.jobs.runs.played import keep_range
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from pipelines.operators.filter import FilterPolicy
 from tests.jobs.regional import readings, taken, wanted
@@ -98,6 +99,7 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
     assert "rows behind, at most 5; the landing goes on" in waiting
     assert "timed   up to " in waiting
     assert "; behind main by 1" in waiting
+    assert "backlog    2 sequences with " in waiting
     samples = (each for every in families for each in every.samples)
     found = {(each.name, each.labels.get("leg")): each.value for each in samples}
     assert found["pulseline_leg_waits", "main"] == 1
@@ -108,6 +110,32 @@ def test_the_status_says_how_far_each_leg_is_and_who_waits(house: House) -> None
         ("timed", 1, None),
         ("main-2", 1, None),
     ]
+
+
+def test_a_backlog_of_another_leg_is_told_as_one(house: House) -> None:
+    made = wanted(house)
+    start, instants = readings(made)
+    with open_driver(made.root, flow="tiny") as driver:
+        land_readings(made, start, instants[:1])
+        with open_legs(runner_of(made, driver), made.root, lambda _: CoreEngine()) as legs:
+            legs.begin(house.tell)
+            legs.advance_main(0, 1)
+            assert list(legs.behind) == ["timed"]
+    keep_range(made.root, start, instants[0])
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    behind = house.text
+    assert "backlog    main has published its part of all that landed, and timed has not\n" in behind
+    assert behind.endswith("next: pulseline stream tiny")
+
+    with (
+        open_driver(made.root, flow="tiny") as driver,
+        open_legs(runner_of(made, driver), made.root, lambda _: CoreEngine()) as legs,
+    ):
+        legs.begin(house.tell)
+        legs.catch_up(1)
+        assert not legs.behind
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    assert "backlog    nothing: all that landed is published\n" in house.text
 
 
 def test_a_run_that_began_in_legs_and_published_nothing_goes_on_as_a_stream(house: House) -> None:

@@ -20,7 +20,7 @@ from pipelines.jobs.facts.presence import LOOK, RETIRED, patience
 from pipelines.jobs.facts.report_live import read_presence
 from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.played import FILE
+from pipelines.jobs.runs.played import FILE, keep_range
 from tests.jobs.commands.test_status_live import FOLDER, HOUR, START, Stage, hours
 
 if TYPE_CHECKING:
@@ -93,6 +93,16 @@ def test_a_recorded_feed_under_a_backfill_is_recorded(ran: House) -> None:
     (found,) = status_of(open_run("tiny", "main"), START)["sources"].values()
     assert (found["state"], found["since_at"], found["do"], "keys" in found) == ("recorded", None, None, False)
     assert "\nsource     trips is recorded: its rows are read from the recording" in Stage(ran).text()
+
+
+def test_a_recording_whose_stream_is_starting_is_not_said_to_be_run_a_day_at_a_time(house: House) -> None:
+    root = house.root
+    with open_driver(root, flow="tiny"):
+        keep_range(root, START, START + 24 * HOUR)
+        facts = status_of(open_run("tiny", "main"), START)
+        assert facts["sources"]["trips"]["why"] == "a stream is starting, and has played nothing yet"
+    (found,) = status_of(open_run("tiny", "main"), START)["sources"].values()
+    assert found["why"].startswith("its rows are read from the recording")
 
 
 @pytest.mark.usefixtures("doors")
