@@ -121,7 +121,7 @@ def _unfinished(facts: ReportFacts) -> str | None:
 
 
 def _waiting(waiting: list[CommitFacts]) -> str:
-    shown = [str(commit.number) for commit in waiting[:SHOWN]]
+    shown = [f"{commit.number}{f' of {commit.leg}' if commit.leg else ''}" for commit in waiting[:SHOWN]]
     numbers = listed(shown + ([f"{len(waiting) - SHOWN} more"] if len(waiting) > SHOWN else []))
     states = listed(sorted({commit.state for commit in waiting}))
     named = f"commit {numbers} is" if len(waiting) == 1 else f"commits {numbers} are"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pipelines.flows import definition
 from pipelines.flows.durations import spell
@@ -184,8 +184,27 @@ def _feed_changes(was: Source | None, now: Source) -> Iterator[str]:
 def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
     for name in names:
         before, after = getattr(was, name, None), getattr(now, name)
-        if before != after:
+        if before == after:
+            continue
+        if _is_names(before) and _is_names(after) and max(len(before), len(after)) > LONG:
+            yield f"{name} {_moved(before, after)}"
+        else:
             yield f"{name} {_spelled(name, before)} → {_spelled(name, after)}"
+
+
+LONG = 4
+"""Names in a row of which what differs is told, and no longer all."""
+
+
+def _is_names(value: object) -> TypeGuard[tuple[str, ...]]:
+    return isinstance(value, tuple) and all(isinstance(part, str) for part in value)
+
+
+def _moved(before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """Say which names went and which came; where the same are there, that their order is another."""
+    gone, new = ", ".join(sorted({*before} - {*after})), ", ".join(sorted({*after} - {*before}))
+    told = [*([f"without {gone}"] if gone else []), *([f"with {new}"] if new else [])]
+    return " and ".join(told) or "in another order"
 
 
 def _spelled(name: str, value: Any) -> str:  # noqa: ANN401 - of any setting

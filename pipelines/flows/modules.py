@@ -27,6 +27,7 @@ from pipelines.flows.streams import Draft, draft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from pipelines.flows.legs import OwnRegion
     from pipelines.flows.model import Source
@@ -191,9 +192,9 @@ class _Used:
     @property
     def inside(self) -> set[str]:
         """Name its streams, as they are called behind the name of the reference."""
-        if not self.several:
-            return set(self.places[0].inner)
-        return {f"{number}.{name}" for number, place in enumerate(self.places) for name in place.inner}
+        own = set(self.places[0].inner)
+        numbered = (f"{number}.{name}" for number, place in enumerate(self.places) for name in place.inner)
+        return {*own, *numbered} if self.several else own
 
     def drafts(self, known: Mapping[str, str], beside: Mapping[str, _Used]) -> Iterator[Draft]:
         """Give all its streams; between several instances and what stands around them, what deals and gathers.
@@ -242,6 +243,11 @@ class _Used:
                 yield f"{place}: {told}; write `dispatch: {{{port}: broadcast}}` if that is meant"
         if n > MANY:
             yield f"{place}: {n} instances have as many tables each; each table costs time in a commit"
+        for out, name in self.module.outputs.items():
+            if not self.several and out != name and out in self.places[0].drafts:
+                called = f"{self.prefix}{out}"
+                told = f"whoever reads `{called}` gets `{name}`, its output of that name, and commands call another so"
+                yield f"{place}: {told}; rename the stream or the output `{out}` of module `{self.module.name}`"
         for used in self.places[0].used.values():
             yield from used.warnings()
 
@@ -279,11 +285,24 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
         # What deals rows to instances has a name that nobody wrote.
         check_length(each.section, None, each.name)
         drafts[each.name] = each
+    _require_own_names(root, {*drafts, *sources}, drafts)
     _require_sides(root, drafts, sources)
     inside = top.inner("modules", "`modules`")
     unused = tuple((name, inside.line(name)) for name, module in modules.own.items() if not count[module.stands])
     warnings = (warning for used in root.used.values() for warning in used.warnings())
     return Pasted(drafts, _uses(root, known), unused, tuple(warnings))
+
+
+def _require_own_names(root: _Place, taken: AbstractSet[str], drafts: Mapping[str, Draft]) -> None:
+    """See that no source and no stream is called as an output of a module is: whoever reads it would get another."""
+    for used in _used(root):
+        for out, to in used.outputs.items():
+            name = f"{used.prefix}{out}"
+            # One of the module's own is known outside by its outputs alone: `warnings` tells of it.
+            if name != to and name in taken and out not in used.places[0].drafts:
+                came = f"`{name}`, which is also the output `{out}` of `{used.prefix.removesuffix('.')}`,"
+                where = drafts[name].section if name in drafts else used.section
+                raise where.wrong(None, came, "another name for one of them")
 
 
 def _require_sides(root: _Place, drafts: Mapping[str, Draft], sources: Mapping[str, Source]) -> None:

@@ -92,6 +92,8 @@ def test_a_pending_commit_is_unfinished_and_names_the_next_step(week: ReportFact
     news = verdict(dataclasses.replace(week, commits=(*week.commits[:-1], pending)))
     assert news.tone is Tone.OPEN
     assert news.sentence == "Not finished: commit 8 is not published (written)."
+    of_leg = dataclasses.replace(week, commits=(*week.commits[:-1], dataclasses.replace(pending, leg="slowed")))
+    assert verdict(of_leg).sentence == "Not finished: commit 8 of slowed is not published (written)."
     assert news.next_step == week.next_step
 
 

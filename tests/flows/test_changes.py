@@ -47,6 +47,12 @@ EDITS: list[tuple[str, str, dict[str, StreamFate], str]] = [
         "interval 1h → 10m",
     ),
     ("[front, back]", "[back, front]", {"ordered": StreamFate.RESET}, "ports door front, back → door back, front"),
+    (
+        "[front, back]",
+        "[front, back, side, roof, cellar]",
+        {"ordered": StreamFate.RESET},
+        "ports door front, back → door front, back, side, roof, cellar",
+    ),
     ("late: drop", "late: divert", {"punctual": StreamFate.CHANGED}, "late drop → divert"),
     ("delay: 1h, late", "delay: 2h, late", {"punctual": StreamFate.CHANGED}, "delay 1h → 2h"),
     ("time: rung", "time: struck", {"ringing": StreamFate.RESET}, "source bells: time rung → struck"),

@@ -269,6 +269,10 @@ def test_modules__pasting(
         (TWICE.replace("{flights: d}}", "{flights: d}, wth: {}}"), "unknown key `wth` in stream `patient`"),
         (TWICE.replace("  patient:", "  pa.tient:"), "the name `pa.tient` in stream `pa.tient`"),
         (TWICE + "  hasty.beating: {filter: d, where: 'true'}\n", "`hasty.beating` a second time"),
+        (
+            TWICE + "  hasty.kept: {filter: d, where: 'true'}\n",
+            "`hasty.kept`, which is also the output `kept` of `hasty`, in stream `hasty.kept`, expected another name",
+        ),
         (TWICE + "  x.diverted: {filter: d, where: 'true'}\n", "the name `x.diverted`"),
     ],
 )
@@ -277,6 +281,13 @@ def test_a_reference_that_makes_no_sense_is_told_where_it_stands(tmp_path: Path,
         read_flow(written(tmp_path, HEAD + MODULE + text))
 
     assert told in str(caught.value)
+
+
+def test_an_output_that_is_called_as_another_stream_of_its_module_is_warned_of(tmp_path: Path) -> None:
+    text = (HEAD + MODULE + TWICE).replace("{kept: promised, late:", "{ordered: promised, late:")
+    found = [each for each in read_flow(written(tmp_path, text)).warnings if "rename the stream or the output" in each]
+    assert len(found) == 2, "one a reference"
+    assert "whoever reads `patient.ordered` gets `promised`, its output of that name" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ def lateness(outcome: Outcome, now: int, speed: float) -> dict[str, object]:
     due = np.concatenate([np.zeros(0, dtype=np.int64), *outcome.due])
     if not len(due) or not now:
         return {"timers": len(due)}
-    late = (now - due) / (speed or 1.0) / 1000
+    # A clock that was set back is before what it has seen; nothing left before it was due.
+    late = np.maximum(now - due, 0) / (speed or 1.0) / 1000
     p50, p99, top = (round(float(value), 1) for value in np.quantile(late, [0.5, 0.99, 1.0]))
     steps, numbers = np.unique(np.ceil(STEPS * np.log10(np.maximum(late, 1.0))).astype(np.int64), return_counts=True)
     spread = {str(step): int(number) for step, number in zip(steps, numbers, strict=True)}

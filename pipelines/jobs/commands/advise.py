@@ -189,6 +189,8 @@ def _span(known: KnownRun, flow: Flow, wanted: AdviseRequest, kept: int) -> tupl
     start = rows[0].span.start if wanted.start is None else cut_at(flow, wanted.start, "start")
     end = rows[-1].span.end if wanted.end is None else cut_at(flow, wanted.end, "end")
     if end <= start:
+        if wanted.start is None and wanted.end is None:
+            raise WrongUse(known.nothing_yet())
         raise WrongUse(f"--end must be after --start; they are {wanted.start} and {wanted.end}")
     return max(start, rows[0].span.start, kept), min(end, rows[-1].span.end)
 

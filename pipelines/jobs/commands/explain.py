@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import ticks
+from pipelines.engine.commits.entry import State
 from pipelines.flows.grid import instant_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.environment.errors import WrongUse
@@ -28,6 +29,7 @@ from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from pipelines.jobs.facts.crossed import CrossedQueue
@@ -265,7 +267,10 @@ def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:
     for met, stream in known.streams.items():
         # What comes to an interleave stands there in the order of the file; streams come in one that works them out.
         branches = [each for each in stream["policy"].get("declared", ()) if each in readers]
-        if name in branches and len(branches) > 1 and (name == met or table in _behind(known, read_by(stream))):
+        if name not in branches or (name != met and table not in _behind(known, read_by(stream))):
+            continue
+        # What has met before comes as one, however often it parts again.
+        if len(_behind(known, read_by(stream), {*branches, *meet}) & {fork, *branches, *meet}) > 1:
             meet[met] = branches
     within = {each for met in meet for each in _behind(known, read_by(known.streams[met]))}
     last = [
@@ -274,14 +279,17 @@ def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:
     return f"branch {', '.join(last)}" if last else ""
 
 
-def _behind(known: KnownRun, tables: list[str]) -> set[str]:
-    """Name what rows of some tables come from, themselves among them."""
+def _behind(known: KnownRun, tables: list[str], until: AbstractSet[str] = frozenset()) -> set[str]:
+    """Name what rows of some tables come from, themselves among them; and streams to go no further than, as such."""
     found, left = set[str](), list(tables)
     while left:
         table = left.pop()
-        if table not in found:
+        name = table.removesuffix(DIVERTED)
+        if name in until:
+            found.add(name)
+        elif table not in found:
             found.add(table)
-            made = known.streams.get(table.removesuffix(DIVERTED))
+            made = known.streams.get(name)
             left += read_by(made) if made else []
     return found
 
@@ -362,11 +370,30 @@ def _remade(known: KnownRun) -> set[str]:
     return found
 
 
+UNSEEN = {
+    State.INTENT: "has begun and is not published",
+    State.WRITTEN: "is written and not published",
+    State.REJECTED: "was rejected",
+    State.ABANDONED: "was given up",
+}
+"""Why readers do not see what a commit has, by its state."""
+
+
+def _unpublished(known: KnownRun, at: int) -> str:
+    """Say which commit covers an instant and is seen by nobody; nothing where none does, or a published one."""
+    covering = [row for row in known.state.commits.values() if row.span.start <= at < row.span.end]
+    newest = max(covering, key=lambda row: row.commit, default=None)
+    if newest is None or newest.state not in UNSEEN:
+        return ""
+    return f"commit {newest.commit}, which covers that instant, {UNSEEN[newest.state]} ({known.command('status')}); "
+
+
 def _unknown(known: KnownRun, row: LandedRow, trace: str) -> str:
     stream = next((name for name in known.tables if row.source in known.sources_of(name)), "STREAM")
     how = known.command("show", stream, "--format", "csv")
     zulu = "" if known.moments.name == "UTC" else ", and with `Z` behind it one of UTC"
     return (
-        f"no published table has a row that landed at {trace}; `landed_at` and `landed_place` stand in {how}, in UTC; "
+        f"{_unpublished(known, row.landed_at)}no published table has a row that landed at {trace}; "
+        f"`landed_at` and `landed_place` stand in {how}, in UTC; "
         f"an instant without a zone is one of {known.moments.name}{zulu}"
     )

@@ -213,6 +213,8 @@ class Session:
         if self.landing.final is not None and self._taken() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
+        self._all_landed: int | None = None
+        """The last sequence when nothing was left to land."""
         self._replayed = replayed_since(driver.state())
         self._drains = Drains(live.flow.region, self.landing.path, self._replayed) if live.flow.region else None
         self.start = self._first_reading()
@@ -355,10 +357,16 @@ class Session:
         # What waits is known behind the second reading: a file counts as complete when two looks saw it alike.
         if self.live.flow.clock is Clock.WALL and self.lander.readings < BACK:
             return False
-        drained, last = self.runner.upto, self.landing.last_id
+        if self.lander.backlog:
+            self._all_landed = None
+            return False
+        if self._all_landed is None:
+            self._all_landed = self.landing.last_id
+        # Readings go on: what they bring, timers among it, came later than all that was there.
+        drained, last = self.runner.upto, self._all_landed
         waits = self._drains is not None and self._drains.next(drained, last) == drained
         upto = self.legs.upto if self.legs else drained
-        return self.lander.backlog == 0 and last > 0 and upto >= (drained if waits else last)
+        return last > 0 and upto >= (drained if waits else last)
 
     def _waiting(self) -> int:
         return 0 if self._drains is None else self.landing.last_id - self.runner.upto

@@ -149,6 +149,8 @@ def _stalled(known: KnownRun, lease: Facts, live: Facts, last: int, now: int) ->
         return _told(Presence.DISCONNECTED, last, "a stream is starting, and has not listened yet")
     if now - closed <= (allowed := patience(known, live["readings"]["sequence"])):
         return None
+    if is_played(known, live):
+        return _told(Presence.RECORDED, last, "the recording was played to the end of its range; its stream waits")
     why = f"the landing has stopped: no reading for more than {allowed // TICKS_PER_SECOND} s"
     return _told(Presence.DISCONNECTED, last, why, known.command("stream", "--take-over"))
 

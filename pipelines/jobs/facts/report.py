@@ -351,7 +351,8 @@ def commit_facts(about: Reported, entry: Entry) -> report.CommitFacts:
         note = "; ".join(filter(None, (said, note)))
     streams = [name for name in entry.counts if name not in {"landed", LEDGER}]
     durations = [value for value in entry.durations.values() if isinstance(value, int | float)]
-    content = entry.hashes.get(list(entry.hashes)[-1]) if entry.hashes else None
+    hashes = list(entry.hashes.values())
+    content = next((said for said in reversed(hashes) if not said.startswith("0:")), hashes[-1] if hashes else None)
     return report.CommitFacts(
         number=entry.commit,
         kind=entry.kind.value,

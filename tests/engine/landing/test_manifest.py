@@ -21,7 +21,7 @@ from pipelines.engine.landing.references import Reference, ReferencedRows
 from pipelines.engine.landing.seen_files import FileFate, FileLanded
 from pipelines.engine.landing.segments import json_bytes, spelled_segment
 from pipelines.engine.landing.sequence import LandedFile, LandedSequence, LandedSource, RowGroup, spelled_schema
-from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import Source
 from pipelines.operators.rows import Shape
 
@@ -55,7 +55,7 @@ FOLDER = replace(
 TOPIC = replace(EMPTY, positions=(Position("0", 5, 9), Position("1", 0, 0)), punctuations=2, copied="out of order")
 SOURCE = Source(
     name="referred",
-    feed=ParquetSpec(),
+    feed=NOWHERE,
     key=("pump", "line"),
     time="since",
     arrival="told",

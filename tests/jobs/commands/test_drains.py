@@ -151,6 +151,7 @@ def test_all_legs_catch_up_with_what_the_region_has_drained(drained: int, slowes
         legs=SimpleNamespace(upto=slowest),
         lander=SimpleNamespace(backlog=0),
         landing=SimpleNamespace(last_id=8),
+        _all_landed=None,
         _drains=SimpleNamespace(next=lambda after, _: max(after, 6)),
     )
     assert Session.caught_up(cast("Session", stands)) is done, "no more of it is asked"

@@ -18,6 +18,7 @@ from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.runs.gate import hold
 from pipelines.operators.plain_words import counted
 from pipelines.operators.rows import TICKS_PER_SECOND
 from tests.jobs import regional
@@ -163,6 +164,48 @@ def test_what_is_set_aside_is_a_branch_of_what_it_comes_to_and_not_of_what_its_s
         "set aside, branch 1 of 2 between few and met, 1 of 3 between few and more"
     )
     assert what[2]["even"].endswith("branch 2 of 2 between few and met, 2 of 3 between few and more")
+
+
+NESTED = """\
+flow: tiny
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: line, time: sent, arrival: seen}
+modules:
+  both:
+    inputs: [came]
+    streams:
+      one: {filter: came, where: 'true'}
+      other: {filter: came, where: 'true'}
+      met: {interleave: [one, other]}
+    outputs: {met: met}
+streams:
+  few: {project: rows, columns: {number: number}}
+  left: {module: both, inputs: {came: few}}
+  high: {filter: left.met, where: 'true'}
+  low: {filter: left.met, where: 'true'}
+  all: {interleave: [high, low, few]}
+  again: {interleave: [high, low]}
+"""
+
+
+def test_branches_that_have_met_are_not_said_to_meet_again_where_their_one_stream_goes(house: House) -> None:
+    written(house, NESTED)
+    house.backfill("2024-01-01", "2024-01-02")
+    what = {step["stream"]: step["what"] for step in traced(house, "rows@2024-01-01T00:00:06/1")}
+    assert what["left.one"].endswith("branch 1 of 3 between few and all"), "few comes to all by itself, too"
+
+    (house.config / "flows" / "tiny.yaml").write_text(NESTED.replace("high, low, few]", "high, low]"))
+    house.backfill("2024-01-01", "2024-01-02")
+    what = {step["stream"]: step["what"] for step in traced(house, "rows@2024-01-01T00:00:06/1")}
+    assert what["left.one"].endswith("branch 1 of 2 between few and left.met"), "behind it, it is one"
+
+
+def test_a_row_that_only_a_commit_has_which_nobody_sees_is_told_so(house: House) -> None:
+    written(house, NESTED)
+    house.backfill("2023-12-31", "2024-01-01")
+    house.backfill("2024-01-01", "2024-01-02", gate=hold)
+    with pytest.raises(WrongUse, match="commit 2, which covers that instant, is written and not published"):
+        told(house, "rows@2024-01-01T00:00:06/1")
 
 
 REFUSING = """\

@@ -314,6 +314,12 @@ def test_quantiles_of_heartbeats_are_those_of_all_timers_together() -> None:
     assert (found["timers"], found["max_ms"]) == (156, 298_000.0)
 
 
+def test_a_clock_that_was_set_back_makes_no_timer_early() -> None:
+    due = SimpleNamespace(due=[np.array([START + 40_000_000, START - 5_000], dtype=np.int64)])
+    found = lateness(cast("Any", due), START, 1.0)
+    assert (found["p50_ms"], found["max_ms"]) == (2.5, 5.0)
+
+
 def test_a_stream_that_stopped_by_itself_says_why_until_another_starts(house: House) -> None:
     stage, root = Stage(house), read_settings().root("tiny")
     stage.play(hours(6))

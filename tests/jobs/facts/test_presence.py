@@ -105,6 +105,19 @@ def test_a_recording_whose_stream_is_starting_is_not_said_to_be_run_a_day_at_a_t
     assert found["why"].startswith("its rows are read from the recording")
 
 
+def test_a_recording_that_was_played_to_its_end_is_not_said_to_have_stopped(house: House) -> None:
+    stage = Stage(house)
+    stage.play(hours(5, 9))
+    keep_range(house.root, START, hours(9)[0])
+    (found,) = status_of(open_run("tiny", "main"), START)["sources"].values()
+    assert found["why"] == "the recording was played to the end of its range"
+    with open_driver(house.root, flow="tiny"):
+        later = closed(stage) + 2 * presence.STARTING
+        (found,) = status_of(open_run("tiny", "main"), later)["sources"].values()
+    assert (found["state"], found["do"]) == ("recorded", None)
+    assert found["why"] == "the recording was played to the end of its range; its stream waits"
+
+
 @pytest.mark.usefixtures("doors")
 def test_a_folder_that_nobody_ever_listened_to_is_disconnected() -> None:
     (found,) = status_of(open_run("doors", "main"), START)["sources"].values()
