@@ -117,7 +117,11 @@ def _unfinished(facts: ReportFacts) -> str | None:
     if not facts.commits and not any(stream.rows.num_rows for stream in facts.streams):
         return f"Nothing of {facts.flow} has run yet."
     waiting = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
-    return _waiting(waiting) if waiting else _uncovered(facts)
+    if waiting:
+        return _waiting(waiting)
+    if facts.commits and not any(c.state == "published" and c.kind != "reset" for c in facts.commits):
+        return f"Nothing of {facts.flow} is published: what was has been taken back."
+    return _uncovered(facts)
 
 
 def _waiting(waiting: list[CommitFacts]) -> str:

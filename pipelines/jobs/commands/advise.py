@@ -113,7 +113,7 @@ def advise(wanted: AdviseRequest, tell: Callable[[str], object]) -> None:
     flow = _flow(known, wanted.params)
     stream, policy = _chosen(known, flow, wanted.stream)
     file = _picture_file(wanted.svg)
-    if not known.state.published:
+    if not known.stands:
         raise WrongUse(known.nothing_yet())
     span = _span(known, flow, wanted, _kept_from(known) if stream.inputs[0] in known.sources else 0)
     delays = Delays(policy, _history(known, flow, stream), *span, final=_final(known, policy))
@@ -189,8 +189,6 @@ def _span(known: KnownRun, flow: Flow, wanted: AdviseRequest, kept: int) -> tupl
     start = rows[0].span.start if wanted.start is None else cut_at(flow, wanted.start, "start")
     end = rows[-1].span.end if wanted.end is None else cut_at(flow, wanted.end, "end")
     if end <= start:
-        if wanted.start is None and wanted.end is None:
-            raise WrongUse(known.nothing_yet())
         raise WrongUse(f"--end must be after --start; they are {wanted.start} and {wanted.end}")
     return max(start, rows[0].span.start, kept), min(end, rows[-1].span.end)
 

@@ -87,7 +87,7 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
     """
     known = open_run(flow, run)
     row = _named(known, trace)
-    if not known.state.published:
+    if not known.stands:
         raise WrongUse(known.nothing_yet())
     there = LandedThere(known, row.landed_at, row.landed_place)
     lines = _lines(known, row, there)
@@ -115,7 +115,17 @@ def _named(known: KnownRun, trace: str) -> LandedRow:
     if source not in known.sources:
         raise WrongUse(f"no source `{source}` in {known.name}{offered(source, list(known.sources))}")
     landed = instant_of(known.grid, found["instant"], "the instant of --trace")
+    _see_which(known, found["instant"], landed)
     return LandedRow(source=source, landed_at=landed, landed_place=int(found["place"] or 1))
+
+
+def _see_which(known: KnownRun, said: str, landed: int) -> None:
+    """See that an instant is one: when clocks are set back they read an hour twice."""
+    local = known.moments.at(landed).replace(fold=1)
+    later = instant_of(known.grid, local.replace(tzinfo=None), "the instant of --trace")
+    if later != landed and dt.datetime.fromisoformat(said.strip()).tzinfo is None:
+        both = " or ".join(known.moments.at(each).isoformat() for each in (landed, later))
+        raise WrongUse(f"--trace must say which instant is meant, for the clock read {said} twice that day: {both}")
 
 
 def _lines(known: KnownRun, row: LandedRow, there: LandedThere) -> dict[str, list[tuple[str, Owners | None]]]:

@@ -78,11 +78,10 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
     every = ledger_counts(known)
     _check(known, asked, every)
     where = _condition(known, asked)
-    commits = [row.commit for row in known.state.published]
     pages = _pages(known, where, asked, limit)
     if shape != "table":
         print_pages(_explained(known, pages) if explain else pages, shape, tell)
-    elif not commits:
+    elif not known.stands:
         tell(known.nothing_yet())
     elif not every:
         tell(f"the ledger of {known.name} is empty: every row that landed is in a stream")

@@ -66,7 +66,7 @@ def show_stream(  # noqa: PLR0913 - the options of the command
 
 
 def _no_row(known: KnownRun, stream: str) -> str:
-    if not known.state.published:
+    if not known.stands:
         return known.nothing_yet()
     ledger, commits = known.command("ledger"), counted(len(known.state.published), "commit is", "commits are")
     return f"`{stream}` has no row, though {commits} published; what became of those that came in: {ledger}"

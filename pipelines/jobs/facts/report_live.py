@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from expectations.report import (
@@ -19,7 +20,7 @@ from expectations.report import (
 )
 from pipelines.engine.commits.lease import HolderStanding
 from pipelines.flows.errors import FlowError
-from pipelines.flows.legs import MAIN, legs_of
+from pipelines.flows.legs import MAIN, in_legs, legs_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.buffers import buffers_facts
@@ -97,8 +98,11 @@ def read_legs(known: KnownRun, flow: Flow, now: int) -> tuple[LegFacts, ...]:
     if len(known.parts) == 1:
         return ()
     held = lease_of(known, now)["standing"] == HolderStanding.HELD.value
-    legs, states = {leg.name: leg for leg in legs_of(flow)}, {leg: part.state for leg, part in known.by_leg.items()}
-    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in legs_facts(known.root, now, states))
+    # Where all was taken back the flow is that of its file, which has regions and no legs yet.
+    legs = {leg.name: leg for leg in legs_of(flow if flow.legs else replace(flow, legs=in_legs(flow)))}
+    states = {leg: part.state for leg, part in known.by_leg.items()}
+    found = (each for each in legs_facts(known.root, now, states) if each["leg"] in legs)
+    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in found)
 
 
 def _most(known: KnownRun) -> dict[str, int]:

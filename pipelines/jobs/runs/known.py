@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
 from pipelines.engine.commits.leg_roots import gone_legs, leg_root, noted_legs, planned_legs, require_own, root_of
 from pipelines.engine.commits.log import CommitLog
@@ -182,6 +183,9 @@ class KnownRun:
         """Spell a command with which this run can begin: a stream by the real clock, and one that began in legs."""
         if any(is_live(source["feed"]["kind"]) for source in self.sources.values()):
             return self.command("stream")
+        if any(row.kind is CommitKind.EPOCH for row in self.state.commits.values()):
+            # What a reset took back to the beginning is played again, in the range that was asked for.
+            return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
         return self.command("run" if noted_legs(self.root) is None else "stream", "--start", start, "--end", end)
@@ -198,6 +202,11 @@ class KnownRun:
             legs = f", or with the leg before it ({', '.join(parts)}): timed:8" if len(parts) > 1 else ""
             raise WrongUse(f"--commit must be the number of a commit of run `{self.run}`{legs}; it is `{text}`")
         return parts[leg or MAIN], int(number)
+
+    @property
+    def stands(self) -> bool:
+        """Say whether anything is published and was not taken back."""
+        return any(row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH} for row in self.state.published)
 
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""

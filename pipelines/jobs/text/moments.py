@@ -36,7 +36,16 @@ class Moments:
         return (EPOCH + tick * TICK).astimezone(self._zone)
 
     def text(self, tick: int | None) -> str:
-        """Say an instant to the second, with a fraction where it has one; know infinity and what is missing."""
+        """Say an instant to the second, with a fraction where it has one; know infinity and what is missing.
+
+        Of an hour that the clock reads twice its offset is told.
+
+        >>> Moments("Europe/Amsterdam").text(1_792_889_000_000_000)
+        '2026-10-25 02:43:20+02:00'
+        """
+        return self._clock(tick) + self._which(tick)
+
+    def _clock(self, tick: int | None) -> str:
         if tick is None or tick == NULL:
             return NOTHING
         if tick == INFINITY or tick > MAX_TIME:
@@ -47,8 +56,16 @@ class Moments:
 
     def brief(self, tick: int | None) -> str:
         """Say an instant as `text` does, but without seconds where there are none."""
-        text = self.text(tick)
-        return text.removesuffix(":00") if len(text) > len("00:00:00") else text
+        text = self._clock(tick)
+        return (text.removesuffix(":00") if len(text) > len("00:00:00") else text) + self._which(tick)
+
+    def _which(self, tick: int | None) -> str:
+        """Give the offset of an instant whose local time there is twice; else nothing."""
+        if tick is None or not NULL < tick <= MAX_TIME:
+            return ""
+        local = self.at(tick)
+        early, late = (local.replace(fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
+        return f"{local:%z}"[:3] + ":" + f"{local:%z}"[3:5] if early > late else ""
 
     def offset(self, tick: int) -> str:
         """Say how far the local time of an instant is from UTC, such as UTC-05:00."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import shutil
 import zoneinfo
 from decimal import Decimal
@@ -206,6 +207,16 @@ def test_a_row_that_only_a_commit_has_which_nobody_sees_is_told_so(house: House)
     house.backfill("2024-01-01", "2024-01-02", gate=hold)
     with pytest.raises(WrongUse, match="commit 2, which covers that instant, is written and not published"):
         told(house, "rows@2024-01-01T00:00:06/1")
+
+
+def test_an_instant_that_the_clock_read_twice_is_asked_for_once_more(house: House) -> None:
+    written(house, NESTED.replace("flow: tiny\n", "flow: tiny\ntimezone: Europe/Amsterdam\n"))
+    house.backfill("2024-01-01", "2024-01-02")
+    both = "2024-10-27T02:30:00+02:00 or 2024-10-27T02:30:00+01:00"
+    with pytest.raises(WrongUse, match=re.escape(f"the clock read 2024-10-27T02:30:00 twice that day: {both}")):
+        told(house, "rows@2024-10-27T02:30:00/1")
+    with pytest.raises(WrongUse, match="no published table has a row"):
+        told(house, "rows@2024-10-27T02:30:00+01:00/1")
 
 
 REFUSING = """\

@@ -16,8 +16,12 @@ from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import LegAheadError, open_legs
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.explain import explain_row
+from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
+from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
 
@@ -56,6 +60,17 @@ def test_all_legs_go_back_and_play_again(regional: House, to: str, then: list[in
 
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+def test_where_all_is_taken_back_nothing_is_said_to_be_published(regional: House) -> None:
+    reset_run(ResetRequest(flow="tiny", to="0"), regional.tell)
+    assert "goes back to its beginning" in regional.text
+    report_flow("tiny", None, "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+    assert "Nothing of tiny is published: what was has been taken back." in regional.text
+    show_ledger("tiny", LedgerQuery(), 0, "table", "main", regional.tell)
+    assert regional.text.endswith("next: pulseline stream tiny")
+    with pytest.raises(WrongUse, match="nothing is published in run `main` of tiny yet"):
+        explain_row("tiny", "trips@2013-01-01T08:00:00", "main", regional.tell, as_json=False)
 
 
 def test_a_leg_that_has_not_come_so_far_stays(house: House) -> None:
