@@ -366,7 +366,7 @@ class Session:
         drained, last = self.runner.upto, self._all_landed
         waits = self._drains is not None and self._drains.next(drained, last) == drained
         upto = self.legs.upto if self.legs else drained
-        return last > 0 and upto >= (drained if waits else last)
+        return last > 0 and upto >= (min(drained, last) if waits else last)
 
     def _waiting(self) -> int:
         return 0 if self._drains is None else self.landing.last_id - self.runner.upto

@@ -141,8 +141,8 @@ def test_a_stream_has_caught_up_where_the_region_waits_for_more(here: Trial, spa
 
 @pytest.mark.parametrize(
     ("drained", "slowest", "done"),
-    [(6, 6, True), (6, 5, False), (5, 5, False), (0, 0, False)],
-    ids=["two wait", "a leg is behind", "one more drains", "nothing drained"],
+    [(6, 6, True), (6, 5, False), (5, 5, False), (0, 0, False), (9, 8, True)],
+    ids=["two wait", "a leg is behind", "one more drains", "nothing drained", "later ones are published too"],
 )
 def test_all_legs_catch_up_with_what_the_region_has_drained(drained: int, slowest: int, done: bool) -> None:  # noqa: FBT001
     stands = SimpleNamespace(
