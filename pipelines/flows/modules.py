@@ -27,7 +27,6 @@ from pipelines.flows.streams import Draft, draft
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
 
     from pipelines.flows.legs import OwnRegion
     from pipelines.flows.model import Source
@@ -285,7 +284,7 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
         # What deals rows to instances has a name that nobody wrote.
         check_length(each.section, None, each.name)
         drafts[each.name] = each
-    _require_own_names(root, {*drafts, *sources}, drafts)
+    _require_own_names(root)
     _require_sides(root, drafts, sources)
     inside = top.inner("modules", "`modules`")
     unused = tuple((name, inside.line(name)) for name, module in modules.own.items() if not count[module.stands])
@@ -293,16 +292,13 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
     return Pasted(drafts, _uses(root, known), unused, tuple(warnings))
 
 
-def _require_own_names(root: _Place, taken: AbstractSet[str], drafts: Mapping[str, Draft]) -> None:
-    """See that no source and no stream is called as an output of a module is: whoever reads it would get another."""
-    for used in _used(root):
-        for out, to in used.outputs.items():
-            name = f"{used.prefix}{out}"
-            # One of the module's own is known outside by its outputs alone: `warnings` tells of it.
-            if name != to and name in taken and out not in used.places[0].drafts:
-                came = f"`{name}`, which is also the output `{out}` of `{used.prefix.removesuffix('.')}`,"
-                where = drafts[name].section if name in drafts else used.section
-                raise where.wrong(None, came, "another name for one of them")
+def _require_own_names(root: _Place) -> None:
+    """See that no stream is called as those of a reference are: it would count as one of its module and its region."""
+    for name, drafted in root.drafts.items():
+        for reference in root.used:
+            if name.startswith(f"{reference}."):
+                came = f"`{name}`, a name as streams of `{reference}` have, which refers to a module,"
+                raise drafted.section.wrong(None, came, "another name")
 
 
 def _require_sides(root: _Place, drafts: Mapping[str, Draft], sources: Mapping[str, Source]) -> None:
@@ -441,6 +437,8 @@ def outputs_of(section: Section, module: Module, place: _Place) -> dict[str, str
     for out, name in module.outputs.items():
         if name not in known:
             inside = module.section.inner("outputs", f"`outputs` of {module.section.what}")
+            if name in module.inputs:
+                raise inside.wrong(out, f"`{name}`, an input of the module,", f"a stream of it: {one_of(known)}")
             raise inside.wrong(out, *_unknown(name, known))
         if not NAME.fullmatch(out):
             raise section.wrong("module", f"the output `{out}` of module `{module.name}`", NAME_RULE)

@@ -271,8 +271,9 @@ def test_modules__pasting(
         (TWICE + "  hasty.beating: {filter: d, where: 'true'}\n", "`hasty.beating` a second time"),
         (
             TWICE + "  hasty.kept: {filter: d, where: 'true'}\n",
-            "`hasty.kept`, which is also the output `kept` of `hasty`, in stream `hasty.kept`, expected another name",
+            "`hasty.kept`, a name as streams of `hasty` have, which refers to a module, in stream `hasty.kept`",
         ),
+        (TWICE + "  hasty.more: {filter: d, where: 'true'}\n", "`hasty.more`, a name as streams of `hasty` have"),
         (TWICE + "  x.diverted: {filter: d, where: 'true'}\n", "the name `x.diverted`"),
     ],
 )
@@ -301,6 +302,11 @@ def test_an_output_that_is_called_as_another_stream_of_its_module_is_warned_of(t
         ("${pace}", "${pase}", "f.yaml:9: "),
         ("{merge: beating,", "{merge: d,", "unknown stream `d` in stream `patient.ordered` of module `punctuality`"),
         ("late: promised.diverted", "late: ordered.diverted", "`ordered.diverted`, but `ordered` sets nothing aside,"),
+        (
+            "kept: promised,",
+            "kept: flights,",
+            "`flights`, an input of the module, in `outputs` of module `punctuality`",
+        ),
         ("kept: promised,", "kept: promissed,", "unknown stream `promissed` in `outputs` of module `punctuality`"),
         ("    beating:", "    flights:", "`flights`, the name of an input,"),
         ("    ordered:", "    diverted:", "the name `diverted`"),

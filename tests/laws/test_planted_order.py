@@ -122,8 +122,8 @@ def first_input_for_all(patch: pytest.MonkeyPatch) -> None:
     """Every reference to a module reads what the first one does."""
     whole, seen = modules._bound, dict[int, Any]()
 
-    def bound(section: Any, module: Any, known: Any) -> Any:  # noqa: ANN401 - as it is
-        return seen.setdefault(id(module), whole(section, module, known))
+    def bound(section: Any, module: Any, *known: Any) -> Any:  # noqa: ANN401 - as it is
+        return seen.setdefault(id(module), whole(section, module, *known))
 
     patch.setattr(modules, "_bound", bound)
 

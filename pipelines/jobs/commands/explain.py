@@ -92,7 +92,9 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
     there = LandedThere(known, row.landed_at, row.landed_place)
     lines = _lines(known, row, there)
     steps = list(_steps(known, row, there, lines))
-    if not lines and not any(step.rows for step in steps):
+    # Where no stream has it yet, what waits in a queue for a leg is only of a row that landed.
+    waits = any(step.waits for step in steps) and bool(there.landed(row.source))
+    if not lines and not waits and not any(step.rows for step in steps):
         raise WrongUse(_unknown(known, row, trace))
     if as_json:
         for step in steps:
@@ -248,10 +250,9 @@ def _step(  # noqa: PLR0913 - what is known of one step
         policy = stream["policy"]
         told, rule = f"{told}, to instance {policy['instance']} of {policy['instances']}", "X13"
     elif stream["operator"] == "interleave":
-        told, rule = f"{told}, {counted(rows.num_rows, 'row')} where branches meet", "X10"
+        told, rule = f"{told}, {counted(now, 'row')} where branches meet{_later(known, rows, now)}", "X10"
     elif now < rows.num_rows:
-        last = known.moments.text(int(ticks(rows["arrival"])[-1]))
-        told, rule = f"{told}, {counted(now, 'row')}; {rows.num_rows - now} more held, the last until {last}", "X11"
+        told, rule = f"{told}, {counted(now, 'row')}{_later(known, rows, now)}", "X11"
     elif now > 1:
         told, rule = f"{told}, {now} rows of its turn", "X3"
     elif len(readers) > 1 and rule == "X1":
@@ -266,6 +267,14 @@ def _step(  # noqa: PLR0913 - what is known of one step
         what=f"{at}: {told}{mixed}",
         rule=rule,
     )
+
+
+def _later(known: KnownRun, rows: pa.Table, now: int) -> str:
+    """Say how many of the rows came later than the first of them; nothing where none did."""
+    if now == rows.num_rows:
+        return ""
+    last = known.moments.text(int(ticks(rows["arrival"])[-1]))
+    return f"; {rows.num_rows - now} more held, the last until {last}"
 
 
 def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:

@@ -27,6 +27,7 @@ from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.held import held_legs
 from pipelines.jobs.runs.known import is_replayed, open_run
+from pipelines.jobs.runs.played import read_range
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> ResetPlan:
         )
     if not any(row.kind is CommitKind.EPOCH for row in state.commits.values()):
         told = "never streamed: to replace intervals, run them again (pulseline run)"
-        if state.tip is None and last_closed(landed_path(known.root), 0):
+        if state.tip is None and (last_closed(landed_path(known.root), 0) or read_range(known.root) is not None):
             told = f"has published nothing yet, so nothing is to be taken back: {known.command('status')} says more"
         raise WrongUse(f"a reset takes a stream back; run `{known.run}` of {known.name} {told}")
     pending = state.pending

@@ -263,8 +263,11 @@ def _streams_text(known: KnownRun, facts: Facts) -> str:
     else:
         columns["its event time"] = [*(text(_of(each["newest"], "event_at")) for each in streams.values()), ""]
     reached = {name: each["cti_at"] for name, each in facts["promises"].items() if not each["is_last"]}
-    ctis = (reached.get(name, _of(each["newest_cti"], "event_at")) for name, each in streams.items())
-    columns["newest CTI"] = [*(text(_infinite(cti)) for cti in ctis), ""]
+    ctis = {name: reached.get(name, _of(each["newest_cti"], "event_at")) for name, each in streams.items()}
+    # Of keys whose newest ones no carry has it is the one that came last, as the line `promise` says.
+    last = {name for name, each in facts["promises"].items() if each["is_last"]}
+    told = (f"{text(_infinite(cti))}{' (last)' if name in last else ''}" for name, cti in ctis.items())
+    columns["newest CTI"] = [*told, ""]
     if not any(each["held"] for each in streams.values()):
         del columns["held"]
     return table_text(columns, numbers)

@@ -28,6 +28,7 @@ from pipelines.flows.model import DIVERTED, Flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
+from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import some_of
 
@@ -183,8 +184,10 @@ class KnownRun:
         """Spell a command with which this run can begin: a stream by the real clock, and one that began in legs."""
         if any(is_live(source["feed"]["kind"]) for source in self.sources.values()):
             return self.command("stream")
-        if any(row.kind is CommitKind.EPOCH for row in self.state.commits.values()):
-            # What a reset took back to the beginning is played again, in the range that was asked for.
+        if read_range(self.root) is not None or any(
+            row.kind is CommitKind.EPOCH for row in self.state.commits.values()
+        ):
+            # It streams: what nobody sees yet, or a reset took back, is played in the range that was asked for.
             return self.command("stream")
         feeds = [source["feed"]["name"] for source in self.sources.values()]
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))

@@ -232,7 +232,7 @@ def _release_text(ports: list[Facts]) -> str:
     rest = [str(port["port"]) for port in ports if port["beats"] and not port["never"]]
     told = [f"a heartbeat before {_spoken(bare)} would release them"] if bare else []
     told += [f"{_spoken(unheard)} never sent a row, and no timer comes before the first"] if unheard else []
-    told += [f"the next row or timer of {_spoken(rest)} releases them"] if rest else []
+    told += [f"the next row or timer of {_spoken(rest)} releases what is before it"] if rest else []
     told += ["no timer comes of a retired key"] if any(port["expires"] for port in ports if port["beats"]) else []
     return "".join(f"; {each}" for each in told)
 

@@ -440,6 +440,18 @@ def test_rows_of_two_sources_whose_keys_differ_stay_apart_behind_a_projection(ho
     assert not any("another source" in step["what"] for step in steps)
 
 
+def test_a_row_that_waits_for_the_only_leg_that_reads_its_source_is_found(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = regional.MODULE.replace("  some: {filter: trips, where: number <> 3}\n", "").replace("some", "trips")
+    monkeypatch.setattr(regional, "MODULE", alone)
+    taken(house, 2, 1, 1)
+    (step,) = traced(house, "trips@2013-01-02T20:01:00/1")
+    assert step["what"] == "passed in commit 2 of main, not taken by timed yet"
+    with pytest.raises(WrongUse, match="no published table has a row"):
+        told(house, "trips@2013-01-02T20:01:01/1")
+
+
 def test_a_row_that_crosses_into_a_leg_says_when_it_was_published_and_taken(house: House) -> None:
     taken(house, 3, 2, 1)
     steps = traced(house, "trips@2013-01-02T20:01:00/1")

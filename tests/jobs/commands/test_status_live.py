@@ -176,7 +176,7 @@ def test_streams_have_their_newest_event_and_cti_and_what_they_wait_for(house: H
     assert f"waits      ordered: holds {waits['held']} row" in text
     assert ", waiting for north since 2013-01-01 " in text
     assert "; the oldest came 2013-01-01 " in text
-    assert "; the next row or timer of north releases them\n" in text
+    assert "; the next row or timer of north releases what is before it\n" in text
     assert "newest event" in text
 
 

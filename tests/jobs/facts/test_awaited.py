@@ -66,7 +66,7 @@ def test_a_port_whose_heartbeat_may_give_up_says_so(house: House) -> None:
     streams = "  beating: {heartbeat: trips, interval: 6h, slack: 90s, expire: 1d}\n"
     found, text = waits(house, streams + "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n", 13, 13.5)
     assert [(port["port"], port["beats"], port["expires"]) for port in found["ports"]] == [("north", True, True)]
-    assert text.endswith("; the next row or timer of north releases them; no timer comes of a retired key")
+    assert text.endswith("; the next row or timer of north releases what is before it; no timer comes of a retired key")
 
 
 def test_groups_are_counted_and_the_one_that_waits_longest_says_since_when(house: House) -> None:

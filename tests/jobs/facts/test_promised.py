@@ -129,6 +129,9 @@ def test_a_timeline_a_key_is_held_against_its_own_ctis(house: House) -> None:
     assert found["own"]["oldest_cti_at"] <= found["own"]["cti_at"]
     assert found["own"]["cti_at"] == f"{max(newest.values()):%Y-%m-%dT%H:%M:%S.%fZ}"
     assert "promise    some: the CTI that came last is 2013-01-0" in text, "no carry has the newest of each key"
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    told = {line.split()[0]: line for line in house.text.splitlines() if line}
+    assert (told["some"].endswith(" (last)"), told["own"].endswith(" (last)")) == (True, False)
 
 
 LOFTS = """\
