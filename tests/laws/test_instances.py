@@ -73,6 +73,30 @@ def test_instances__where_nothing_is_divided_they_give_the_rows_of_one(
         assert told(one, order=style != "in_turn") == told(several, order=style != "in_turn")
 
 
+MERGED = FLOW.replace(
+    "    outputs: {{all: longer,",
+    "      every: {{filter: came, where: 'true'}}\n"
+    "      met: {{merge: [some, every, came], by: [line, gate], flush_at_end: true}}\n"
+    "    outputs: {{all: met,",
+)
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=st.sampled_from(BY_KEY), instances=st.integers(2, 3))
+def test_instances__a_merge_of_several_streams_gives_the_rows_of_one(
+    rows: Sequence[Row], style: str, instances: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = MERGED.format(instances=instances, style=style, beats="")
+    here = trial(tmp_path_factory.mktemp("merged"), text, {"rows": feed(rows)})
+    here.ran("run", [(START, (START + END) // 2), ((START + END) // 2, END)], SCATTERED)
+
+    one, several = (here.table("run", name).to_pylist() for name in ("one.met", "several.all"))
+    named = {"one.some": "several.some", "one.every": "several.every", "rows": "rows"}
+    assert told([row | {"port": named[row["port"]]} for row in one], order=True) == told(several, order=True)
+    lines = here.table("run", "ledger").to_pylist()
+    assert not any(line["reason"] == "unknown_port" for line in lines)
+
+
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS, style=STYLES | st.just("broadcast"), instances=st.integers(2, 3))
 def test_instances__every_row_goes_to_one_instance(

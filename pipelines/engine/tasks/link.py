@@ -404,13 +404,15 @@ class Link:
         return table if order is None else table.take(pa.array(order))
 
     def _with_port(self, table: pa.Table, port: int) -> pa.Table:
-        sided = has_sides(self.stream)
-        if sided:
-            table = self._of_side(table, port)
-        elif self.stream.ports is None or not self.stream.ports.streams:
+        ports = self.stream.ports
+        if has_sides(self.stream):
+            table, name, said = self._of_side(table, port), SIDE, pa.scalar(port, pa.int64())
+        elif ports is not None and ports.streams:
+            # As they are called with one instance, and not as the inputs of this one are.
+            name, said = PORT, pa.scalar(ports.streams[port])
+        else:
             return table
-        numbers = pa.array(np.full(table.num_rows, port, dtype=np.int64))
-        return table.append_column(*((SIDE, numbers) if sided else (PORT, pa.array(self.stream.inputs).take(numbers))))
+        return table.append_column(name, pa.repeat(said, table.num_rows))
 
     def _of_side(self, table: pa.Table, port: int) -> pa.Table:  # noqa: ARG002 - others take a part of it
         """Give the rows of one input that the operator takes."""
