@@ -155,12 +155,21 @@ class _Parting:
         return self.graph.through(self.stream.inputs[port], through)
 
     def related(self, ports: Sequence[int], through: str) -> list[tuple[int, ...]]:
-        """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
-        return _groups({port: self.behind(port, through) for port in ports})
+        """Part inputs that have nothing behind them in common, be it over others."""
+        groups: list[tuple[set[int], frozenset[str]]] = []
+        for port in ports:
+            mine = self.behind(port, through)
+            near = [group for group in groups if group[1] & mine]
+            groups = [group for group in groups if not group[1] & mine]
+            groups.append(({port}.union(*(of for of, _ in near)), mine.union(*(names for _, names in near))))
+        return sorted(tuple(sorted(group)) for group, _ in groups)
 
     def meeting(self, ports: tuple[int, ...], through: str) -> MeetingOfTurns | None:
         """Say how some inputs meet; None where they share nothing."""
         found = self.by_fork(ports, through, frozenset())
+        if found is None and not through and len(ports) > 1:
+            # None is shared by all, as of two sources and a stream of both.
+            found = self.other_fork(ports, through, frozenset())
         if found is None or not found.fork:
             return found
         chain, taken = [found], frozenset({found.fork})
@@ -177,7 +186,11 @@ class _Parting:
         behind = {port: self.graph.apart(self.behind(port, through), taken) for port in ports}
         sharing = {port: names for port, names in behind.items() if names}
         met = (self.by_fork(group, through, taken) for group in (_groups(sharing) if sharing else ()))
-        return next((each for each in met if each is not None and each.fork), None)
+        forks = {each.fork for each in met if each is not None and each.fork}
+        if not forks:
+            return None
+        fork = min(forks, key=lambda name: (self.place(name), name))
+        return self.by_fork(tuple(port for port in ports if fork in behind[port]), through, taken)
 
     def by_fork(self, ports: tuple[int, ...], through: str, taken: frozenset[str]) -> MeetingOfTurns | None:
         """Say how some inputs meet by their nearest fork that has nothing to do with those which are taken."""

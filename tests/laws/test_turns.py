@@ -293,6 +293,8 @@ sources:
   three: {{project: both, columns: {{n: n + 200}}}}
   four: {{project: rows, columns: {{n: n + 300}}}}
   all: {{interleave: [four, three, pair, both]}}
+  partly: {{interleave: [three, four, due]}}
+  otherwise: {{interleave: [due, four, three]}}
 """
 
 
@@ -312,6 +314,10 @@ def test_sources__rows_of_each_are_worked_on_one_by_one_where_inputs_share_sever
     came = sorted([(at, n, True) for n, at in enumerate(rows)] + [(at, n + 50, False) for n, at in enumerate(others)])
     walk = [n + more for _, n, mine in came for more in ((200, 0, 100, 300) if mine else (200, 0, 100))]
     assert [row["n"] for row in here.table("run", "all").to_pylist()] == walk
+    # Two of these share a source each with the third, and none with each other.
+    partly = [n + more for _, n, mine in came for more in ((200, 300) if mine else (200, 100))]
+    for name in ("partly", "otherwise"):
+        assert [row["n"] for row in here.table("run", name).to_pylist()] == partly, name
 
 
 HELD = """\
