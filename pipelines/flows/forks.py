@@ -111,7 +111,7 @@ def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
         return MeetingOfTurns(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
     order = {name: place for place, name in enumerate((*graph.flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
     parting, ports = _Parting(graph, stream, order), tuple(range(len(stream.inputs)))
-    groups = parting.related(ports, "")
+    groups = parting.connected(ports)
     if len(groups) == 1:
         found = parting.meeting(ports, "")
         if found is not None:
@@ -155,10 +155,14 @@ class _Parting:
         return self.graph.through(self.stream.inputs[port], through)
 
     def related(self, ports: Sequence[int], through: str) -> list[tuple[int, ...]]:
-        """Part inputs that have nothing behind them in common, be it over others."""
+        """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
+        return _groups({port: self.behind(port, through) for port in ports})
+
+    def connected(self, ports: Sequence[int]) -> list[tuple[int, ...]]:
+        """Part inputs that have nothing behind them in common, not over others either."""
         groups: list[tuple[set[int], frozenset[str]]] = []
         for port in ports:
-            mine = self.behind(port, through)
+            mine = self.behind(port, "")
             near = [group for group in groups if group[1] & mine]
             groups = [group for group in groups if not group[1] & mine]
             groups.append(({port}.union(*(of for of, _ in near)), mine.union(*(names for _, names in near))))

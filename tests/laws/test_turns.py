@@ -320,6 +320,31 @@ def test_sources__rows_of_each_are_worked_on_one_by_one_where_inputs_share_sever
         assert [row["n"] for row in here.table("run", name).to_pylist()] == partly, name
 
 
+OUTPUTS = """\
+flow: turns
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: all, time: sent, arrival: seen}
+streams:
+  few: {project: rows, columns: {n: n}}
+  due: {advance_time: few, every: {events: 1}, delay: 0s, late: divert}
+  kept: {project: due, columns: {n: n}}
+  aside: {project: due.diverted, columns: {n: n}}
+  whole: {interleave: [due, due.diverted]}
+  again: {project: whole, columns: {n: n + 100}}
+  all: {interleave: [kept, again, aside]}
+"""
+
+
+def test_both_outputs_of_an_operator_and_what_has_both_meet(tmp_path: Path) -> None:
+    """Two inputs share an output each with the third, and none with each other: no row waits for another one's turn."""
+    rows = feed([3, 3, 3, 3], ["a"] * 4).drop_columns(["sent"])
+    sent = pa.array([BEGIN + second * SECOND for second in (3, 1, 4, 2)], pa.timestamp("us", "UTC"))
+    here = trial(tmp_path, OUTPUTS, {"rows": rows.append_column("sent", sent)})
+    here.ran("run", [(BEGIN, BEGIN + SPAN * SECOND)])
+    assert [row["n"] % 100 for row in here.table("run", "all").to_pylist()] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
 HELD = """\
 flow: turns
 every: 1h
