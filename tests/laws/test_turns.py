@@ -249,7 +249,7 @@ def interleaved(  # noqa: PLR0913 - everything that is drawn
     return here.table("run", last)
 
 
-OUTPUTS = """\
+BOTH = """\
 flow: turns
 every: 1h
 sources:
@@ -271,7 +271,7 @@ streams:
 def test_branches_of_one_output_meet_by_the_file_though_another_output_meets_them(tmp_path: Path) -> None:
     """Row 1 is ahead of its arrival, so it leaves by the other output."""
     rows = feed([1, 1, 1], ["a"] * 3, is_ahead)
-    here = trial(tmp_path, OUTPUTS, {"rows": rows})
+    here = trial(tmp_path, BOTH, {"rows": rows})
     here.run("run", [(BEGIN, BEGIN + SPAN * SECOND)])
 
     for name in ("listed", "paired", "again"):
@@ -320,7 +320,7 @@ def test_sources__rows_of_each_are_worked_on_one_by_one_where_inputs_share_sever
         assert [row["n"] for row in here.table("run", name).to_pylist()] == partly, name
 
 
-OUTPUTS = """\
+BOTH = """\
 flow: turns
 every: 1h
 sources:
@@ -340,7 +340,7 @@ def test_both_outputs_of_an_operator_and_what_has_both_meet(tmp_path: Path) -> N
     """Two inputs share an output each with the third, and none with each other: no row waits for another one's turn."""
     rows = feed([3, 3, 3, 3], ["a"] * 4).drop_columns(["sent"])
     sent = pa.array([BEGIN + second * SECOND for second in (3, 1, 4, 2)], pa.timestamp("us", "UTC"))
-    here = trial(tmp_path, OUTPUTS, {"rows": rows.append_column("sent", sent)})
+    here = trial(tmp_path, BOTH, {"rows": rows.append_column("sent", sent)})
     here.ran("run", [(BEGIN, BEGIN + SPAN * SECOND)])
     assert [row["n"] % 100 for row in here.table("run", "all").to_pylist()] == [0, 0, 1, 1, 2, 2, 3, 3]
 
