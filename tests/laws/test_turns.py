@@ -249,7 +249,7 @@ def interleaved(  # noqa: PLR0913 - everything that is drawn
     return here.table("run", last)
 
 
-BOTH = """\
+OUTPUTS = """\
 flow: turns
 every: 1h
 sources:
@@ -271,7 +271,7 @@ streams:
 def test_branches_of_one_output_meet_by_the_file_though_another_output_meets_them(tmp_path: Path) -> None:
     """Row 1 is ahead of its arrival, so it leaves by the other output."""
     rows = feed([1, 1, 1], ["a"] * 3, is_ahead)
-    here = trial(tmp_path, BOTH, {"rows": rows})
+    here = trial(tmp_path, OUTPUTS, {"rows": rows})
     here.run("run", [(BEGIN, BEGIN + SPAN * SECOND)])
 
     for name in ("listed", "paired", "again"):
