@@ -100,8 +100,7 @@ def read_legs(known: KnownRun, flow: Flow, now: int) -> tuple[LegFacts, ...]:
     held = lease_of(known, now)["standing"] == HolderStanding.HELD.value
     # Where all was taken back the flow is that of its file, which has regions and no legs yet.
     legs = {leg.name: leg for leg in legs_of(flow if flow.legs else replace(flow, legs=in_legs(flow)))}
-    states = {leg: part.state for leg, part in known.by_leg.items()}
-    found = (each for each in legs_facts(known.root, now, states) if each["leg"] in legs)
+    found = (each for each in legs_facts(known.root, now, known.states) if each["leg"] in legs)
     return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in found)
 
 

@@ -73,7 +73,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "stale": _stale(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
         "live": live_of(known, now),
-        "legs": legs_facts(known.root, now, {leg: part.state for leg, part in known.by_leg.items()}),
+        "legs": legs_facts(known.root, now, known.states),
         "replay": buffers_facts(known.root, known.state),
         "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),
         "commits": [_commit(known, rows) for rows in _shown(known)],

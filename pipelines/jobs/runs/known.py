@@ -98,6 +98,11 @@ class KnownRun:
         """Give the run by the names of its legs, the one that takes what lands first; in one piece it is that alone."""
         return {MAIN: self, **{part.root.name: part for part in self.parts[1:]}}
 
+    @property
+    def states(self) -> dict[str, LogState]:
+        """Give what the logs of its legs say, by their names, as they were when this was opened."""
+        return {leg: part.state for leg, part in self.by_leg.items()}
+
     def of(self, table: str) -> KnownRun:
         """Give the part of the run that makes a stream."""
         parts, own = self.parts, root_of(self.root, table)

@@ -65,7 +65,7 @@ class Moments:
             return ""
         local = self.at(tick)
         early, late = (local.replace(fold=fold).utcoffset() or dt.timedelta() for fold in (0, 1))
-        return f"{local:%z}"[:3] + ":" + f"{local:%z}"[3:5] if early > late else ""
+        return self.offset(tick).removeprefix("UTC") if early > late else ""
 
     def offset(self, tick: int) -> str:
         """Say how far the local time of an instant is from UTC, such as UTC-05:00."""
