@@ -111,7 +111,7 @@ def _inputs(graph: _FlowGraph, stream: Stream) -> MeetingOfTurns:
         return MeetingOfTurns(stream.policy.rounds, tuple(rounds), rounds=True)  # type: ignore[attr-defined]
     order = {name: place for place, name in enumerate((*graph.flow.sources, *stream.policy.declared))}  # type: ignore[attr-defined]
     parting, ports = _Parting(graph, stream, order), tuple(range(len(stream.inputs)))
-    groups = parting.connected(ports)
+    groups = parting.connected(ports, "")
     if len(groups) == 1:
         found = parting.meeting(ports, "")
         if found is not None:
@@ -154,15 +154,11 @@ class _Parting:
         """Name what rows of an input come from."""
         return self.graph.through(self.stream.inputs[port], through)
 
-    def related(self, ports: Sequence[int], through: str) -> list[tuple[int, ...]]:
-        """Part inputs that have nothing behind them in common; where all share one thing they are one group."""
-        return _groups({port: self.behind(port, through) for port in ports})
-
-    def connected(self, ports: Sequence[int]) -> list[tuple[int, ...]]:
+    def connected(self, ports: Sequence[int], through: str) -> list[tuple[int, ...]]:
         """Part inputs that have nothing behind them in common, not over others either."""
         groups: list[tuple[set[int], frozenset[str]]] = []
         for port in ports:
-            mine = self.behind(port, "")
+            mine = self.behind(port, through)
             near = [group for group in groups if group[1] & mine]
             groups = [group for group in groups if not group[1] & mine]
             groups.append(({port}.union(*(of for of, _ in near)), mine.union(*(names for _, names in near))))
@@ -171,8 +167,8 @@ class _Parting:
     def meeting(self, ports: tuple[int, ...], through: str) -> MeetingOfTurns | None:
         """Say how some inputs meet; None where they share nothing."""
         found = self.by_fork(ports, through, frozenset())
-        if found is None and not through and len(ports) > 1:
-            # None is shared by all, as of two sources and a stream of both.
+        if found is None and len(ports) > 1:
+            # None is shared by all, as of two sources, or two outputs, and a stream of both.
             found = self.other_fork(ports, through, frozenset())
         if found is None or not found.fork:
             return found
@@ -230,7 +226,10 @@ class _Parting:
 
     def outputs(self, ports: tuple[int, ...], through: str) -> MeetingOfTurns | None:
         """Say how inputs meet that come by several outputs of one operator; None where none of these parts again."""
-        parted = [Branch("", group, self.meeting(group, through)) for group in self.related(ports, through)]
+        groups = self.connected(ports, through)
+        if len(groups) == 1:
+            return None
+        parted = [Branch("", group, self.meeting(group, through)) for group in groups]
         return None if all(branch.inner is None for branch in parted) else MeetingOfTurns("", tuple(parted))
 
     def passed_by(self, ports: tuple[int, ...], name: str, common: frozenset[str]) -> bool:
@@ -284,11 +283,16 @@ def turns(flow: Flow, meet: Mapping[str, MeetingOfTurns]) -> dict[str, CarriedTu
         stream, forks = flow.streams[met], list(how.forks())
         needed[met] = tuple(dict.fromkeys(fork for fork, _ in forks))
         for fork, ports in forks:
-            for port in ports:
-                for name in graph.behind(stream.inputs[port]):
+            before = {source for source in flow.sources if stands_before(flow, source, fork)}
+            for port, read in enumerate(stream.inputs):
+                for name in graph.behind(read):
                     owner = name.removesuffix(DIVERTED)
-                    between = owner in carried and name != fork and fork in graph.behind(name)
-                    if between and fork not in carried[owner]:
+                    if owner not in carried or fork in carried[owner]:
+                        continue
+                    comes = port in ports and name != fork and fork in graph.behind(name)
+                    sources = graph.behind(name) & flow.sources.keys()
+                    # Rows that come from elsewhere have no turn; some stand before those of the fork, some after.
+                    if comes or (sources & before and sources - before):
                         carried[owner].append(fork)
     order = {name: place for place, name in enumerate((*flow.sources, *flow.tables()))}
     return {

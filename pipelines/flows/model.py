@@ -267,22 +267,35 @@ class Flow:
 
     def promises(self, name: str) -> bool:
         """Say whether a source or stream can have CTIs: made, imported, or enqueued with the rows of a source."""
-        made = self.owner(name)
-        if isinstance(made, Source):
-            return made.edge is not None
-        if name.endswith(DIVERTED):
-            return False
-        if made.policy.promises is False:
-            return False
-        together = all if SPECS[made.operator].all_promise else any
-        return made.operator == "advance_time" or together(self.promises(read) for read in made.inputs)
+        known: dict[str, bool] = {}
+
+        def look(read: str) -> bool:
+            if read not in known:
+                known[read] = asked(self.owner(read), read)
+            return known[read]
+
+        def asked(made: Source | Stream, read: str) -> bool:
+            if isinstance(made, Source):
+                return made.edge is not None
+            if read.endswith(DIVERTED) or made.policy.promises is False:
+                return False
+            together = all if SPECS[made.operator].all_promise else any
+            return made.operator == "advance_time" or together(look(each) for each in made.inputs)
+
+        return look(name)
 
     def has_timers(self, name: str) -> bool:
         """Say whether timers may stand in a source, stream or side stream: made somewhere before it and not dropped."""
-        made = self.owner(name)
-        if isinstance(made, Source) or SPECS[made.operator].drops_timers:
-            return False
-        return SPECS[made.operator].has_timers or any(self.has_timers(read) for read in made.feeding)
+        seen: set[str] = set()
+
+        def look(read: str) -> bool:
+            made = self.owner(read)
+            if made.name in seen or isinstance(made, Source) or SPECS[made.operator].drops_timers:
+                return False
+            seen.add(made.name)
+            return SPECS[made.operator].has_timers or any(look(each) for each in made.feeding)
+
+        return look(name)
 
     def key_of(self, name: str) -> tuple[str, ...]:
         """Name the key columns of a source, stream or side stream; () is stream-wide."""
@@ -295,8 +308,14 @@ class Flow:
 
     def sources_of(self, name: str) -> tuple[str, ...]:
         """Name the sources whose rows can come out of `name`, in the order of the ports that lead to them."""
-        made = self.owner(name)
-        if isinstance(made, Source):
-            return (made.name,)
-        found = [source for read in made.feeding for source in self.sources_of(read)]
-        return tuple(dict.fromkeys(found))
+        seen: dict[str, Source | Stream] = {}
+
+        def look(read: str) -> None:
+            made = self.owner(read)
+            if made.name not in seen:
+                seen[made.name] = made
+                for each in () if isinstance(made, Source) else made.feeding:
+                    look(each)
+
+        look(name)
+        return tuple(name for name, made in seen.items() if isinstance(made, Source))

@@ -89,3 +89,15 @@ def test_names_lead_to_what_makes_them() -> None:
     for name in ("beating.diverted", "departures.diverted", "gone"):
         with pytest.raises(KeyError):
             FLIGHTS.owner(name)
+
+
+def test_branches_that_part_and_meet_many_times_are_looked_at_once_each(read: Read) -> None:
+    """A way doubles at each meeting: of sixty in a row there are more than anybody looks at."""
+    text = "  s0: {filter: d, where: distance > 0}\n"
+    for number in range(60):
+        text += f"  l{number}: {{filter: s{number}, where: distance > 1}}\n"
+        text += f"  r{number}: {{filter: s{number}, where: distance > 2}}\n"
+        text += f"  s{number + 1}: {{interleave: [l{number}, r{number}]}}\n"
+    flow = read(streams=text)
+    assert flow.sources_of("s60") == ("d",)
+    assert flow.promises("s60") is flow.has_timers("s60") is False

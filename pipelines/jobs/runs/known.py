@@ -149,20 +149,31 @@ class KnownRun:
 
     def asked_key(self, table: str) -> tuple[str, ...]:
         """Name the columns that a user means by the key of a stream: its own, or of what leads to it."""
-        name = table.removesuffix(DIVERTED)
-        if name in self.sources:
-            return tuple(self.sources[name]["key"])
-        own = self.order_key(name)
-        behind = {self.asked_key(given) for given in self.streams[name]["inputs"]}
-        return own or (behind.pop() if len(behind) == 1 else ())
+        known: dict[str, tuple[str, ...]] = {name: tuple(source["key"]) for name, source in self.sources.items()}
+
+        def look(read: str) -> tuple[str, ...]:
+            name = read.removesuffix(DIVERTED)
+            if name not in known:
+                own = self.order_key(name)
+                behind = set() if own else {look(given) for given in self.streams[name]["inputs"]}
+                known[name] = own or (behind.pop() if len(behind) == 1 else ())
+            return known[name]
+
+        return look(table)
 
     def sources_of(self, table: str) -> tuple[str, ...]:
         """Name the sources whose rows can come out of a stream, in the order of the ports that lead to them."""
-        name = table.removesuffix(DIVERTED)
-        if name in self.sources:
-            return (name,)
-        behind = (source for given in self.streams[name]["inputs"] for source in self.sources_of(given))
-        return tuple(dict.fromkeys(behind))
+        seen: dict[str, None] = {}
+
+        def look(read: str) -> None:
+            name = read.removesuffix(DIVERTED)
+            if name not in seen:
+                seen[name] = None
+                for given in () if name in self.sources else self.streams[name]["inputs"]:
+                    look(given)
+
+        look(table)
+        return tuple(name for name in seen if name in self.sources)
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""

@@ -1,0 +1,148 @@
+"""Streams of several sources that meet in any way give what a walk gives that works on one row to its end.
+
+Rules of docs/semantics.md: X1, X10
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.laws.test_turns import feed, is_ahead
+from tests.laws.trials import BEGIN, SECOND, cut, trial
+from tests.wide import drawn as examples_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+SPAN = 20
+"""Seconds in which rows arrive."""
+MARKED = "{{project: {read}, columns: {{n: n, left: left * 16 + {number}, sent: sent, seen: seen}}}}"
+PARTED = "{{merge: {read}, by: all, ports_by: {{all: [x]}}, max_ahead: 1s, ahead: divert}}"
+THINNED = "{{filter: {read}, where: n % 4 <> {rest}}}"
+Row = tuple[int, int]
+"""Its number, and by which projections it came: digits to the base of 16."""
+
+
+class Drawn(NamedTuple):
+    """A stream of a drawn flow."""
+
+    kind: str
+    reads: tuple[str, ...]
+    number: int = 0
+    """Of a projection its digit, of a filter the rest that it drops."""
+
+    @property
+    def text(self) -> str:
+        """Spell it as a file has it."""
+        shape = {"project": MARKED, "merge": PARTED, "filter": THINNED}.get(self.kind)
+        if shape is None:
+            return f"{{interleave: [{', '.join(self.reads)}]}}"
+        return shape.format(read=self.reads[0], number=self.number, rest=self.number)
+
+    def made(self, name: str, row: Row) -> list[tuple[str, Row]]:
+        """Give what leaves because of a row, and by which stream."""
+        n, way = row
+        if self.kind == "project":
+            return [(name, (n, way * 16 + self.number))]
+        if self.kind == "merge":
+            return [(f"{name}.diverted" if is_ahead(n) else name, row)]
+        return [] if self.kind == "filter" and n % 4 == self.number else [(name, row)]
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> tuple[list[str], dict[str, Drawn]]:
+    """Draw sources, and streams in any order of the file: branches part, drop rows, leave by two outputs, and meet."""
+    sources = [f"s{number}" for number in range(draw(st.integers(1, 3)))]
+    streams = {f"p{number}": Drawn("project", (source,), number) for number, source in enumerate(sources)}
+    there = [*streams]
+    for number in range(draw(st.integers(3, 9))):
+        name = f"x{number}"
+        kind = draw(st.sampled_from(["project", "merge", "filter", "interleave", "interleave", "interleave"]))
+        several = st.lists(st.sampled_from(there), min_size=2, max_size=3, unique=True)
+        if kind == "interleave" and len(there) > 1:
+            streams[name] = Drawn(kind, tuple(draw(several)))
+        else:
+            kind = "project" if kind == "interleave" else kind
+            digit = number % 4 if kind == "filter" else len(sources) + number
+            streams[name] = Drawn(kind, (draw(st.sampled_from(there)),), digit)
+        there += [name, f"{name}.diverted"] if kind == "merge" else [name]
+    return sources, {name: streams[name] for name in draw(st.permutations([*streams]))}
+
+
+def walked(streams: dict[str, Drawn], rows: list[tuple[str, int]]) -> dict[str, list[Row]]:
+    """Give the rows of each stream as they come where each row of a source is worked on to its end."""
+    found: dict[str, list[Row]] = {name: [] for name in streams}
+
+    def visit(given: str, row: Row) -> None:
+        found.setdefault(given, []).append(row)
+        for name, stream in streams.items():
+            for left in stream.made(name, row) if given in stream.reads else ():
+                visit(*left)
+
+    for source, n in rows:
+        visit(source, (n, 0))
+    return found
+
+
+@settings(max_examples=examples_of(12, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(flow=flows(), data=st.data(), buckets=st.sampled_from([1, 3]))
+def test_sources__streams_of_several_meet_as_the_walk_gives_them(
+    flow: tuple[list[str], dict[str, Drawn]],
+    data: st.DataObject,
+    buckets: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """An arrival has rows of one source: of two, the landing has told which comes first."""
+    sources, streams = flow
+    seconds = st.lists(st.integers(0, SPAN // 4 - 1), min_size=1, max_size=4).map(sorted)
+    arrivals = {source: [each * 4 + place for each in data.draw(seconds)] for place, source in enumerate(sources)}
+    cuts = [data.draw(st.integers(1, SPAN - 1))]
+    told, walk = both(arrivals, streams, buckets, cuts, tmp_path_factory.mktemp("turns"))
+    assert told == walk
+
+
+def both(
+    arrivals: dict[str, list[int]], streams: dict[str, Drawn], buckets: int, cuts: list[int], folder: Path
+) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """Give the rows of each interleave as the tables have them, and as a walk gives them.
+
+    Args:
+        arrivals: of the rows of each source, in seconds; no two sources share one.
+        streams: what reads them, in the order of the file.
+        buckets: of the flow.
+        cuts: seconds at which intervals end.
+        folder: where to run.
+    """
+    # What is ahead goes by the rest of a row's number by 3: rows of a source are numbered from a multiple of it.
+    came, feeds, text = [], {}, f"flow: turns\nevery: 1h\nbuckets: {buckets}\nsources:\n"
+    for place, (source, at) in enumerate(arrivals.items()):
+        numbers = [99 * place + row for row in range(len(at))]
+        rows = feed(at, ["a"] * len(at), is_ahead).set_column(0, "n", pa.array(numbers, pa.int64()))
+        feeds[source] = rows.drop_columns(["left"]).append_column("left", pa.array([0] * len(at), pa.int64()))
+        came += [(second, source, n) for second, n in zip(at, numbers, strict=True)]
+        text += f"  {source}: {{feed: {{parquet: {source}.parquet}}, key: all, time: sent, arrival: seen}}\n"
+    text += "streams:\n" + "".join(f"  {name}: {stream.text}\n" for name, stream in streams.items())
+
+    here = trial(folder, text, feeds)
+    here.ran("run", cut(BEGIN, BEGIN + SPAN * SECOND, [BEGIN + each * SECOND for each in cuts]))
+    walk = walked(streams, [(source, n) for _, source, n in sorted(came)])
+    met = [name for name, stream in streams.items() if stream.kind == "interleave"]
+    tables = {name: here.table("run", name).to_pylist() for name in met}
+    told = {name: [(row["n"], row["left"]) for row in rows] for name, rows in tables.items()}
+    return told, {name: walk[name] for name in met}
+
+
+def test_sources__rows_of_a_fork_beside_two_others_stand_turn_by_turn(tmp_path: Path) -> None:
+    """`all` shares a source with each pair of its inputs: rows of s2 come before those of s1 by `x1`, or after them."""
+    streams = {f"p{number}": Drawn("project", (f"s{number}",), number) for number in range(3)}
+    streams |= {"x0": Drawn("interleave", ("p1", "p2")), "x1": Drawn("interleave", ("p0", "p2"))}
+    streams |= {"x2": Drawn("interleave", ("p1", "p0", "x1")), "all": Drawn("interleave", ("x2", "x0", "p0"))}
+    told, walk = both({"s0": [0, 8], "s1": [1, 1, 5], "s2": [10, 14, 14]}, streams, 1, [], tmp_path)
+    assert told == walk
+    assert [n for n, _ in told["all"]][-4:] == [199, 199, 200, 200]
