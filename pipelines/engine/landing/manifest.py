@@ -158,14 +158,22 @@ def closed_ids(landing: Path) -> range:
     Raises:
         SequenceBrokenError: one is missing.
     """
-    buffers = [number for shelf in shelves(landing)[1:] for number in numbers_held(shelf)]
-    closed = sorted({*numbers_in(landing), *buffers})
-    for expected, number in enumerate(closed, start=1):
-        if number != expected:
-            raise SequenceBrokenError(
-                str(sequence_folder(landing, expected)), "no manifest, though a later one is closed"
-            )
+    closed, gone = _closed(landing)
+    if gone:
+        raise SequenceBrokenError(str(sequence_folder(landing, gone[0])), "no manifest, though a later one is closed")
     return range(1, len(closed) + 1)
+
+
+def ids_gone(landing: Path) -> list[int]:
+    """Give the ids of sequences that are not there though a later one is closed, ascending."""
+    return _closed(landing)[1]
+
+
+def _closed(landing: Path) -> tuple[set[int], list[int]]:
+    """Give the ids of all closed sequences, and those between them that have none."""
+    buffers = (number for shelf in shelves(landing)[1:] for number in numbers_held(shelf))
+    closed = {*numbers_in(landing), *buffers}
+    return closed, [number for number in range(1, max(closed, default=0)) if number not in closed]
 
 
 def is_closed(landing: Path, number: int) -> bool:

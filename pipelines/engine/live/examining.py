@@ -26,7 +26,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
-from pipelines.engine.landing.manifest import is_closed, read_sequence, verify
+from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting
 from pipelines.engine.live.relanding import can_land_again
 from pipelines.engine.live.remaking import can_be_remade
@@ -272,11 +272,19 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
 
 
 def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
-    """Find the sequences that landed, are not published yet, and cannot be read."""
+    """Find the sequences that landed, are not published yet, and are gone or cannot be read."""
     landing, newest = landed_path(root), state.newest_published
     if not landing.exists() or lands_elsewhere(root):
         return
     upto = newest.upto if newest and newest.sequences else 0
+    known = {number for row in state.published for number in row.sequences}
+    for number in ids_gone(landing):
+        if number not in known:
+            sentence = (
+                f"sequence {number}, which waits to be published, is gone, though a later one stands: put its folder "
+                "back out of a copy of the run's, or use a run of another name"
+            )
+            yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
     for number in (each for each in numbers if each > upto and is_closed(landing, each)):
         try:

@@ -18,6 +18,7 @@ from pipelines.flows.grid import instant_of
 from pipelines.flows.model import DIVERTED
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.crossed import crossing
+from pipelines.jobs.facts.live import Tail
 from pipelines.jobs.facts.owners import LandedThere, read_by
 from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
@@ -399,12 +400,16 @@ UNSEEN = {
 
 
 def _unpublished(known: KnownRun, at: int) -> str:
-    """Say which commit covers an instant and is seen by nobody; nothing where none does, or a published one."""
+    """Say what covers an instant and is seen by nobody, a commit or what landed; nothing where none does."""
     covering = [row for row in known.state.commits.values() if row.span.start <= at < row.span.end]
     newest = max(covering, key=lambda row: row.commit, default=None)
-    if newest is None or newest.state not in UNSEEN:
-        return ""
-    return f"commit {newest.commit}, which covers that instant, {UNSEEN[newest.state]} ({known.command('status')}); "
+    if newest is None:
+        waiting = next((each.id for each in Tail(known, []).waiting if each.start <= at < each.end), None)
+        told = "" if waiting is None else f"sequence {waiting}, which covers that instant, landed and is not published"
+    else:
+        state = UNSEEN.get(newest.state)
+        told = "" if state is None else f"commit {newest.commit}, which covers that instant, {state}"
+    return told and f"{told} ({known.command('status')}); "
 
 
 def _unknown(known: KnownRun, row: LandedRow, trace: str) -> str:

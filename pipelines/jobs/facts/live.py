@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.landing.manifest import closed_ns, is_closed, load_manifest, manifest_bytes
+from pipelines.engine.landing.manifest import (
+    alone_in,
+    closed_ns,
+    is_closed,
+    load_manifest,
+    manifest_bytes,
+    stands_alone,
+)
 from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.live.lateness import late_at_most
 from pipelines.engine.sources.state import read_state
@@ -100,6 +107,12 @@ class Tail:
         found = load_manifest(self.landing, self.published) if self.first and self.published else None
         return found if found is not None and found.kind == READING else None
 
+    @property
+    def gone(self) -> int | None:
+        """Give the id of the sequence that is not there though a later one is closed; None where there is no such."""
+        later = any(number > self.last + 1 and stands_alone(self.landing, number) for number in alone_in(self.landing))
+        return self.last + 1 if later and not is_closed(self.landing, self.last + 1) else None
+
     def blind(self, name: str) -> tuple[list[tuple[int, int]], int]:
         """Give the blind spans of a source in the last sequences, joined, and how many sequences were looked at."""
         looked = range(max(self.first, self.last - LOOKED + 1), self.last + 1)
@@ -171,7 +184,7 @@ def closed_at(landing: Path, number: int) -> int:
 def _backlog(tail: Tail) -> Facts:
     rows = sum(source.rows for each in tail.waiting for source in each.sources.values())
     since = closed_at(tail.landing, tail.waiting[0].id) if tail.waiting else None
-    return {"sequences": len(tail.waiting), "rows": rows, "since_at": since}
+    return {"sequences": len(tail.waiting), "rows": rows, "since_at": since, "gone": tail.gone}
 
 
 def _source(known: KnownRun, name: str, tail: Tail, newest: LandedSequence) -> Facts:

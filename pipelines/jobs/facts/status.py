@@ -83,12 +83,14 @@ def status_of(known: KnownRun, now: int) -> Facts:
     facts["promises"] = _read(lambda: promises(known, facts["streams"], is_over=ended and _is_done(facts)), {}, damaged)
     facts["sources"] = _read(lambda: presence_of(known, facts["lease"], facts["live"], now), {}, damaged)
     facts["damaged"] = damaged[0] if damaged else None
-    return facts | {"next": known.command("doctor") if damaged else _next(known, facts)}
+    gone = facts["live"] is not None and facts["live"]["backlog"]["gone"] is not None
+    return facts | {"next": known.command("doctor") if damaged or gone else _next(known, facts)}
 
 
 def _is_done(facts: Facts) -> bool:
     """Say whether a live run has published all that landed, each leg of it."""
-    return not facts["live"]["backlog"]["sequences"] and not behind(facts["legs"])
+    backlog = facts["live"]["backlog"]
+    return not backlog["sequences"] and backlog["gone"] is None and not behind(facts["legs"])
 
 
 def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Facts:

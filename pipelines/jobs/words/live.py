@@ -38,7 +38,7 @@ def live_lines(
     """
     return [
         ("readings", _readings_text(known, live, now)),
-        ("backlog", _backlog_text(live["backlog"], now, behind)),
+        ("backlog", _backlog_text(live["backlog"], now, behind, known.command("doctor"))),
         *([("region", _region_text(live["region"]))] if live["region"] else []),
         *[
             ("blind", _blind_text(known, name, each["blind"]))
@@ -125,7 +125,15 @@ def _readings_text(known: KnownRun, live: Facts, now: int) -> str:
     return f"{number}, the last {text(last)}{behind}{closed}"
 
 
-def _backlog_text(backlog: Facts, now: int, behind: Sequence[str]) -> str:
+def _backlog_text(backlog: Facts, now: int, behind: Sequence[str], doctor: str) -> str:
+    gone = backlog["gone"]
+    if gone is None:
+        return _waiting_text(backlog, now, behind)
+    before = f"{_waiting_text(backlog, now, behind)}; " if backlog["sequences"] else ""
+    return f"{before}sequence {gone} landed and is gone, though later ones stand: nothing goes on behind it ({doctor})"
+
+
+def _waiting_text(backlog: Facts, now: int, behind: Sequence[str]) -> str:
     if not backlog["sequences"] and behind:
         legs = f"{' and '.join(behind)} {'has' if len(behind) == 1 else 'have'}"
         return f"main has published its part of all that landed, and {legs} not"
@@ -147,7 +155,8 @@ def _region_text(region: Facts) -> str:
     if waits is not None:
         return f"drains, that is publishes, {waits}"
     period = spoken(region["period"])
-    return f"drains, that is publishes, when a reading lies {period} behind the last state; what landed since waits"
+    behind = "behind the last state or reset; what landed since waits"
+    return f"drains, that is publishes, when a reading lies {period} {behind}"
 
 
 def _state_text(name: str, state: Facts, now: int) -> str:

@@ -22,12 +22,14 @@ from pipelines.engine.commits.settling import write_together
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
+from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.live.landing import LandingBehindError
 from pipelines.errors import Exit
 from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.finish import finish_flow
 from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
@@ -345,6 +347,35 @@ def test_a_sequence_that_waits_and_cannot_be_read_is_found(house: House) -> None
 
     assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
     assert "landing    landed: sequence 3, which waits to be published, cannot be read" in house.text
+
+
+def test_a_sequence_that_waits_and_is_gone_is_found_and_told_where_one_asks(house: House) -> None:
+    taken(house, 1, 1, 1)
+    shutil.move(landed_path(house.root) / "00000002", house.root / "aside")
+
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "landing    landed: sequence 2, which waits to be published, is gone, though a later one" in house.text
+    with pytest.raises(SequenceBrokenError, match="00000002 has no manifest, though a later one is closed"):
+        taken(house, 3, 3, 3)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    told = house.text
+    assert "backlog    sequence 2 landed and is gone, though later ones stand: nothing goes on behind it" in told
+    assert told.splitlines()[-1] == "next: pulseline doctor tiny"
+
+    shutil.move(house.root / "aside", landed_path(house.root) / "00000002")
+    assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    house.printed.clear()
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    assert "backlog    2 sequences with" in house.text
+    waits = open_run("tiny", "main").moments.argument(load_manifest(landed_path(house.root), 2).start)
+    with pytest.raises(WrongUse, match="sequence 2, which covers that instant, landed and is not published"):
+        explain_row(
+            "tiny",
+            f"trips@{waits}",
+            "main",
+            house.tell,
+            as_json=False,
+        )
 
 
 def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:

@@ -136,7 +136,7 @@ def test_readings_backlog_and_frontier_are_told(house: House) -> None:
     [
         ("punctuation", "behind each window punctuation; what landed since waits for the next"),
         ("final", "when the stream ends (pulseline finish); what landed waits for that"),
-        ("5m", "when a reading lies 5 m behind the last state; what landed since waits"),
+        ("5m", "when a reading lies 5 m behind the last state or reset; what landed since waits"),
     ],
 )
 def test_when_a_region_drains_is_told(house: House, drains: str, told: str) -> None:
@@ -156,7 +156,7 @@ def test_nothing_is_left_of_the_backlog_once_it_is_published(house: House) -> No
     assert stage.facts()["published"]["commits"] == 0
     assert "published  nothing yet" in stage.text()
     stage.play(hours(12))
-    assert stage.facts()["live"]["backlog"] == {"sequences": 0, "rows": 0, "since_at": None}
+    assert stage.facts()["live"]["backlog"] == {"sequences": 0, "rows": 0, "since_at": None, "gone": None}
     assert "backlog    nothing: all that landed is published" in stage.text()
 
 
