@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pipelines.flows import definition
 from pipelines.flows.durations import spell
+from pipelines.flows.forks import INTERLEAVE
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Chang
     if was is None:
         return Change(stream=stream.name, fate=StreamFate.NEW)
     lasting, passing = _own(was, stream)
-    lasting = (*lasting, *_otherwise_declared(older, newer, stream))
+    lasting = (*lasting, *_otherwise_declared(older, newer, stream), *_otherwise_ordered(older, newer, stream))
     fed = tuple(_otherwise_fed(older, newer, stream))
     behind = tuple(_upstream(older, newer, stream, before))
     if lasting:
@@ -149,6 +150,16 @@ def _otherwise_declared(older: Flow, newer: Flow, stream: Stream) -> Iterator[st
     for name in stream.inputs:
         if name in older.sources and name in newer.sources:
             yield from (f"source {name}: {each}" for each in _declaration(older.sources[name], newer.sources[name]))
+
+
+def _otherwise_ordered(older: Flow, newer: Flow, stream: Stream) -> Iterator[str]:
+    """Say that sources whose rows meet have changed places in the file, which order rows of one arrival (X6, X10)."""
+    if stream.operator != INTERLEAVE:
+        return
+    both = {*older.sources_of(stream.name)} & {*newer.sources_of(stream.name)}
+    was, now = (tuple(name for name in flow.sources if name in both) for flow in (older, newer))
+    if was != now:
+        yield f"sources in the file {', '.join(was)} → {', '.join(now)}"
 
 
 def _declaration(was: Source, now: Source) -> Iterator[str]:

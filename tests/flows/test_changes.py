@@ -36,6 +36,18 @@ def read(folder: Path, text: str) -> Flow:
     return read_flow(file, {})
 
 
+def test_sources_that_change_places_in_the_file_change_what_orders_their_rows_and_nothing_else(tmp_path: Path) -> None:
+    text = FLOW + "  both: {interleave: [beating, ringing]}\n  shown: {filter: both, where: door <> 'x'}\n"
+    first, second = (line for line in text.splitlines(keepends=True) if "parquet:" in line)
+    older = read(tmp_path, text)
+    found = {each.stream: each for each in changes(older, read(tmp_path, text.replace(first + second, second + first)))}
+    assert {name: each.fate for name, each in found.items() if each.fate is not StreamFate.KEPT} == {
+        "both": StreamFate.RESET,
+        "shown": StreamFate.FOLLOWS,
+    }
+    assert found["both"].why == ("sources in the file doors, bells → bells, doors",)
+
+
 EDITS: list[tuple[str, str, dict[str, StreamFate], str]] = [
     ("buckets: 2", "buckets: 5", {}, ""),
     ("[front, back]}}", "[front, back]}, max_held: 9}", {}, ""),
