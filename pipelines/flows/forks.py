@@ -49,6 +49,12 @@ class MeetingOfTurns:
     beside: MeetingOfTurns | None = None
     """How rows stand that did not come out of the fork: by one that some inputs share besides, of another source."""
 
+    def others(self) -> Iterator[MeetingOfTurns]:
+        """Give those beside it, one behind the other."""
+        if self.beside is not None:
+            yield self.beside
+            yield from self.beside.others()
+
     def forks(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Give its fork and those within it, each with the ports whose rows it orders."""
         if self.fork:

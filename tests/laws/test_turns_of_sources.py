@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,6 @@ from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 SPAN = 20
 """Seconds in which rows arrive."""
@@ -146,3 +145,28 @@ def test_sources__rows_of_a_fork_beside_two_others_stand_turn_by_turn(tmp_path: 
     told, walk = both({"s0": [0, 8], "s1": [1, 1, 5], "s2": [10, 14, 14]}, streams, 1, [], tmp_path)
     assert told == walk
     assert [n for n, _ in told["all"]][-4:] == [199, 199, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "mixed", "met"),
+    [
+        ({"vans": [3], "bags": [3]}, [99, 0], ["99a", "99b", "99c", "0a", "0b"]),
+        # Row 1 of the bags is ahead, so those behind 0 come when the time of the vans has come as far.
+        (
+            {"bags": [3, 3, 3], "vans": [3]},
+            [0, 99, 1, 2],
+            ["0a", "0b", "0c", "1c", "2c", "99a", "99b", "1a", "1b", "2a", "2b"],
+        ),
+    ],
+    ids=["vans first in the file", "bags first"],
+)
+def test_sources__a_branch_that_parts_again_stays_turn_by_turn_where_an_arrival_has_rows_of_two(
+    arrivals: dict[str, list[int]], mixed: list[int], met: list[str], tmp_path: Path
+) -> None:
+    """`mixed` has rows of both by their times and its ports, which is not how the file has the sources: it stays so."""
+    streams = {"mixed": Drawn("interleave", ("bags", "vans")), "a": Drawn("project", ("mixed",), 1)}
+    streams |= {"b": Drawn("project", ("mixed",), 2), "c": Drawn("project", ("bags",), 3)}
+    streams |= {"all": Drawn("interleave", ("a", "b", "c"))}
+    told, _ = both(arrivals, streams, 1, [], tmp_path)
+    assert [n for n, _ in told["mixed"]] == mixed
+    assert [f"{n}{' abc'[way]}" for n, way in told["all"]] == met

@@ -223,16 +223,31 @@ def _by_turns(
     arrival, side, key = by
     levels: list[Longs] = []
     _levels(table, rows, meeting, of, levels, 0, np.arange(len(rows)), side)
-    ranks = _ranks([*levels])
-    # No branch is reordered: what stands below an earlier row of its input, arrival and key counts as that one.
     own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
     told = np.stack([each[rows[own]] for each in (side, key, arrival)])
     begins = np.ones(len(rows), dtype=np.int64)
     begins[1:] = (np.diff(told, axis=1) != 0).any(axis=0)
-    before = np.cumsum(begins) * (len(rows) + 1)
-    ranks[own] = np.maximum.accumulate(before + ranks[own]) - before
+    ranks = _ranks(levels)
+    if (_lifted(ranks, own, begins) != ranks).any():
+        ranks = np.zeros(len(rows), dtype=np.int64)
+        for level in levels:
+            ranks = _lifted(_ranks([ranks, level]), own, begins)
     order: Longs = rows[np.lexsort((rows, side[rows], ranks, arrival[rows]))]
     return order
+
+
+def _lifted(ranks: Longs, own: Longs, begins: Longs) -> Longs:
+    """Have no branch reordered: what stands below an earlier row of its input, arrival and key counts as that one.
+
+    Args:
+        ranks: of the rows.
+        own: the rows by input, key and arrival, each in its order.
+        begins: 1 where another one of these begins in `own`, else 0.
+    """
+    before = np.cumsum(begins) * (len(ranks) + 1)
+    lifted = np.empty_like(ranks)
+    lifted[own] = np.maximum.accumulate(before + ranks[own]) - before
+    return lifted
 
 
 def _levels(  # noqa: PLR0913 - one step of a recursion
@@ -244,45 +259,45 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     depth: int,
     mine: Longs,
     side: Longs,
-    *,
-    beside: bool = False,
 ) -> int:
-    """Lay out what `mine`, numbers among `rows`, are compared by: first the fork's columns, then those within it.
+    """Lay out what `mine`, numbers among `rows`, are compared by: turns fork by fork, then branches, then within these.
 
-    Where the fork is `beside` another one, branches are told of its own rows alone: the others stand by the first.
+    A row has a turn of the fork that it came out of, and of those before it in the chain; branches, and what orders
+    rows within them, stand at one depth for all forks: a row that counts as one of another fork's turn stays in order.
 
     Returns:
         The number of levels there are now.
     """
 
-    def compare(level: Longs) -> None:
+    def compare(at: Longs, level: Longs) -> None:
         nonlocal depth
         if len(levels) == depth:
             levels.append(np.zeros(len(rows), dtype=np.int64))
-        levels[depth][mine] = level
+        levels[depth][at] = level
         depth += 1
 
     ports = side[rows[mine]]
-    came = np.ones(len(mine), dtype=bool)
-    if not meeting.fork:
-        place = _first_of(ports, meeting)[ports]
-    else:
-        columns = of.columns(meeting.fork)
-        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine]))
+    chain = [meeting, *meeting.others()]
+    # What came out of none of them is of the first.
+    whose, place = np.zeros(len(mine), dtype=np.int64), _first_of(ports, meeting)[ports]
+    left = np.ones(len(mine), dtype=bool)
+    for number, each in enumerate(chain if meeting.fork else ()):
+        columns, there = of.columns(each.fork), np.flatnonzero(left)
+        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
         for level in (*_wide(chosen, columns), longs(chosen[columns.turn])):
-            compare(level)
+            compare(mine[there], level)
         branch = longs(chosen[columns.branch])
-        if meeting.beside is not None:
-            others = mine[branch < 0]
-            depth = _levels(table, rows, meeting.beside, of, levels, depth, others, side, beside=True)
-        place = ports if meeting.rounds else _branches(branch, ports, meeting, of)
-        came = (branch >= 0) | (not beside)
-    compare(np.where(came, place, 0))
+        came = there[branch >= 0]
+        whose[came] = number
+        place[came] = _branches(branch[branch >= 0], ports[came], each, of)
+        left[came] = False
+    compare(mine, ports if meeting.rounds else place)
     deepest = depth
-    for number, parted in enumerate(meeting.branches):
-        if parted.inner is not None:
-            within = mine[came & (place == number) & np.isin(ports, parted.inputs)]
-            deepest = max(deepest, _levels(table, rows, parted.inner, of, levels, depth, within, side))
+    for number, each in enumerate(chain):
+        for first, parted in enumerate(each.branches):
+            if parted.inner is not None:
+                within = mine[(whose == number) & (place == first) & np.isin(ports, parted.inputs)]
+                deepest = max(deepest, _levels(table, rows, parted.inner, of, levels, depth, within, side))
     return deepest
 
 
