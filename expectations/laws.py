@@ -535,5 +535,4 @@ def laws_of(flow: Flow, table: str) -> tuple[Law, ...]:
 
 
 def _merged(flow: Flow, name: str) -> bool:
-    stream = flow.streams.get(name)
-    return stream is not None and (stream.operator == "merge" or any(_merged(flow, read) for read in stream.inputs))
+    return any(getattr(made, "operator", None) == "merge" for made in flow.behind(name))

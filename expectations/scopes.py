@@ -9,6 +9,8 @@ from pipelines.operators.rows import Shape
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipelines.flows.model import Flow, Stream
 
 PORT = "port"
@@ -29,24 +31,36 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
         more: a heartbeat over timers, ports of which a later merge of streams took the name, and a projection of a
         stream whose key is shorter than what tells them apart.
     """
+    known: dict[str, tuple[str, ...] | None] = {}
+
+    def look(read: str) -> tuple[str, ...] | None:
+        if read not in known:
+            known[read] = _scope(flow, read, look)
+        return known[read]
+
+    return look(name)
+
+
+def _scope(flow: Flow, name: str, look: Callable[[str], tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Give the scope of one stream's timers, by those of what it reads."""
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED):
         return None
     if made.operator == "metronome":
         return ()
     if made.operator == "heartbeat":
-        return None if has_timers(flow, made.inputs[0]) else made.by
+        return None if flow.has_timers(made.inputs[0]) else made.by
     if made.operator == "merge":
-        return _merged(flow, made)
-    scope = timer_scope(flow, made.inputs[0]) if len(made.feeding) == 1 and has_timers(flow, name) else None
+        return _merged(flow, made, look)
+    scope = look(made.inputs[0]) if len(made.feeding) == 1 and flow.has_timers(name) else None
     if SPECS[made.operator].names_columns and scope is not None and not {*scope} <= {*made.by}:
         # A timer keeps the key of its stream and no other column, not even one that is projected under its own name.
         return None
     return scope
 
 
-def _merged(flow: Flow, stream: Stream) -> tuple[str, ...] | None:
-    scopes = [timer_scope(flow, name) for name in stream.inputs if has_timers(flow, name)]
+def _merged(flow: Flow, stream: Stream, look: Callable[[str], tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    scopes = [look(name) for name in stream.inputs if flow.has_timers(name)]
     known = [scope for scope in scopes if scope is not None]
     if not known or len(known) < len(scopes):
         return None
@@ -54,17 +68,6 @@ def _merged(flow: Flow, stream: Stream) -> tuple[str, ...] | None:
     if port == PORT and any(PORT in scope for scope in known):
         return None
     return tuple(dict.fromkeys((port, *(column for scope in known for column in scope))))
-
-
-def has_timers(flow: Flow, name: str) -> bool:
-    """Say whether timers can stand among the rows of a source, stream or side stream."""
-    made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED):
-        return False
-    spec = SPECS[made.operator]
-    if spec.drops_timers:
-        return False
-    return spec.has_timers or any(has_timers(flow, read) for read in made.feeding)
 
 
 def timer_interval(flow: Flow, name: str) -> int | None:
@@ -75,7 +78,7 @@ def timer_interval(flow: Flow, name: str) -> int | None:
     made = flow.owner(name)
     if isinstance(made, Source) or name.endswith(DIVERTED) or not SPECS[made.operator].has_timers:
         return None
-    if any(has_timers(flow, read) for read in made.inputs):
+    if any(flow.has_timers(read) for read in made.inputs):
         return None
     interval: int = getattr(made.policy, "interval")  # noqa: B009 - of each policy of an operator with timers
     return interval

@@ -201,12 +201,22 @@ def dealt_alone(flow: Flow, name: str, key: Sequence[str], within: str) -> Deali
 
 def _dealt_behind(flow: Flow, name: str, within: str) -> Share:
     """Give what one instance has of a stream, by the dispatches of its own inputs."""
-    made = flow.owner(name)
-    if isinstance(made, Source) or not made.name.startswith(within):
-        return WHOLE
-    if made.operator == "dispatch" and "." not in made.name.removeprefix(within):
-        return _dealt(made.policy)
-    return _met(made, [_dealt_behind(flow, read, within) for read in made.feeding])
+    known: dict[str, Share] = {}
+
+    def look(read: str) -> Share:
+        made = flow.owner(read)
+        if made.name not in known:
+            known[made.name] = asked(made)
+        return known[made.name]
+
+    def asked(made: Source | Stream) -> Share:
+        if isinstance(made, Source) or not made.name.startswith(within):
+            return WHOLE
+        if made.operator == "dispatch" and "." not in made.name.removeprefix(within):
+            return _dealt(made.policy)
+        return _met(made, [look(read) for read in made.feeding])
+
+    return look(name)
 
 
 def _inside(flow: Flow, reference: ModuleUse) -> Iterator[Stream]:
@@ -250,13 +260,20 @@ def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch
 
 def _timers_for_all(flow: Flow, name: str, ports: set[str]) -> bool:
     """Say whether timers leave in a stream that every instance got: a timer has a key, and nothing else to go by."""
-    made = flow.owner(name)
-    if isinstance(made, Source) or SPECS[made.operator].drops_timers:
-        return False
-    if name in ports:
+    left, seen = [name], set[str]()
+    while left:
+        each = left.pop()
+        made = flow.owner(each)
+        if each in seen or isinstance(made, Source) or SPECS[made.operator].drops_timers:
+            continue
+        seen.add(each)
+        if each not in ports:
+            left += made.feeding
+            continue
         by = _dealt(made.policy).by
-        return flow.has_timers(made.inputs[0]) and (by is None or not by <= set(made.by))
-    return any(_timers_for_all(flow, read, ports) for read in made.feeding)
+        if flow.has_timers(made.inputs[0]) and (by is None or not by <= set(made.by)):
+            return True
+    return False
 
 
 def _together(parts: list[Share]) -> Share:

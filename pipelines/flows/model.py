@@ -5,7 +5,7 @@ A commit keeps the definition of the flow it was made under, so that a restart f
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
+from collections.abc import Iterator, Mapping  # noqa: TC003 - the codec reads the types of fields
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -285,17 +285,21 @@ class Flow:
         return look(name)
 
     def has_timers(self, name: str) -> bool:
-        """Say whether timers may stand in a source, stream or side stream: made somewhere before it and not dropped."""
-        seen: set[str] = set()
+        """Say whether timers may stand in a source, stream or side stream: made somewhere before it and not dropped.
 
-        def look(read: str) -> bool:
-            made = self.owner(read)
-            if made.name in seen or isinstance(made, Source) or SPECS[made.operator].drops_timers:
-                return False
-            seen.add(made.name)
-            return SPECS[made.operator].has_timers or any(look(each) for each in made.feeding)
-
-        return look(name)
+        None is ever set aside.
+        """
+        left, seen = [name], set[str]()
+        while left:
+            each = left.pop()
+            made = self.owner(each)
+            if each in seen or isinstance(made, Source) or each.endswith(DIVERTED):
+                continue
+            seen.add(each)
+            if SPECS[made.operator].has_timers and not SPECS[made.operator].drops_timers:
+                return True
+            left += () if SPECS[made.operator].drops_timers else made.feeding
+        return False
 
     def key_of(self, name: str) -> tuple[str, ...]:
         """Name the key columns of a source, stream or side stream; () is stream-wide."""
@@ -308,14 +312,20 @@ class Flow:
 
     def sources_of(self, name: str) -> tuple[str, ...]:
         """Name the sources whose rows can come out of `name`, in the order of the ports that lead to them."""
-        seen: dict[str, Source | Stream] = {}
+        return tuple(made.name for made in self.behind(name, along_rows=True) if isinstance(made, Source))
 
-        def look(read: str) -> None:
-            made = self.owner(read)
+    def behind(self, name: str, *, along_rows: bool = False) -> Iterator[Source | Stream]:
+        """Give what makes `name` and all that leads to it, each once, in the order of ports.
+
+        Args:
+            name: of a source, stream or side stream.
+            along_rows: leave out what gives CTIs alone.
+        """
+        left, seen = [name], set[str]()
+        while left:
+            made = self.owner(left.pop())
             if made.name not in seen:
-                seen[made.name] = made
-                for each in () if isinstance(made, Source) else made.feeding:
-                    look(each)
-
-        look(name)
-        return tuple(name for name, made in seen.items() if isinstance(made, Source))
+                seen.add(made.name)
+                yield made
+                reads = () if isinstance(made, Source) else made.feeding if along_rows else made.inputs
+                left += reversed(reads)

@@ -11,7 +11,7 @@ import pytest
 
 from expectations.laws import Law, laws_of, marks, quoted
 from expectations.on_duckdb import translated
-from expectations.scopes import has_timers, promise_scope, timer_scope
+from expectations.scopes import promise_scope, timer_scope
 from expectations.views import ROWS
 from tests.expectations.planted import flow_of
 
@@ -68,8 +68,21 @@ def test_timers_are_told_apart_by_key_and_port(flow: Flow) -> None:
         "bare": None,
         "named": None,
     }
-    assert has_timers(flow, "twice")
-    assert not has_timers(flow, "own")
+    assert flow.has_timers("twice")
+    assert not flow.has_timers("own")
+
+
+def test_laws_of_branches_that_part_and_meet_many_times_are_found_at_once(tmp_path: Path) -> None:
+    """A way doubles at each meeting: of sixty in a row there are more than anybody looks at."""
+    text = HEAD + "  s0: {heartbeat: rows, interval: 10s}\n"
+    for number in range(60):
+        text += f"  l{number}: {{filter: s{number}, where: weight > 1}}\n"
+        text += f"  r{number}: {{filter: s{number}, where: weight > 2}}\n"
+        text += f"  s{number + 1}: {{interleave: [l{number}, r{number}]}}\n"
+    flow = flow_of(tmp_path, text)
+    assert flow.has_timers("s60")
+    assert timer_scope(flow, "s60") is None
+    assert laws_of(flow, "s60") == laws_of(flow, "l59") == ()
 
 
 def test_promises_bind_as_the_flow_says(flow: Flow) -> None:

@@ -26,7 +26,6 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import DefinitionError
 from pipelines.flows.grid import cut_at
-from pipelines.flows.model import Flow, Source
 from pipelines.jobs.environment.access import opened
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
@@ -43,7 +42,7 @@ from pipelines.operators.rows import NULL, Shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipelines.flows.model import Stream
+    from pipelines.flows.model import Flow, Source, Stream
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -401,9 +400,7 @@ def _otherwise(advice: Advice) -> bool:
 
 def _behind(flow: Flow, name: str) -> list[Source | Stream]:
     """Give what a stream or source is made by, and all that leads to it."""
-    made = flow.owner(name)
-    inputs = () if isinstance(made, Source) else made.inputs
-    return [replace(made, about=""), *(each for given in inputs for each in _behind(flow, given))]
+    return [replace(made, about="") for made in flow.behind(name)]
 
 
 def _advice(advice: Advice) -> Iterable[str]:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import spelled_as, ticks
 from pipelines.engine.commits.readers import read_carry
 from pipelines.engine.tasks.leading import LEFT, PORTS, too_far
-from pipelines.flows.model import DIVERTED
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
 from pipelines.operators.specs import SPECS
@@ -159,11 +158,8 @@ def _beats(known: KnownRun, name: str, place: int) -> Facts:
 
 def _timers(known: KnownRun, name: str) -> Iterator[Facts]:
     """Give the operators that bring timers into a stream."""
-    stream = known.streams.get(name.removesuffix(DIVERTED))
-    if stream is not None:
-        yield from [stream] if SPECS[stream["operator"]].has_timers else []
-        for read in stream["inputs"]:
-            yield from _timers(known, read)
+    behind = (known.streams[each] for each in known.behind(name) if each in known.streams)
+    return (stream for stream in behind if SPECS[stream["operator"]].has_timers)
 
 
 def _advance_time(known: KnownRun, name: str) -> Facts | None:

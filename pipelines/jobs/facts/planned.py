@@ -109,7 +109,7 @@ class Planning:
     changed: Callable[[Entry], tuple[str, ...]]
     """Names the sources of which a published interval would land with other rows now."""
     edit: Callable[[Entry], str]
-    """Says what of the flow has changed since a commit."""
+    """Says what of the flow has changed since a commit; nothing where no row depends on it."""
     start: int | None = None
     end: int | None = None
     """Where the plan begins and ends; what the sources hold, or what is published, unless given."""
@@ -196,8 +196,9 @@ class Planning:
     def _stale(self, entry: Entry) -> str | None:
         if entry in self.state.stale:
             return _superseded(self.state, entry)
-        if entry.fingerprint != fingerprint_of(self.flow):
-            return f"the flow has changed since: {self.edit(entry)}"
+        # Of buckets, the grid and zones no row depends: they change the fingerprint, and nothing has to be made anew.
+        if entry.fingerprint != fingerprint_of(self.flow) and (edit := self.edit(entry)):
+            return f"the flow has changed since: {edit}"
         sources = self.changed(entry)
         return (
             f"what arrives of {' and '.join(sources)} is not what landed: a late or changed file" if sources else None

@@ -248,10 +248,8 @@ def _never_spoke(flow: Flow, heard: Mapping[str, Mapping[int, LandedInterval]]) 
 
 def _as_landed(flow: Flow, name: str) -> bool:
     """Say whether the columns of a stream are those that landed: a projection may give their names to others."""
-    made = flow.owner(name)
-    if isinstance(made, Source):
-        return True
-    return SPECS[made.operator].same_columns and all(_as_landed(flow, read) for read in made.feeding)
+    behind = flow.behind(name, along_rows=True)
+    return all(isinstance(made, Source) or SPECS[made.operator].same_columns for made in behind)
 
 
 def never_spoke(merge: str, column: str, declared: Sequence[object], spoke: Collection[object]) -> Reckoned:

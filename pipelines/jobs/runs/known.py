@@ -33,7 +33,7 @@ from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.jobs.environment.settings import Settings
@@ -163,17 +163,17 @@ class KnownRun:
 
     def sources_of(self, table: str) -> tuple[str, ...]:
         """Name the sources whose rows can come out of a stream, in the order of the ports that lead to them."""
-        seen: dict[str, None] = {}
+        return tuple(name for name in self.behind(table) if name in self.sources)
 
-        def look(read: str) -> None:
-            name = read.removesuffix(DIVERTED)
+    def behind(self, table: str) -> Iterator[str]:
+        """Name the source or stream of a table and all that lead to it, each once, in the order of ports."""
+        left, seen = [table], set[str]()
+        while left:
+            name = left.pop().removesuffix(DIVERTED)
             if name not in seen:
-                seen[name] = None
-                for given in () if name in self.sources else self.streams[name]["inputs"]:
-                    look(given)
-
-        look(table)
-        return tuple(name for name in seen if name in self.sources)
+                seen.add(name)
+                yield name
+                left += () if name in self.sources else reversed(self.streams[name]["inputs"])
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""

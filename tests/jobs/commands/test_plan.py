@@ -120,6 +120,15 @@ def test_a_run_stops_where_the_carry_comes_out_as_before(three: House) -> None:
     assert states(three) == ["published"] * 3
 
 
+@pytest.mark.parametrize(("before", "after"), [("buckets: 2", "buckets: 5"), ("buckets: 2", "buckets: 2\nevery: 12h")])
+def test_what_no_row_depends_on_makes_no_day_stale(three: House, before: str, after: str) -> None:
+    ran(three)
+    flow = three.config / "flows" / "tiny.yaml"
+    assert before in flow.read_text()
+    flow.write_text(flow.read_text().replace(before, after))
+    assert states(three) == ["published"] * 3
+
+
 def test_a_changed_flow_makes_days_stale_and_says_what_changed(three: House) -> None:
     ran(three)
     flow = three.config / "flows" / "tiny.yaml"
