@@ -280,7 +280,9 @@ def paste(top: Section, parts: Iterator[tuple[str, Section]], sources: Mapping[s
     known = {name: name for name in sources}
     for each in _resolved(root, known):
         if each.name in drafts:
-            raise each.section.wrong(None, f"`{each.name}` a second time", "each name once")
+            owner = next((name for name in root.used if each.name.startswith(f"{name}.")), None)
+            wanted = "each name once" if owner is None else f"another name: that one is of a stream within `{owner}`"
+            raise each.section.wrong(None, f"`{each.name}` a second time", wanted)
         # What deals rows to instances has a name that nobody wrote.
         check_length(each.section, None, each.name)
         drafts[each.name] = each
@@ -488,6 +490,9 @@ def _unknown(
     for name, used in beside.items():
         if read.startswith(f"{name}.") and read.removeprefix(f"{name}.") in used.inside:
             there = [f"{name}.{out}" for out in used.module.outputs]
+            if there and read.removeprefix(f"{name}.").partition(".")[0].isdecimal():
+                came = f"`{read}`, which is of one instance of `{name}` alone,"
+                return came, f"what all of them give together: {one_of(there)}", None
             came = f"`{read}`, which module `{used.module.name}` does not hand out,"
             return came, f"{f'{one_of(there)}, or ' if there else ''}a line for it under `outputs` of the module", None
     owner = read.removesuffix(DIVERTED)

@@ -268,7 +268,16 @@ def test_modules__pasting(
         (TWICE.replace("{flights: d}}", "{flights: d}, regions: 9}"), "`regions`, which is not built yet,"),
         (TWICE.replace("{flights: d}}", "{flights: d}, wth: {}}"), "unknown key `wth` in stream `patient`"),
         (TWICE.replace("  patient:", "  pa.tient:"), "the name `pa.tient` in stream `pa.tient`"),
-        (TWICE + "  hasty.beating: {filter: d, where: 'true'}\n", "`hasty.beating` a second time"),
+        (
+            TWICE + "  hasty.beating: {filter: d, where: 'true'}\n",
+            "`hasty.beating` a second time in stream `hasty.beating`, expected another name: that one is of a stream",
+        ),
+        (
+            TWICE.replace("hasty.late", "hasty.1.beating").replace(
+                "15m}}", "15m}, instances: 2, dispatch: {flights: {of: origin}}}"
+            ),
+            "one instance of `hasty` alone, in stream `missed`, expected what all of them give together: one of `hasty.k",
+        ),
         (
             TWICE + "  hasty.kept: {filter: d, where: 'true'}\n",
             "`hasty.kept`, a name as streams of `hasty` have, which refers to a module, in stream `hasty.kept`",
