@@ -276,7 +276,7 @@ def test_modules__pasting(
             TWICE.replace("hasty.late", "hasty.1.beating").replace(
                 "15m}}", "15m}, instances: 2, dispatch: {flights: {of: origin}}}"
             ),
-            "one instance of `hasty` alone, in stream `missed`, expected what all of them give together: one of `hasty.k",
+            "`hasty` alone, in stream `missed`, expected what all of them give together: one of `hasty.kept`, ",
         ),
         (
             TWICE + "  hasty.kept: {filter: d, where: 'true'}\n",
