@@ -145,20 +145,11 @@ def _lines(known: KnownRun, row: LandedRow, there: LandedThere) -> dict[str, lis
     mine = rows.filter(pc.fill_null(pc.equal(rows["source"], row.source), True))  # noqa: FBT003 - a value
     texts = Accounts(known).columns(mine)["what happened"]
     for line, text in zip(mine.select(["stream", "source", "row"]).to_pylist(), texts, strict=True):
-        owner = _table_of(known, line["stream"])
+        owner = known.stream_of(line["stream"])
         whose = there.of_line(owner, line["row"]) if line["source"] is None and owner is not None else None
         if whose is None or row.source in whose.sources:
             told.setdefault(line["stream"], []).append((text, whose))
     return told
-
-
-def _table_of(known: KnownRun, stream: str) -> str | None:
-    """Name the stream that the ledger's name is of: of one within a loop, the loop."""
-    while stream not in known.streams:
-        stream, dot, _ = stream.rpartition(".")
-        if not dot:
-            return None
-    return stream
 
 
 def _steps(

@@ -161,6 +161,14 @@ class KnownRun:
 
         return look(table)
 
+    def stream_of(self, told: str) -> str | None:
+        """Name the stream that the ledger's name is of: of one within a loop, the loop; None of a source."""
+        while told not in self.streams:
+            told, dot, _ = told.rpartition(".")
+            if not dot:
+                return None
+        return told
+
     def sources_of(self, table: str) -> tuple[str, ...]:
         """Name the sources whose rows can come out of a stream, in the order of the ports that lead to them."""
         return tuple(name for name in self.behind(table) if name in self.sources)

@@ -203,7 +203,8 @@ class Accounts:
     def _keys(self, line: Line) -> Line:
         """Give the key of a line's row, its columns in the order in which the flow names them."""
         found = _object(line["key"]) or _object(line["row"])
-        by = (self._known.streams.get(line["stream"]) or {}).get("by") or self._key_columns(line)
+        stream = self._known.stream_of(line["stream"])
+        by = (self._known.streams[stream]["by"] if stream else ()) or self._key_columns(line)
         return {name: found[name] for name in by if name in found}
 
     def _key(self, line: Line) -> str:

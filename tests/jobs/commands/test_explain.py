@@ -324,6 +324,9 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
     mixed = "together with those of another source that landed at the same instant and place"
     rounds = [step for step in steps if step["stream"] in {"gone", "wheel"}]
     assert [mixed in step["what"] for step in rounds] == [False, False, True, True]
+    # Lines of what is within a loop are of its key, though nothing says which source's row they are of.
+    show_ledger("tiny", LedgerQuery(stream="wheel.more", key="1"), 1, "table", "main", house.tell)
+    assert " wheel.more  1  " in house.text
     header = told(house, "rows@2024-01-01T00:00:06/1").splitlines()[0]
     assert header.endswith("place 1: number 6, gate p, line 1, edge start"), "as it landed"
     shutil.rmtree(house.root / "landed")
