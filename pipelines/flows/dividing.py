@@ -84,7 +84,8 @@ def divided(flow: Flow) -> Divided:
             f"so those come {n} times; deal out all that meets there, or none"
             for out in again.partly
         ]
-        lines = [*map(_as_declared, (*parted, *mixed, *idle)), *keyless]
+        kept = _kept_for_ever(flow, reference)
+        lines = [*map(_as_declared, (*parted, *mixed, *kept, *idle)), *keyless]
         warnings += [f"{flow.where(reference.name)}: {line}" for line in lines]
         if not parted:
             same = not again.partly and not again.whole
@@ -245,9 +246,35 @@ def _shares(flow: Flow, reference: ModuleUse, otherwise: Dealing | None = None) 
 def _met(stream: Stream, parts: list[Share]) -> Share:
     """Give the share of what a stream makes of several."""
     # A join pairs rows that every instance has with those that one has: each pair is one instance's.
-    meets = stream.operator != "join" and len({part.whole for part in parts}) > 1
+    meets = stream.operator != "join" and _mixes(parts) and not _waits_for_its_own(stream, parts)
     repeats = meets or any(part.repeats for part in parts)
     return replace(_kept(stream, _together(parts)), repeats=repeats)
+
+
+def _mixes(parts: list[Share]) -> bool:
+    return len({part.whole for part in parts}) > 1
+
+
+def _waits_for_its_own(stream: Stream, parts: list[Share]) -> bool:
+    """Say whether rows of a key leave only in the instance that the key is dealt to, though every instance has some.
+
+    A union by key takes what comes of one side for a key that the other never had, and never lets it go.
+    """
+    if stream.operator != "union" or not _mixes(parts):
+        return False
+    return all(part.by is not None and part.by <= {*stream.by} for part in parts if not part.whole)
+
+
+def _kept_for_ever(flow: Flow, reference: ModuleUse) -> Iterator[str]:
+    """Say which unions keep rows that every instance has for keys that are dealt to another one."""
+    shares = _shares(flow, reference)
+    for stream in _inside(flow, reference):
+        if _waits_for_its_own(stream, [_share(shares, read) for read in stream.feeding]):
+            yield (
+                f"{stream.name} has rows of inputs that every instance has whole beside rows that are dealt out by its "
+                "key; for keys that are dealt to another instance it keeps them for ever: deal out all that meets "
+                "there by its key"
+            )
 
 
 def _dealt(policy: Any) -> Share:  # noqa: ANN401 - of a dispatch

@@ -87,6 +87,38 @@ def test_what_instances_divide_is_found_and_said(read: Read, said: str, divided:
     assert any("is divided: 2 instances" in note for note in flow.notes) == (not divided)
 
 
+MEETING = """\
+modules:
+  m:
+    inputs: [a, b]
+    streams:
+      x: {advance_time: a, by: key, every: {events: 1}, late: drop}
+      y: {advance_time: b, by: key, every: {events: 1}, late: drop}
+      union: {union: [x, y]}
+      met: {interleave: [x, y]}
+    outputs: {union: union, met: met}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dealt", "told"),
+    [
+        ("{of: origin}", {"union": "dealt out by its key; for keys that are dealt to another instance it keeps them"}),
+        ("{of: flight}", {"union": "dealt out, so those come 2 times"}),
+    ],
+)
+def test_what_meets_rows_that_every_instance_has_comes_again_or_waits_where_a_union_has_another_key(
+    read: Read, dealt: str, told: dict[str, str]
+) -> None:
+    """Tried with rows: tests/laws/test_instances.py."""
+    text = f"  r: {{module: m, inputs: {{a: d, b: d}}, instances: 2, dispatch: {{a: {dealt}, b: broadcast}}}}\n"
+    flow = read(sources=SOURCE, streams=text, top=MEETING)
+    found = {name: [each for each in flow.warnings if f": r.{name} has rows" in each] for name in ("union", "met")}
+    assert all(len(warnings) == 1 for warnings in found.values())
+    for name, words in ({"met": "dealt out, so those come 2 times"} | told).items():
+        assert f"beside rows that are {words}" in found[name][0]
+
+
 def test_the_warning_names_state_columns_and_what_to_dispatch_by(read: Read) -> None:
     flow = flow_of(read, "instances: 2, dispatch: {a: {numeric: flight}, b: broadcast}")
 

@@ -97,6 +97,45 @@ def test_instances__a_merge_of_several_streams_gives_the_rows_of_one(
     assert not any(line["reason"] == "unknown_port" for line in lines)
 
 
+MET = """\
+modules:
+  work:
+    inputs: [came, other]
+    streams:
+      first: {{advance_time: came, by: key, every: {{events: 1}}, delay: 3s, late: drop}}
+      second: {{advance_time: other, by: key, every: {{events: 2}}, delay: 3s, late: drop}}
+      met: {{union: [first, second]}}
+    outputs: {{all: met}}
+streams:
+  one: {{module: work, inputs: {{came: rows, other: rows}}}}
+  several: {{module: work, inputs: {{came: rows, other: rows}}, instances: {instances},
+    dispatch: {{came: {style}, other: broadcast}}}}
+"""
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS, style=st.sampled_from(BY_KEY), instances=st.integers(2, 3), ends=st.booleans())
+def test_instances__a_union_gives_rows_that_every_instance_has_once_where_the_other_side_is_dealt_by_its_key(
+    rows: Sequence[Row], style: str, instances: int, *, ends: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At the end too: a side that never had a key lets nothing of it go."""
+    text = FLOW[: FLOW.index("modules:")] + MET
+    here = trial(tmp_path_factory.mktemp("met"), text.format(instances=instances, style=style), {"rows": feed(rows)})
+    spans = [(START, (START + END) // 2), ((START + END) // 2, END)]
+    here.run("run", spans, final=END - 1 if ends else None)
+
+    assert any("several.met has rows of inputs that every instance has whole" in each for each in here.flow.warnings)
+    events = [
+        sorted(
+            repr((row["number"], row["event_time"]))
+            for row in here.table("run", name).to_pylist()
+            if row["kind"] != "cti"
+        )
+        for name in ("one.met", "several.all")
+    ]
+    assert events[0] == events[1]
+
+
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS, style=STYLES | st.just("broadcast"), instances=st.integers(2, 3))
 def test_instances__every_row_goes_to_one_instance(

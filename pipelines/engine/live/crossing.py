@@ -112,8 +112,19 @@ class Ticket:
 def tickets_in(folder: Path) -> Iterator[Ticket]:
     """Read the tickets of a queue; one that is taken meanwhile is none, nor is a torn one, made by the next start."""
     for file in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(FileNotFoundError, IsADirectoryError, ValueError):
             yield Ticket.from_json(file.read_bytes())
+
+
+def in_the_way(root: Path) -> Iterator[tuple[Path, str]]:
+    """Find what lies in a leg where a queue or a ticket belongs and is none, with what it must be."""
+    queues = sorted((root / QUEUE).glob("*"))
+    for path in (root / QUEUE, *queues):
+        if path.is_file():
+            yield path, "a folder, and a file lies there"
+    for path in (ticket for queue in queues for ticket in sorted(queue.glob("*.json"))):
+        if path.is_dir():
+            yield path, "a file, and a folder lies there"
 
 
 def files_waiting(root: Path) -> dict[str, set[str]]:

@@ -27,7 +27,7 @@ from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
-from pipelines.engine.live.crossing import files_waiting
+from pipelines.engine.live.crossing import files_waiting, in_the_way
 from pipelines.engine.live.relanding import can_land_again
 from pipelines.engine.live.remaking import can_be_remade
 
@@ -59,6 +59,8 @@ class Ill(Enum):
     """Files that nothing names; the sweep takes them in time."""
     LANDING = "landing"
     """A landed sequence cannot be read."""
+    BLOCKED = "blocked"
+    """Something lies where a file or folder of the run belongs."""
     VERDICTS = "verdicts"
     """What checks found cannot be read."""
 
@@ -94,7 +96,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False) -> list[Find
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
-    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state)]
+    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state), *_blocked(root)]
 
 
 def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
@@ -271,6 +273,13 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
 
 
+def _blocked(root: Path) -> Iterator[Finding]:
+    """Find what lies where tickets belong, and stops each start."""
+    for path, belongs in in_the_way(root):
+        sentence = f"it must be {belongs}: move it away; the next start makes the tickets anew"
+        yield Finding(ill=Ill.BLOCKED, table=table_name(root, path), sentence=sentence, remedy="")
+
+
 def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
     """Find the sequences that landed, are not published yet, and are gone or cannot be read."""
     landing, newest = landed_path(root), state.newest_published
@@ -280,9 +289,10 @@ def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
     known = {number for row in state.published for number in row.sequences}
     for number in ids_gone(landing):
         if number not in known:
+            which = "which waits to be published" if number > upto else "of a commit that no longer counts"
             sentence = (
-                f"sequence {number}, which waits to be published, is gone, though a later one stands: put its folder "
-                "back out of a copy of the run's, or use a run of another name"
+                f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back: "
+                "put its folder back out of a copy of the run's, or use a run of another name"
             )
             yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())

@@ -54,9 +54,19 @@ def passed_on(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def with_port(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
-    """Give the columns of the inputs whose rows leave, and `port` where each of them is a port."""
-    made = SPECS[stream.operator].inputs == "ports" and stream.ports is not None and stream.ports.streams
-    return pa.schema([*passed_on(stream, inputs), *([pa.field(PORT, pa.string())] if made else [])])
+    """Give the columns of the inputs whose rows leave, and `port` where each of them is a port.
+
+    Raises:
+        PayloadError: they have a `port` already.
+    """
+    passed = passed_on(stream, inputs)
+    if SPECS[stream.operator].inputs != "ports" or stream.ports is None or not stream.ports.streams:
+        return passed
+    if PORT in passed.names:
+        problem = f"a merge of streams adds the column `{PORT}`; its inputs have one already"
+        remedy = "rename it (`rename:` of its source), or, where another merge made it, merge all streams at once"
+        raise PayloadError(stream.name, problem, remedy)
+    return passed.append(pa.field(PORT, pa.string()))
 
 
 def require_free(stream: Stream, inputs: Sequence[pa.Schema], named: Sequence[str]) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from pipelines.jobs.runs.known import KnownRun
 
-GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING, Ill.VERDICTS})
+GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING, Ill.VERDICTS, Ill.BLOCKED})
 """What keeps a run from going on, or readers from counting right."""
 BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""

@@ -208,8 +208,9 @@ def _explained(known: KnownRun, pages: Iterator[pa.Table]) -> Iterator[pa.Table]
 
 def _behind_several(known: KnownRun, asked: LedgerQuery, every: Counts) -> int:
     """Count the lines that may be of the source that was asked for, and that have no source, for they have several."""
-    several = {stream for stream, _, _ in every if stream in known.tables and len(known.sources_of(stream)) > 1}
-    mine = {stream for stream in several if asked.source in known.sources_of(stream)}
+    owners = {told: known.stream_of(told) for told, _, _ in every}
+    behind = {told: known.sources_of(owner) for told, owner in owners.items() if owner is not None}
+    mine = {told for told, sources in behind.items() if len(sources) > 1 and asked.source in sources}
     return sum(lines for (stream, _, _), lines in every.items() if stream in mine and asked.stream in {None, stream})
 
 

@@ -192,10 +192,13 @@ def _files(error: BaseException) -> str | None:
     if isinstance(error, FileNotFoundError) and ".parquet" in str(error) and _home() in str(error):
         said = " ".join(str(error).split())[:200]
         return f"a file of a run is gone ({said}): pulseline doctor FLOW says what can be had again"
-    if isinstance(error, NotADirectoryError):
+    if isinstance(error, NotADirectoryError | IsADirectoryError):
+        must, lies, path = "folder", "file", _in_the_way(Path(str(error.filename)))
+        if isinstance(error, IsADirectoryError):
+            must, lies, path = "file", "folder", Path(str(error.filename))
         return (
-            f"{_in_the_way(Path(str(error.filename)))} must be a folder, and a file lies there: move it away; what the "
-            "folder held can be had again by pulseline doctor FLOW --repair where it was a table of a run"
+            f"{path} must be a {must}, and a {lies} lies there: move it away; what the {must} held can be had again by "
+            "pulseline doctor FLOW --repair where it was of a run"
         )
     if isinstance(error, OSError) and error.errno == errno.EROFS:
         named_in_text = re.search(r"'([^']+)'", str(error))

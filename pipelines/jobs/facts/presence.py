@@ -108,7 +108,7 @@ def _source(known: KnownRun, name: str, lease: Facts, live: Facts | None, now: i
         return _told(Presence.RECORDED, None, "a replay played what another run landed")
     found = _unheard(known, name, lease, live, now)
     if live is None:
-        return found or _told(Presence.RECORDED, None, "its rows are read from the recording, a day at a time")
+        return found or _told(Presence.RECORDED, None, "its rows are read from the recording, an interval at a time")
     return found or _heard(live, name, _heard_until(live, now), _lately(known, _beating(known, name)))
 
 

@@ -13,6 +13,7 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.settling import is_settled
 from pipelines.engine.commits.sweep import opened
 from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.jobs.facts.awaited import awaited, held_rows
 from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
@@ -54,6 +55,9 @@ def status_of(known: KnownRun, now: int) -> Facts:
     damaged: list[str] = _ahead(known)
     # Each leg begins commits of its own.
     begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
+    before = len(damaged)
+    live = _read(lambda: live_of(known, now) or {}, {}, damaged) or None
+    is_known = len(damaged) == before
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -72,7 +76,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "unsettled": _unsettled(known),
         "stale": _stale(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
-        "live": live_of(known, now),
+        "live": live,
         "legs": legs_facts(known.root, now, known.states),
         "replay": buffers_facts(known.root, known.state),
         "history": None if is_replayed(known.root) else history_of(landed_path(known.root)),
@@ -81,7 +85,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
     ended = facts["live"] is not None and facts["live"]["final_at"] is not None
     facts["awaited"] = {} if ended else _read(lambda: awaited(known), {}, damaged)
     facts["promises"] = _read(lambda: promises(known, facts["streams"], is_over=ended and _is_done(facts)), {}, damaged)
-    facts["sources"] = _read(lambda: presence_of(known, facts["lease"], facts["live"], now), {}, damaged)
+    facts["sources"] = _read(lambda: presence_of(known, facts["lease"], live, now), {}, damaged) if is_known else {}
     facts["damaged"] = damaged[0] if damaged else None
     gone = facts["live"] is not None and facts["live"]["backlog"]["gone"] is not None
     return facts | {"next": known.command("doctor") if damaged or gone else _next(known, facts)}
@@ -97,7 +101,7 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
     """Give what files of the run say; where one is gone or cannot be read, the rest is told all the same, and that."""
     try:
         return find()
-    except (OSError, pa.ArrowException, FileDamagedError) as error:
+    except (OSError, pa.ArrowException, FileDamagedError, SequenceBrokenError) as error:
         said = " ".join(str(error).split())[:MOST_SAID]
         damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
         return otherwise

@@ -99,17 +99,10 @@ def _problems(stream: Stream, known: Mapping[str, pa.Schema]) -> Iterator[str]:
 def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[str]:
     import pyarrow as pa
 
-    from pipelines.engine.tasks.payload import PORT
-
     ports = stream.ports
     if ports is None or stream.operator != "merge":
         return
     if ports.column is None:
-        if PORT in there:
-            yield (
-                f"a merge of streams adds the column `{PORT}`; its inputs have one already: rename it (`rename:` of "
-                "its source), or, where another merge made it, merge all streams at once"
-            )
         return
     if ports.column not in there:
         near = nearest(ports.column, there)

@@ -327,6 +327,10 @@ def test_branches_loops_and_ends_are_told(house: House) -> None:
     # Lines of what is within a loop are of its key, though nothing says which source's row they are of.
     show_ledger("tiny", LedgerQuery(stream="wheel.more", key="1"), 1, "table", "main", house.tell)
     assert " wheel.more  1  " in house.text
+    show_ledger("tiny", LedgerQuery(), 0, "jsonl", "main", house.tell)
+    nameless = sum(json.loads(line)["source"] is None for line in house.text.splitlines())
+    show_ledger("tiny", LedgerQuery(source="rows"), 1, "table", "main", house.tell)
+    assert f"\n{nameless} more lines of streams that rows and more lead to" in house.text
     header = told(house, "rows@2024-01-01T00:00:06/1").splitlines()[0]
     assert header.endswith("place 1: number 6, gate p, line 1, edge start"), "as it landed"
     shutil.rmtree(house.root / "landed")

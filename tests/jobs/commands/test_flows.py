@@ -191,6 +191,14 @@ def test_inputs_of_a_merge_must_agree_on_types(house: House) -> None:
         validated(house)
 
 
+def test_a_merge_of_streams_that_have_a_port_is_told_before_what_reads_it(house: House) -> None:
+    again = "{merge: [first, trips]}\n  both: {interleave: [ordered, trips]}"
+    change(house, "{merge: beating, ports_by: {station: [north, south]}}", again)
+    change(house, "  ordered:", "  first: {merge: [trips, beating]}\n  ordered:")
+    with pytest.raises(WrongUse, match="stream `ordered`: a merge of streams adds the column `port`; its inputs have"):
+        validated(house)
+
+
 def test_a_flow_that_is_wrong_is_refused_with_its_line(house: House) -> None:
     change(house, "interval", "intervall")
     with pytest.raises(FlowError, match=r"tiny\.yaml:8: .*did you mean `interval`"):

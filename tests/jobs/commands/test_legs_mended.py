@@ -378,6 +378,37 @@ def test_a_sequence_that_waits_and_is_gone_is_found_and_told_where_one_asks(hous
         )
 
 
+def test_a_published_sequence_that_is_gone_leaves_the_rest_of_status_to_be_told(house: House) -> None:
+    taken(house, 1, 1, 1)
+    shutil.move(landed_path(house.root) / "00000001", house.root / "aside")
+    house.printed.clear()
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flags
+    told = house.text
+    assert "damaged" in told
+    assert "a file of the run is gone or cannot be read" in told
+    assert told.splitlines()[-1] == "next: pulseline doctor tiny"
+
+
+@pytest.mark.parametrize("belongs", ["a folder, and a file lies there", "a file, and a folder lies there"])
+def test_what_lies_where_tickets_belong_is_found_and_what_to_do(regional: House, belongs: str) -> None:
+    calm = content(regional.root)
+    queue = min((regional.root / "queue").iterdir())
+    if belongs.startswith("a folder"):
+        queue.rename(regional.root / "aside")
+        queue.touch()
+    else:
+        queue = queue / "00000099.json"
+        queue.mkdir(parents=True)
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    where = queue.relative_to(regional.root).as_posix()
+    assert f"blocked    {where}: it must be {belongs}: move it away; the next start makes the tickets" in regional.text
+    show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - as above
+    queue.unlink() if queue.is_file() else queue.rmdir()
+    taken(regional, 3, 3, 3)
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert content(regional.root) == calm
+
+
 def test_what_the_first_leg_lost_is_made_again(regional: House) -> None:
     calm = content(regional.root)
     min((regional.root / "streams" / "some").glob("_written/c00000002*")).unlink()
