@@ -107,6 +107,15 @@ def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
     return any(c.number > commit.number and c.state in SETTLED and (c.start, c.end) == span for c in every)
 
 
+def _was_run_again(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
+    """Say whether what a commit that was given up covered has been published since; epochs may end elsewhere then."""
+    if commit.state != "abandoned" or commit.start is None or commit.end is None:
+        return False
+    later = [c for c in every if c.number > commit.number and c.state in SETTLED and c.leg == commit.leg]
+    begins = any(c.start is not None and c.start <= commit.start for c in later)
+    return begins and any(c.end is not None and c.end >= commit.end for c in later)
+
+
 def _rejected(commit: CommitFacts, rejected: int) -> str:
     more = f", and {counted(rejected - 1, 'more commit')}" if rejected > 1 else ""
     why = f": {commit.note}" if commit.note else ""
@@ -116,7 +125,8 @@ def _rejected(commit: CommitFacts, rejected: int) -> str:
 def _unfinished(facts: ReportFacts) -> str | None:
     if not facts.commits and not any(stream.rows.num_rows for stream in facts.streams):
         return f"Nothing of {facts.flow} has run yet."
-    waiting = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
+    open_ones = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
+    waiting = [commit for commit in open_ones if not _was_run_again(commit, facts.commits)]
     if waiting:
         return _waiting(waiting)
     if facts.commits and not any(c.state == "published" and c.kind != "reset" for c in facts.commits):

@@ -97,6 +97,20 @@ def test_a_pending_commit_is_unfinished_and_names_the_next_step(week: ReportFact
     assert news.next_step == week.next_step
 
 
+def test_a_commit_that_was_given_up_is_unfinished_until_what_it_covered_is_published(week: ReportFacts) -> None:
+    first, second, third, *rest = week.commits
+    given_up = dataclasses.replace(second, state="abandoned")
+    assert third.start == second.start
+    again = dataclasses.replace(week, commits=(first, given_up, third, *rest))
+    assert verdict(again).tone is Tone.GOOD
+    of_leg = dataclasses.replace(week, commits=(first, dataclasses.replace(given_up, leg="slowed"), third, *rest))
+    assert verdict(of_leg).sentence == "Not finished: commit 2 of slowed is not published (abandoned)."
+    last = dataclasses.replace(
+        week, commits=(*week.commits[:-1], dataclasses.replace(week.commits[-1], state="abandoned"))
+    )
+    assert verdict(last).sentence == "Not finished: commit 8 is not published (abandoned)."
+
+
 def test_without_a_certificate_nothing_is_said_to_be_equal(week: ReportFacts) -> None:
     news = verdict(dataclasses.replace(week, certificate=None))
     assert news.tone is Tone.OPEN
