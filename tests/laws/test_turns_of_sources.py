@@ -60,7 +60,7 @@ def flows(draw: st.DrawFn) -> tuple[list[str], dict[str, Drawn]]:
     sources = [f"s{number}" for number in range(draw(st.integers(1, 3)))]
     streams = {f"p{number}": Drawn("project", (source,), number) for number, source in enumerate(sources)}
     there = [*streams]
-    for number in range(draw(st.integers(3, 9))):
+    for number in range(draw(st.integers(3, 12))):
         name = f"x{number}"
         kind = draw(st.sampled_from(["project", "merge", "filter", "interleave", "interleave", "interleave"]))
         several = st.lists(st.sampled_from(there), min_size=2, max_size=3, unique=True)
@@ -145,6 +145,18 @@ def test_sources__rows_of_a_fork_beside_two_others_stand_turn_by_turn(tmp_path: 
     told, walk = both({"s0": [0, 8], "s1": [1, 1, 5], "s2": [10, 14, 14]}, streams, 1, [], tmp_path)
     assert told == walk
     assert [n for n, _ in told["all"]][-4:] == [199, 199, 200, 200]
+
+
+def test_sources__a_row_counts_as_the_turn_before_it_also_where_that_row_is_filtered_away(tmp_path: Path) -> None:
+    """`mixed` has 99 of the bags before 0 of the vans, `few` 0 alone: both copies of 0 come behind those of 99."""
+    streams = {"mixed": Drawn("interleave", ("bags", "vans")), "few": Drawn("filter", ("mixed",), 3)}
+    streams |= {"a": Drawn("project", ("few",), 1), "b": Drawn("project", ("mixed",), 2)}
+    streams |= {"c": Drawn("project", ("bags",), 3)}
+    streams |= {"all": Drawn("interleave", ("b", "a", "c")), "two": Drawn("interleave", ("a", "b"))}
+    told, _ = both({"vans": [3], "bags": [3]}, streams, 1, [], tmp_path)
+    assert told["mixed"] == [(99, 0), (0, 0)]
+    assert told["two"] == [(99, 2), (0, 1), (0, 2)]
+    assert told["all"] == [(99, 2), (99, 3), (0, 1), (0, 2)]
 
 
 @pytest.mark.parametrize(

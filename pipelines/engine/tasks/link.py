@@ -31,7 +31,7 @@ from pipelines.engine.files.ordered import key_ranks, order_of
 from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.carry import CarryChange
 from pipelines.engine.tasks.payload import PORT, SIDE, has_sides, inner_payload, require_free, with_port
-from pipelines.engine.tasks.turns import is_turn, released
+from pipelines.engine.tasks.turns import is_turn, raised, released
 from pipelines.operators.leaving import Gathering
 from pipelines.operators.registry import OPERATORS, parts_of
 from pipelines.operators.rows import INFINITY, NULL, OUT, Fate, Kind, Reason, Rows
@@ -482,7 +482,8 @@ class Link:
         others = [name for name in self.schema.names if name not in built]
         taken = self._columns(others, out, table)
         if carried:
-            built |= released(self._handed, carried, out.by - self._first, self._ends)
+            turns = released(self._handed, carried, out.by - self._first, self._ends)
+            built |= raised(turns, carried, out.arrival, out.key)
         columns = [built[name] if name in built else taken[name] for name in schema.names]
         return pa.Table.from_arrays(columns, schema=schema)
 

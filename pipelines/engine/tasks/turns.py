@@ -43,6 +43,8 @@ class TurnColumns:
     fork: str
     key: tuple[pa.Field, ...] = ()
     """Key of the fork, where its rows are numbered by it and meet under a shorter one."""
+    outer: tuple[str, ...] = ()
+    """Forks that its rows come out of."""
 
     @property
     def turn(self) -> str:
@@ -100,7 +102,13 @@ class TurnsOfFlow:
         forks = dict.fromkeys(fork for each in self._of.values() for fork in (*each.carried, *each.needed))
         wide = {fork for fork in forks if is_wide(flow, fork, self.meetings)}
         keys = {fork: tuple(known[fork].field(name) for name in flow.key_of(fork)) for fork in wide}
-        self._columns = {fork: TurnColumns(fork, keys.get(fork, ())) for fork in forks}
+        outer = {fork: {made.name for made in flow.behind(fork)} - {flow.owner(fork).name} for fork in forks}
+        self._columns = {
+            fork: TurnColumns(
+                fork, keys.get(fork, ()), tuple(each for each in forks if flow.owner(each).name in behind)
+            )
+            for fork, behind in outer.items()
+        }
         self._number = {name: number for number, name in enumerate(flow.streams)}
 
     def carried(self, name: str) -> list[TurnColumns]:
@@ -182,6 +190,60 @@ def released(table: pa.Table, columns: list[TurnColumns], at: Longs, end: int) -
     return found
 
 
+def raised(turns: dict[str, pa.Array], columns: list[TurnColumns], arrival: Longs, key: Longs) -> dict[str, pa.Array]:
+    """Have a turn that is below one of an earlier row of its stream, key and arrival count as that one, there and on.
+
+    Where rows of two sources meet otherwise than the file has them, what reads the stream goes by how they stand.
+
+    Args:
+        turns: of the rows of a stream, in its order.
+        columns: of these.
+        arrival: of each row.
+        key: a number of each row's key.
+    """
+    later, found = np.diff(arrival), dict(turns)
+    wrong = [each for each in columns if not _ascends(longs(turns[each.turn]), later, each)]
+    if not wrong:
+        return found
+    own = np.lexsort((np.arange(len(arrival)), arrival, key))
+    begins = _begins(own, (key, arrival))
+    came = {each.fork: longs(turns[each.branch]) >= 0 for each in columns}
+    for each in wrong:
+        names = [each.turn, *([each.time, *each.keys] if each.key else [])]
+        told = pa.table({name: turns[name] for name in names})
+        ranks = _ranks([*_wide(told, each), longs(told[each.turn])])
+        # Rows that went by the fork on another way of what it comes from are told apart by that.
+        passed = ~came[each.fork] & np.any([came[name] for name in each.outer if name in came], axis=0)
+        highest = _lifted(np.where(passed, -1, ranks), own, begins)
+        counts_as = np.arange(len(own))
+        # The row that another one counts as is the last one before it that counts as itself.
+        itself = (~passed & (ranks == highest))[own]
+        counts_as[own] = own[np.maximum.accumulate(np.where(itself, np.arange(len(own)), 0))]
+        counts_as = np.where(passed | (highest == ranks), np.arange(len(own)), counts_as)
+        taken = told.take(pa.array(counts_as))
+        found |= {name: taken[name] for name in names}
+    return found
+
+
+def _ascends(turn: Longs, later: Longs, columns: TurnColumns) -> bool:
+    """See at a glance that no turn is below one of its arrival; of turns that are told by time and key nothing is seen.
+
+    Args:
+        turn: of the rows.
+        later: by how much each row but the first came later than the one before it.
+        columns: of the turn.
+    """
+    return not columns.key and bool((later >= 0).all()) and not bool(((later == 0) & (turn[1:] < turn[:-1])).any())
+
+
+def _begins(own: Longs, by: tuple[Longs, ...]) -> Longs:
+    """Say with 1 where in an order another group of rows begins, else 0."""
+    told = np.stack([each[own] for each in by])
+    begins = np.ones(len(own), dtype=np.int64)
+    begins[1:] = (np.diff(told, axis=1) != 0).any(axis=0)
+    return begins
+
+
 def in_turn(table: pa.Table, meeting: MeetingOfTurns, of: TurnsOfFlow, side: Longs, key: Longs) -> Longs:
     """Give the order in which rows of several inputs meet in an interleave.
 
@@ -224,9 +286,7 @@ def _by_turns(
     levels: list[Longs] = []
     _levels(table, rows, meeting, of, levels, 0, np.arange(len(rows)), side)
     own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
-    told = np.stack([each[rows[own]] for each in (side, key, arrival)])
-    begins = np.ones(len(rows), dtype=np.int64)
-    begins[1:] = (np.diff(told, axis=1) != 0).any(axis=0)
+    begins = _begins(rows[own], (side, key, arrival))
     ranks = _ranks(levels)
     if (_lifted(ranks, own, begins) != ranks).any():
         ranks = np.zeros(len(rows), dtype=np.int64)
