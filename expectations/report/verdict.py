@@ -102,14 +102,8 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
-    """Say whether a later commit of the same span was published in place of a rejected one."""
-    span = (commit.start, commit.end)
-    return any(c.number > commit.number and c.state in SETTLED and (c.start, c.end) == span for c in every)
-
-
-def _was_run_again(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
-    """Say whether what a commit that was given up covered has been published since; epochs may end elsewhere then."""
-    if commit.state != "abandoned" or commit.start is None or commit.end is None:
+    """Say whether what a refused or given up commit covered was published later, also in other cuts."""
+    if commit.start is None or commit.end is None:
         return False
     later = [c for c in every if c.number > commit.number and c.state in SETTLED and c.leg == commit.leg]
     begins = any(c.start is not None and c.start <= commit.start for c in later)
@@ -125,8 +119,8 @@ def _rejected(commit: CommitFacts, rejected: int) -> str:
 def _unfinished(facts: ReportFacts) -> str | None:
     if not facts.commits and not any(stream.rows.num_rows for stream in facts.streams):
         return f"Nothing of {facts.flow} has run yet."
-    open_ones = [commit for commit in facts.commits if commit.state not in {*SETTLED, "rejected"}]
-    waiting = [commit for commit in open_ones if not _was_run_again(commit, facts.commits)]
+    given_up = {c for c in facts.commits if c.state == "abandoned" and _made_good(c, facts.commits)}
+    waiting = [c for c in facts.commits if c.state not in {*SETTLED, "rejected"} and c not in given_up]
     if waiting:
         return _waiting(waiting)
     if facts.commits and not any(c.state == "published" and c.kind != "reset" for c in facts.commits):

@@ -190,7 +190,8 @@ def metrics_text(  # noqa: PLR0913 - all that is measured
 
     registry = CollectorRegistry()
     tip = state.tip
-    age = (now - tip.at) / TICKS_PER_SECOND if tip else float("nan")
+    # A clock that was set back makes nothing younger than now.
+    age = max(0, now - tip.at) / TICKS_PER_SECOND if tip else float("nan")
     region: list[tuple[str, str, float]] = [
         ("consistent_commit", "Number of the newest published commit", tip.commit if tip else 0),
         ("consistent_age_seconds", "Age of the newest published commit", age),
