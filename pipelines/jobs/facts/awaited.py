@@ -179,11 +179,17 @@ def _meeting(known: KnownRun, name: str) -> Facts | None:
     rows = _carry(known, name, "ports", (*stream["by"], PORT))
     sides = zip(*(rows[key].to_pylist() for key in (*stream["by"], PORT)), strict=True)
     newest = dict(zip(sides, ticks(rows["cti"]).tolist(), strict=True))
+    kept = held_rows(known, name)
+    if kept and stream["by"] and kept <= MOST_HELD:
+        # An instance hears the CTIs of keys that are dealt to another one, too, and no row waits for those.
+        held = _carry(known, name, "held", (*stream["by"], "position"))
+        waiting = set(zip(*(held[key].to_pylist() for key in stream["by"]), strict=True))
+        newest = {side: cti for side, cti in newest.items() if side[:-1] in waiting} or newest
     if not newest:
         return None
     oldest = min(newest.items(), key=lambda item: item[1])
     return {
-        "kept": held_rows(known, name),
+        "kept": kept,
         "side": stream["inputs"][oldest[0][-1]],
         "cti_at": None if oldest[1] == NULL else int(oldest[1]),
         "scopes": len({group[:-1] for group in newest}),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.commits.lease import HolderStanding, look, this_process
 from pipelines.engine.commits.leg_roots import leg_root, noted_legs
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.crossing import QUEUE, WAITS, tickets_in
+from pipelines.flows.legs import MAIN
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -29,7 +31,13 @@ def legs_facts(root: Path, now: int, known: Mapping[str, LogState] | None = None
     """
     noted = noted_legs(root) or {}
     states = {name: (known or {}).get(name) or log_state(leg_root(root, name)) for name in noted}
-    return [_leg(root, name, told["reads"], states, now) for name, told in noted.items()]
+    driven = bool(noted) and _is_driven(root, states[MAIN], now)
+    return [_leg(root, name, told["reads"], states, now, driven=driven) for name, told in noted.items()]
+
+
+def _is_driven(root: Path, state: LogState, now: int) -> bool:
+    lease = state.lease
+    return lease is not None and look(root, lease, this_process()).standing(now) is HolderStanding.HELD
 
 
 def behind(legs: Sequence[Facts]) -> list[str]:
@@ -37,7 +45,9 @@ def behind(legs: Sequence[Facts]) -> list[str]:
     return [leg["leg"] for leg in legs if any(each["untold"] or each["rows"] for each in leg["behind"])]
 
 
-def _leg(root: Path, name: str, reads: Sequence[str], states: Mapping[str, LogState], now: int) -> Facts:
+def _leg(  # noqa: PLR0913 - a leg, and what is known of the run
+    root: Path, name: str, reads: Sequence[str], states: Mapping[str, LogState], now: int, *, driven: bool
+) -> Facts:
     state = states[name]
     upto = state.tip.upto if state.tip else 0
     return {
@@ -48,7 +58,8 @@ def _leg(root: Path, name: str, reads: Sequence[str], states: Mapping[str, LogSt
         "behind": [
             {"leg": other, **_behind(leg_root(root, other) / QUEUE / name, states[other], upto, now)} for other in reads
         ],
-        "waits_for": _waits(leg_root(root, name)),
+        # Where nobody drives the run, nobody waits for anybody.
+        "waits_for": _waits(leg_root(root, name)) if driven else None,
     }
 
 

@@ -18,7 +18,6 @@ from expectations.report import (
     SourcePresence,
     WaitFacts,
 )
-from pipelines.engine.commits.lease import HolderStanding
 from pipelines.flows.errors import FlowError
 from pipelines.flows.legs import MAIN, in_legs, legs_of
 from pipelines.jobs.environment.errors import WrongUse
@@ -97,11 +96,10 @@ def read_legs(known: KnownRun, flow: Flow, now: int) -> tuple[LegFacts, ...]:
     """
     if len(known.parts) == 1:
         return ()
-    held = lease_of(known, now)["standing"] == HolderStanding.HELD.value
     # Where all was taken back the flow is that of its file, which has regions and no legs yet.
     legs = {leg.name: leg for leg in legs_of(flow if flow.legs else replace(flow, legs=in_legs(flow)))}
     found = (each for each in legs_facts(known.root, now, known.states) if each["leg"] in legs)
-    return tuple(_leg(legs[each["leg"]], each, _most(known), held=held) for each in found)
+    return tuple(_leg(legs[each["leg"]], each, _most(known)) for each in found)
 
 
 def _most(known: KnownRun) -> dict[str, int]:
@@ -112,8 +110,8 @@ def _most(known: KnownRun) -> dict[str, int]:
         return {}
 
 
-def _leg(leg: Leg, facts: Facts, most: Mapping[str, int], *, held: bool) -> LegFacts:
-    waits = facts["waits_for"] if held else None
+def _leg(leg: Leg, facts: Facts, most: Mapping[str, int]) -> LegFacts:
+    waits = facts["waits_for"]
     return LegFacts(
         name=leg.name,
         region=leg.region,

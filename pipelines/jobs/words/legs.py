@@ -25,7 +25,7 @@ def legs_lines(known: KnownRun, legs: Sequence[Facts], now: int, *, heard: bool)
         known: the run.
         legs: what `facts.legs` gave.
         now: wall time, in ticks.
-        heard: whether somebody drives the run; else nobody waits for anybody.
+        heard: whether somebody drives the run.
     """
     width = max((len(each["leg"]) for each in legs), default=0)
     told = [line for each in legs for line in _lines(known, each, now, width, heard=heard)]
@@ -37,7 +37,7 @@ def _lines(known: KnownRun, leg: Facts, now: int, width: int, *, heard: bool) ->
     behind = "; ".join(text for each in leg["behind"] if (text := _behind(each, heard=heard)))
     waits = "" if not leg["behind"] else f"; {behind or 'nothing waits'}"
     yield f"{leg['leg']:<{width}}  up to {at}, sequence {leg['sequence']:,}{waits}"
-    waited = leg["waits_for"] if heard else None
+    waited = leg["waits_for"]
     if waited is not None:
         since = spoken(max(0, now - waited["since_at"]) // TICKS_PER_SECOND * TICKS_PER_SECOND)
         full = f"{counted(waited['rows'], 'row')} behind, at most {waited['most_behind']:,}"

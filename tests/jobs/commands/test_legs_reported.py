@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipelines.jobs.commands.metrics import show_metrics
 from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -52,9 +53,16 @@ def test_who_waits_for_whom_is_told_while_somebody_drives_the_run(house: House) 
         legs.advance_main(0, 1)
         note(legs)
         waiting = facts().legs[0].waits
+        assert 'pulseline_leg_waits{flow="tiny",leg="main",run="main"} 1.0' in metrics_told(house)
     assert waiting is not None
     assert (waiting.leg, waiting.most) == ("timed", 5)
     assert facts().legs[0].waits is None
+    assert 'pulseline_leg_waits{flow="tiny",leg="main",run="main"} 0.0' in metrics_told(house)
+
+
+def metrics_told(house: House) -> str:
+    show_metrics("tiny", "main", None, house.tell)
+    return house.text
 
 
 def note(legs: Legs) -> None:

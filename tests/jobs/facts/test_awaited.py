@@ -114,3 +114,21 @@ def test_rows_that_wait_for_a_silent_port_block_nothing(house: House) -> None:
     found, text = waits(house, "  ordered: {merge: trips, ports_by: {station: [north, south, west]}}\n", 17)
     assert found["far"] is None
     assert "among them" not in text
+
+
+def test_of_a_union_in_instances_no_timeline_is_named_in_which_no_row_waits(house: House) -> None:
+    """CTIs of every key go to both instances, and rows of north and south to one each."""
+    file = house.config / "flows" / "tiny.yaml"
+    promised = "{advance_time: %s, by: key, every: {events: 1}, delay: 3h, late: drop}"
+    module = (
+        f"  m:\n    inputs: [a, b]\n    streams: {{p: {promised % 'a'}, u: {{union: [p, b]}}}}\n    outputs: {{u: u}}\n"
+    )
+    given = "inputs: {a: trips, b: kept}, instances: 3, dispatch: {a: {of: station}, b: {of: station}}"
+    streams = f"streams:\n  kept: {promised % 'trips'}\n  two: {{module: m, {given}}}\n"
+    file.write_text(file.read_text().partition("streams:\n")[0] + streams + f"modules:\n{module}")
+    stage = Stage(house)
+    stage.play(hours(5, 9))
+    found = {name: facts for name, facts in stage.facts()["awaited"].items() if name.endswith(".u")}
+    named = [facts["cti_at"] is not None for facts in found.values() if facts["kept"]]
+    assert len(named) > 1
+    assert all(named)
