@@ -19,9 +19,11 @@ from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
+from pipelines.errors import Exit
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.model import Stream
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.finish import finish_flow
 from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
@@ -174,6 +176,20 @@ def test_new_and_gone_streams_are_told(live: House) -> None:
     Stage(live).play(SECOND)
     assert (live.root / "streams" / "punctual").exists()
     assert log_state(live.root).tip is not None
+
+
+def test_a_stream_that_came_later_is_asked_for_no_row_of_before(live: House) -> None:
+    """One that reads the source, and one that reads another stream; what came since is asked for."""
+    edit(live, "  beating: {", "  north: {filter: trips, where: number > 8}\n  beating: {")
+    edit(live, "  punctual: {", "  few: {filter: ordered, where: number > 8}\n  punctual: {")
+    apply(live)
+    Stage(live).play(SECOND)
+    live.printed.clear()
+    assert check_flow("tiny", None, None, None, "main", as_json=True, echo=live.tell) == Exit.FINE
+    told = [json.loads(line) for line in live.text.splitlines()]
+    looked = {each["table"]: each["looked_at"] for each in told if "came into" in str(each.get("sentence"))}
+    assert 0 < looked["north"] < 36
+    assert 0 < looked["few"] < looked["ordered"]
 
 
 def test_other_columns_are_refused_and_leave_nothing_behind(live: House) -> None:
