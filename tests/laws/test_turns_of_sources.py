@@ -159,6 +159,17 @@ def test_sources__a_row_counts_as_the_turn_before_it_also_where_that_row_is_filt
     assert told["all"] == [(99, 2), (99, 3), (0, 1), (0, 2)]
 
 
+def test_sources__rows_behind_one_that_is_filtered_away_stay_with_their_copies_behind_it(tmp_path: Path) -> None:
+    """`mixed` has 99 of the vans between 0 and 1 of the bags, for 1 is ahead; `few` has not."""
+    streams = {"mixed": Drawn("interleave", ("bags", "vans")), "few": Drawn("filter", ("mixed",), 3)}
+    streams |= {"a": Drawn("project", ("few",), 1), "b": Drawn("project", ("mixed",), 2)}
+    streams |= {"c": Drawn("project", ("bags",), 3), "all": Drawn("interleave", ("b", "a", "c"))}
+    told, _ = both({"bags": [3, 3, 3], "vans": [3]}, streams, 1, [], tmp_path)
+    assert [n for n, _ in told["mixed"]] == [0, 99, 1, 2]
+    met = [f"{n}{' abc'[way]}" for n, way in told["all"]]
+    assert met == ["0a", "0b", "0c", "1c", "2c", "99b", "1a", "1b", "2a", "2b"]
+
+
 @pytest.mark.parametrize(
     ("arrivals", "mixed", "met"),
     [

@@ -322,8 +322,9 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
 ) -> int:
     """Lay out what `mine`, numbers among `rows`, are compared by: turns fork by fork, then branches, then within these.
 
-    A row has a turn of the fork that it came out of, and of those before it in the chain; branches, and what orders
-    rows within them, stand at one depth for all forks: a row that counts as one of another fork's turn stays in order.
+    A row has a turn of the fork that it came out of, and of those before it in the chain. Branches, and what orders
+    rows within them, stand at one depth for all forks, so that a row that counts as one of another fork's turn stays in
+    order.
 
     Returns:
         The number of levels there are now.
@@ -339,18 +340,21 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     ports = side[rows[mine]]
     chain = [meeting, *meeting.others()]
     # What came out of none of them is of the first.
-    whose, place = np.zeros(len(mine), dtype=np.int64), _first_of(ports, meeting)[ports]
+    whose, place = np.full(len(mine), -1), _first_of(ports, meeting)[ports]
     left = np.ones(len(mine), dtype=bool)
     for number, each in enumerate(chain if meeting.fork else ()):
         columns, there = of.columns(each.fork), np.flatnonzero(left)
         chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
-        for level in (*_wide(chosen, columns), longs(chosen[columns.turn])):
+        turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
+        for level in (*_wide(chosen, columns), turn):
             compare(mine[there], level)
-        branch = longs(chosen[columns.branch])
-        came = there[branch >= 0]
+        own = (branch >= 0) & (whose[there] < 0)
+        came = there[own]
         whose[came] = number
-        place[came] = _branches(branch[branch >= 0], ports[came], each, of)
-        left[came] = False
+        place[came] = _branches(branch[own], ports[came], each, of)
+        # What counts as behind all its fork's rows is told from others by the row of another fork that it is behind.
+        left[came] = turn[own] == AFTER
+    whose = np.maximum(whose, 0)
     compare(mine, ports if meeting.rounds else place)
     deepest = depth
     for number, each in enumerate(chain):
