@@ -106,8 +106,10 @@ def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:
     if commit.start is None or commit.end is None:
         return False
     later = [c for c in every if c.number > commit.number and c.state in SETTLED and c.leg == commit.leg]
-    begins = any(c.start is not None and c.start <= commit.start for c in later)
-    return begins and any(c.end is not None and c.end >= commit.end for c in later)
+    upto = commit.start
+    for start, end in sorted((c.start, c.end) for c in later if c.start is not None and c.end is not None):
+        upto = max(upto, end) if start <= upto else upto
+    return upto >= commit.end
 
 
 def _rejected(commit: CommitFacts, rejected: int) -> str:

@@ -83,6 +83,11 @@ def test_a_rejected_commit_is_bad_news_until_its_span_is_published(week: ReportF
     standing = dataclasses.replace(week, commits=(first, rejected, *rest))
     again = dataclasses.replace(week, commits=(first, rejected, dataclasses.replace(rejected, number=3), *rest))
     assert verdict(made_good).tone is Tone.GOOD
+    beside = [
+        dataclasses.replace(each, number=each.number + 20) for each in (first, *rest) if each.start != second.start
+    ]
+    around = dataclasses.replace(week, commits=(first, rejected, *rest, *beside))
+    assert verdict(around).sentence == "Commit 2 was rejected: timers do not increase.", "those beside it cover nothing"
     wider = dataclasses.replace(third, start=first.start, end=week.commits[-1].end)
     assert verdict(dataclasses.replace(week, commits=(first, rejected, wider, *rest))).tone is Tone.GOOD
     assert verdict(again).sentence == "Commit 2 was rejected, and 1 more commit: timers do not increase."

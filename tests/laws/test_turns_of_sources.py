@@ -159,6 +159,19 @@ def test_sources__a_row_counts_as_the_turn_before_it_also_where_that_row_is_filt
     assert told["all"] == [(99, 2), (99, 3), (0, 1), (0, 2)]
 
 
+def test_sources__rows_stay_behind_one_that_is_filtered_away_where_a_third_source_is_behind_them(
+    tmp_path: Path,
+) -> None:
+    """`mixed` has 99 before 0, which the file has otherwise; `few` has not."""
+    streams = {"mixed": Drawn("interleave", ("vans", "bags", "cars")), "few": Drawn("filter", ("mixed",), 3)}
+    streams |= {"a": Drawn("project", ("few",), 1), "b": Drawn("project", ("mixed",), 2)}
+    streams |= {"c": Drawn("project", ("cars",), 3), "all": Drawn("interleave", ("b", "a", "c"))}
+    told, _ = both({"bags": [3], "vans": [3], "cars": [4]}, streams, 1, [], tmp_path)
+    assert [n for n, _ in told["mixed"]] == [99, 0, 198]
+    met = [f"{n}{' abc'[way]}" for n, way in told["all"]]
+    assert met == ["99b", "0a", "0b", "198a", "198b", "198c"]
+
+
 def test_sources__rows_behind_one_that_is_filtered_away_stay_with_their_copies_behind_it(tmp_path: Path) -> None:
     """`mixed` has 99 of the vans between 0 and 1 of the bags, for 1 is ahead; `few` has not."""
     streams = {"mixed": Drawn("interleave", ("bags", "vans")), "few": Drawn("filter", ("mixed",), 3)}

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER = NULL, INFINITY
 """Turns before and behind all rows of a fork."""
+KEY_RANK = 1
+"""Where the key stands in the levels of a fork's turns that are told by time and key."""
 MARK = "turn"
 
 
@@ -330,11 +332,11 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         The number of levels there are now.
     """
 
-    def compare(at: Longs, level: Longs) -> None:
+    def compare(level: Longs) -> None:
         nonlocal depth
         if len(levels) == depth:
             levels.append(np.zeros(len(rows), dtype=np.int64))
-        levels[depth][at] = level
+        levels[depth][mine] = level
         depth += 1
 
     ports = side[rows[mine]]
@@ -346,8 +348,11 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         columns, there = of.columns(each.fork), np.flatnonzero(left)
         chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
         turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
-        for level in (*_wide(chosen, columns), turn):
-            compare(mine[there], level)
+        # What is told apart already stands before all turns of the others, as what came before their forks does.
+        for level_of, level in enumerate((*_wide(chosen, columns), turn)):
+            every = np.full(len(mine), 0 if level_of == KEY_RANK else BEFORE, dtype=np.int64)
+            every[there] = level
+            compare(every)
         own = (branch >= 0) & (whose[there] < 0)
         came = there[own]
         whose[came] = number
@@ -355,7 +360,7 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         # What counts as behind all its fork's rows is told from others by the row of another fork that it is behind.
         left[came] = turn[own] == AFTER
     whose = np.maximum(whose, 0)
-    compare(mine, ports if meeting.rounds else place)
+    compare(ports if meeting.rounds else place)
     deepest = depth
     for number, each in enumerate(chain):
         for first, parted in enumerate(each.branches):
