@@ -183,6 +183,18 @@ def test_sources__rows_behind_one_that_is_filtered_away_stay_with_their_copies_b
     assert met == ["0a", "0b", "0c", "1c", "2c", "99b", "1a", "1b", "2a", "2b"]
 
 
+def test_sources__what_counts_as_a_row_of_another_source_stands_behind_all_branches_of_that_row(tmp_path: Path) -> None:
+    """`mixed` has 99 of the vans before 0 of the bags, `few` 0 alone, and the vans have a branch before `mixed`."""
+    streams = {"c": Drawn("project", ("vans",), 3), "mixed": Drawn("interleave", ("vans", "bags"))}
+    streams |= {"few": Drawn("filter", ("mixed",), 3), "a": Drawn("project", ("few",), 1)}
+    streams |= {"b": Drawn("project", ("mixed",), 2), "all": Drawn("interleave", ("a", "b", "c"))}
+    streams |= {"twice": Drawn("interleave", ("a", "all"))}
+    told, _ = both({"bags": [3], "vans": [3]}, streams, 1, [], tmp_path)
+    assert told["mixed"] == [(99, 0), (0, 0)]
+    assert told["all"] == [(99, 3), (99, 2), (0, 1), (0, 2)]
+    assert told["twice"] == [(99, 3), (99, 2), (0, 1), (0, 1), (0, 2)]
+
+
 @pytest.mark.parametrize(
     ("arrivals", "mixed", "met"),
     [

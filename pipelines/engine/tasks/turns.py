@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER = NULL, INFINITY
 """Turns before and behind all rows of a fork."""
-KEY_RANK = 1
-"""Where the key stands in the levels of a fork's turns that are told by time and key."""
 MARK = "turn"
 
 
@@ -349,8 +347,8 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
         turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
         # What is told apart already stands before all turns of the others, as what came before their forks does.
-        for level_of, level in enumerate((*_wide(chosen, columns), turn)):
-            every = np.full(len(mine), 0 if level_of == KEY_RANK else BEFORE, dtype=np.int64)
+        for level in (*_wide(chosen, columns), turn):
+            every = np.full(len(mine), BEFORE, dtype=np.int64)
             every[there] = level
             compare(every)
         own = (branch >= 0) & (whose[there] < 0)
@@ -359,6 +357,8 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         place[came] = _branches(branch[own], ports[came], each, of)
         # What counts as behind all its fork's rows is told from others by the row of another fork that it is behind.
         left[came] = turn[own] == AFTER
+    # What counts as a row of another fork than its own stands behind all of that row, whatever branch they came by.
+    compare((left & (whose >= 0)).astype(np.int64))
     whose = np.maximum(whose, 0)
     compare(ports if meeting.rounds else place)
     deepest = depth
@@ -401,7 +401,7 @@ def _wide(rows: pa.Table, columns: TurnColumns) -> list[Longs]:
     time = longs(rows[columns.time])
     # No key is null but that of what did not come out of the fork; in a key that no time has come to yet, time is.
     known = np.flatnonzero(np.asarray(pc.is_valid(rows[columns.keys[0]])))
-    rank = np.zeros(rows.num_rows, dtype=np.int64)
+    rank = np.where(time == AFTER, AFTER, BEFORE)
     rank[known] = key_ranks(rows.take(pa.array(known)).select(list(columns.keys)), columns.keys)
     return [time, rank]
 
