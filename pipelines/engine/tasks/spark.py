@@ -63,6 +63,8 @@ GATEWAY_LOGGERS = ("root", "py4j.java_gateway", "py4j.clientserver")
 """Where py4j logs that a call broke."""
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """Where everything runs in processes of this machine: nobody else is let in. Workers elsewhere must find the driver."""
+QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A stream's own: no row goes through the JVM, so compiling its code for speed costs more than all that it plans."""
 ELSEWHERE = {
     "spark.excludeOnFailure.taskAndStage.enabled": "true",
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",

@@ -39,6 +39,7 @@ from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.sources.catalog import open_sources
 from pipelines.engine.sources.opening import Loss, Opening
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.engine.tasks.spark import QUICK_START
 from pipelines.flows.durations import parse
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
@@ -602,7 +603,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     require_own_landing(root, "stream")
     require_own_file(root, flow)
     first, last = played_range(flow, root, asked.start, asked.end)
-    spark = engine_named(BATCH, settings.master, settings.spark_log, settings.spark)
+    spark = engine_named(BATCH, settings.master, settings.spark_log, {**QUICK_START, **settings.spark})
     live = Live(
         flow=flow,
         root=root,
