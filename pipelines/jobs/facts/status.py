@@ -10,6 +10,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
 from pipelines.engine.commits.paths import landed_path, ledger_path
 from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.settling import is_settled
 from pipelines.engine.commits.sweep import opened
 from pipelines.engine.files.parquet import FileDamagedError
@@ -31,7 +32,7 @@ from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.commits.history import Entry, LogState
     from pipelines.jobs.runs.gate import GateFinding
     from pipelines.jobs.runs.known import KnownRun
 
@@ -109,11 +110,16 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
 
 def _ahead(known: KnownRun) -> list[str]:
     """Say whether the ledger, which follows every commit, knows one that `commits` does not."""
-    newest = known.state.newest_published
-    log = opened(ledger_path(known.root))
-    if log.settled() <= (newest.commit if newest else 0):
+    held = opened(ledger_path(known.root)).settled()
+    # What was published since the run was opened is in the log as it is now.
+    if held <= _newest(known.state) or held <= _newest(log_state(known.root)):
         return []
-    return [f"tables hold commit {log.settled()}, and `commits` does not have it as published: {DOCTOR} says more"]
+    return [f"tables hold commit {held}, and `commits` does not have it as published: {DOCTOR} says more"]
+
+
+def _newest(state: LogState) -> int:
+    newest = state.newest_published
+    return newest.commit if newest else 0
 
 
 def _unsettled(known: KnownRun) -> int | None:

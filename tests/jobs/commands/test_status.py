@@ -247,3 +247,10 @@ def test_where_files_are_gone_or_torn_the_rest_is_told_and_what_to_do(
     assert text.endswith("next: pulseline doctor tiny")
     house.printed.clear()
     assert facts(house)["published"]["commits"] == 3
+
+
+def test_what_was_published_while_it_looked_is_no_damage(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    known = open_run("tiny", "main")
+    house.backfill("2013-01-02", "2013-01-03")
+    assert status_of(known, DAYS[2])["damaged"] == status_of(open_run("tiny", "main"), DAYS[2])["damaged"]
