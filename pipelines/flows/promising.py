@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Ports
 
 
+WIDENING = {
+    "advance_time": ("stream `{name}`, of one timeline,", "write `by: key` here too"),
+    "dispatch": ("what deals `{name}` in turn", "deal it `of: {key}`, or advance its time behind the instances"),
+}
+"""What can read a stream by key and give one that is none, and CTIs as they come: how to say it, and what to do."""
+
+
 def merged_ctis(flow: Flow, inputs: Sequence[str], by: Sequence[str], ports: Ports) -> IntEnum:
     """Say what becomes of the CTIs that come into a merge.
 
@@ -42,6 +49,23 @@ def merged_ctis(flow: Flow, inputs: Sequence[str], by: Sequence[str], ports: Por
 def _parts(flow: Flow, name: str, by: Sequence[str], column: str | None) -> tuple[str, ...]:
     """Name the columns that tell apart the keys of an input which meet at a port of one group."""
     return tuple(each for each in flow.key_of(name) if each not in by and each != column)
+
+
+def binds_all_keys(flow: Flow, stream: Stream) -> str | None:
+    """Warn of a stream in which CTIs that were made for one key each bind rows of all: A10; None where none does."""
+    read = stream.inputs[0]
+    key = flow.key_of(read)
+    if stream.operator not in WIDENING or stream.by or not key or not flow.promises(read):
+        return None
+    made = (each for each in flow.behind(read, along_rows=True) if isinstance(each, Stream))
+    if not any(each.operator == "advance_time" and each.by for each in made):
+        return None
+    named = ", ".join(key)
+    how, way = WIDENING[stream.operator]
+    return (
+        f"{how.format(name=stream.name)} reads `{read}`, whose CTIs each bind one {named} alone, and behind it each "
+        f"binds rows of all: what is in time for its own {named} can be late there; {way.format(key=named)}"
+    )
 
 
 def why_no_promise(flow: Flow, name: str) -> tuple[str, str]:

