@@ -12,7 +12,7 @@ import pyarrow as pa
 from expectations.laws import account_laws
 from expectations.on_duckdb import answer, as_pandas
 from expectations.report.facts import Account
-from expectations.views import DROPPED, LANDED, ROWS, STREAM, crossed_to, passed_by
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, crossed_to
 from pipelines.flows.legs import MAIN
 from pipelines.operators.specs import SPECS
 
@@ -51,9 +51,7 @@ def _account(flow: Flow, stream: Stream, views: Views, counts: Counts) -> Accoun
     held = views.held.get(stream.name, {})
     return Account(
         stream=stream.name,
-        rows_in=sum(
-            rows(name, _place(flow, stream, name)) - rows(name, passed_by(stream.name)) for name in stream.feeding
-        ),
+        rows_in=sum(rows(name, _place(flow, stream, name)) for name in stream.feeding),
         main=rows(stream.name, STREAM),
         side=sum(rows(name, STREAM) for name in stream.sides),
         dropped=rows(stream.name, DROPPED),

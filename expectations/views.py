@@ -33,11 +33,6 @@ def crossed_to(leg: str) -> str:
     return f"crossed to {leg}"
 
 
-def passed_by(stream: str) -> str:
-    """Name where rows are counted that a stream never was to take: they came before an `apply` that added it."""
-    return f"before {stream}"
-
-
 class View(Protocol):
     """One table: its rows of the span, and the timers and CTIs before them that still bind."""
 

@@ -39,6 +39,7 @@ REASONS = {
     "after_end": "came in after the stream had ended",
     "late_cti": "a CTI that would not have moved time forward",
     "filtered": "the condition of a filter was not true of it",
+    "begun_anew": "waited in its stream when an apply began that one anew, or left it out",
     "max_windows": "in more windows than max_windows allows, so it is counted in none",
     "out_of_time": "its new times would lie outside the years 1 to 9999",
     "duration_set": "the end of an event whose duration was set when it started",

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow, Ports
 
 
-WIDENING = {
-    "advance_time": ("stream `{name}`, of one timeline,", "write `by: key` here too"),
-    "dispatch": ("what deals `{name}` in turn", "deal it `of: {key}`, or advance its time behind the instances"),
-}
-"""What can read a stream by key and give one that is none, and CTIs as they come: how to say it, and what to do."""
-
-
 def merged_ctis(flow: Flow, inputs: Sequence[str], by: Sequence[str], ports: Ports) -> IntEnum:
     """Say what becomes of the CTIs that come into a merge.
 
@@ -51,20 +44,23 @@ def _parts(flow: Flow, name: str, by: Sequence[str], column: str | None) -> tupl
     return tuple(each for each in flow.key_of(name) if each not in by and each != column)
 
 
+def of_one_key(flow: Flow, name: str) -> str | None:
+    """Say that CTIs of a stream bind one key each, as an `advance_time` by key makes them; None where none do."""
+    key, made = flow.key_of(name), (each for each in flow.behind(name, along_rows=True) if isinstance(each, Stream))
+    if not key or not flow.promises(name) or not any(each.operator == "advance_time" and each.by for each in made):
+        return None
+    return f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
+
+
 def binds_all_keys(flow: Flow, stream: Stream) -> str | None:
     """Warn of a stream in which CTIs that were made for one key each bind rows of all: A10; None where none does."""
-    read = stream.inputs[0]
-    key = flow.key_of(read)
-    if stream.operator not in WIDENING or stream.by or not key or not flow.promises(read):
+    came = of_one_key(flow, stream.inputs[0]) if stream.operator == "advance_time" and not stream.by else None
+    if came is None:
         return None
-    made = (each for each in flow.behind(read, along_rows=True) if isinstance(each, Stream))
-    if not any(each.operator == "advance_time" and each.by for each in made):
-        return None
-    named = ", ".join(key)
-    how, way = WIDENING[stream.operator]
+    key = ", ".join(flow.key_of(stream.inputs[0]))
     return (
-        f"{how.format(name=stream.name)} reads `{read}`, whose CTIs each bind one {named} alone, and behind it each "
-        f"binds rows of all: what is in time for its own {named} can be late there; {way.format(key=named)}"
+        f"stream `{stream.name}`, of one timeline, reads {came} and takes each for all: what is in time for its own "
+        f"{key} can be late there; write `by: key` here too"
     )
 
 

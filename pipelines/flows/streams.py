@@ -12,7 +12,7 @@ from pipelines.flows.forks import declared_behind
 from pipelines.flows.loops import loop_body
 from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream
 from pipelines.flows.policies import enum_of, policy_of
-from pipelines.flows.promising import merged_ctis, why_no_promise
+from pipelines.flows.promising import merged_ctis, of_one_key, why_no_promise
 from pipelines.flows.section import BESIDE_MODULE
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
@@ -249,7 +249,7 @@ def _followed_key(drafted: Draft, flow: Flow, keys: list[tuple[str, ...]]) -> tu
     """Give the key that follows from what a stream reads."""
     if drafted.operator == "dispatch":
         # In turn counts the rows of all keys, so it needs them in one order.
-        return () if drafted.made["style"].name == "IN_TURN" else keys[0]
+        return () if _deals_in_turn(drafted) else keys[0]
     if drafted.spec.all_promise and not any(flow.promises(name) for name in drafted.inputs):
         return tuple(column for column in keys[0] if all(column in key for key in keys))
     return _common_key(drafted, flow, keys)
@@ -328,7 +328,11 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
 
 
 def _check_dispatch(drafted: Draft, flow: Flow) -> None:
-    """See that both edges of an event go to one instance."""
+    """See that both edges of an event go to one instance, and that CTIs bind behind it what they were made for."""
+    came = of_one_key(flow, drafted.inputs[0]) if _deals_in_turn(drafted) else None
+    if came:
+        expected = f"`of: {', '.join(flow.key_of(drafted.inputs[0]))}`, or CTIs for the whole stream"
+        raise drafted.section.wrong("dispatch", f"{came} dealt in turn", expected)
     owner, numeric = flow.owner(drafted.inputs[0]) if drafted.inputs else None, drafted.made.get("numeric")
     asked = (*drafted.made.get("of", ()), *(_columns_of(numeric) if numeric else ()))
     if drafted.operator != "dispatch" or owner is None or owner.shape is not Shape.EDGE:
@@ -338,6 +342,10 @@ def _check_dispatch(drafted: Draft, flow: Flow) -> None:
     if strange:
         came = f"edges of `{drafted.inputs[0]}` dispatched by `{strange[0]}`, which a start and its end may differ in,"
         raise drafted.section.wrong("dispatch", came, "columns of the key, the `event_id`, or broadcast")
+
+
+def _deals_in_turn(drafted: Draft) -> bool:
+    return drafted.operator == "dispatch" and drafted.made["style"] is enum_of("dispatch", "style")["IN_TURN"]
 
 
 def _columns_of(expression: str) -> tuple[str, ...]:

@@ -482,3 +482,15 @@ def test_an_interleave_of_inputs_without_a_fork_puts_them_in_order_by_time_which
         "it; dispatch by what it goes by, `{of: origin}`"
     )
     assert found == [told] * divides
+
+
+def test_a_stream_whose_ctis_bind_one_key_each_is_not_dealt_in_turn(read: Read) -> None:
+    modules = MODULES.replace(", by: key", "")
+    streams = (
+        "  each: {advance_time: d, by: key, every: {events: 3}, late: drop}\n"
+        "  r: {module: m, inputs: {a: %s, b: w}, instances: 2, dispatch: {a: %s, b: broadcast}}\n"
+    )
+    assert "r.1.late" in read(sources=SOURCE, streams=streams % ("each", "{of: origin}"), top=modules).streams
+    assert "r.1.late" in read(sources=SOURCE, streams=streams % ("d", "in_turn"), top=modules).streams
+    with pytest.raises(FlowError, match="`each`, whose CTIs each bind one origin alone, dealt in turn in stream `r`"):
+        read(sources=SOURCE, streams=streams % ("each", "in_turn"), top=modules)

@@ -437,7 +437,7 @@ def test_what_promises_do_not_fit_is_refused(read: Read, stream: str, told: str)
 @pytest.mark.parametrize(
     ("streams", "named"),
     [
-        ("  x: {advance_time: k, late: drop}\n", ["stream `x`, of one timeline, reads `k`"]),
+        ("  x: {advance_time: k, late: drop}\n", ["stream `x`, of one timeline, reads `k`, whose"]),
         ("  f: {filter: k, where: 'true'}\n  x: {advance_time: f, every: {events: 9}, late: drop}\n", ["reads `f`"]),
         ("  x: {advance_time: k, by: key, late: drop}\n", []),
         ("  x: {advance_time: c, late: drop}\n", []),

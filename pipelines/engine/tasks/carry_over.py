@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, RESERVED
 from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
-from pipelines.engine.commits.entry import NOTHING, START_OF_RUN, CommitKind, Span
+from pipelines.engine.commits.entry import LEDGER, NOTHING, START_OF_RUN, CommitKind, Span
 from pipelines.engine.commits.paths import NewFile, carry_path, table_name
 from pipelines.engine.commits.plan import carry_format, plan_of
 from pipelines.engine.commits.readers import read_carry
 from pipelines.engine.files.parquet import write_table
-from pipelines.engine.files.writing import NO_ROWS
+from pipelines.engine.files.writing import NO_ROWS, TableFile
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, CarryChange, stamped
 from pipelines.engine.tasks.leading import PORTS, led_back
 from pipelines.engine.tasks.stages import carry_schemas, create_tables
-from pipelines.engine.tasks.task import carry_key, carry_parts, payloads
+from pipelines.engine.tasks.task import carry_key, carry_parts, ledger_counts, payloads, source_behind
 from pipelines.flows.definition import fingerprint_of
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
-    from pipelines.flows.model import Flow
+    from pipelines.flows.model import Flow, Stream
 
 HELD = "held"
 """The part of a carry with rows that came in and did not leave yet; commits count them by that name."""
+BEGUN_ANEW = "begun_anew"
+"""Why a row that waited is in the ledger: its stream began anew, or went, when a changed flow was taken into use."""
+OF_THE_ROW = ("landed_at", "landed_place", "kind", "arrival", "place", "event_time", "event_end")
+NOT_OF_THE_ROW = RESERVED | NOT_HASHED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +60,8 @@ class Ground:
     """By merge that believes less from here on: the latest instant to which one of its ports may have been led."""
     elsewhere: Mapping[str, Ground] = field(default_factory=dict)
     """By stream of a leg of its own: the state of that leg at the same sequence, which has its carry."""
+    older: Flow | None = None
+    """The flow that its carry was made by, where rows that wait in streams which do not stand are lost to the run."""
 
 
 def adopt(  # noqa: PLR0913 - what is taken over, by whom
@@ -65,6 +73,8 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
     detail: Mapping[str, object] = NOTHING,
 ) -> Entry:
     """Publish a commit that has the carry of a state and no row; what was left half done before is given up first.
+
+    What waited in a stream that begins anew, or is gone, has a line in its ledger.
 
     Args:
         driver: holds the lease of the run that takes the carry over.
@@ -87,7 +97,8 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
     parent = tip.commit if tip else START_OF_RUN
     plan, span = plan_of(flow, UPGRADES.current), Span(ground.end, ground.end)
     driver.intent(number, span, parent, [], plan, fingerprint_of(flow), kind=CommitKind.ADOPT)
-    carry, held, files = NO_ROWS, dict[str, object](), dict[str, list[NewFile]]()
+    carry, files = NO_ROWS, dict[str, list[NewFile]]()
+    held: dict[str, object] = {name: {HELD: 0} for name in flow.streams if name not in streams}
     for path, rows in _carried(driver.root, flow, ground, streams, schemas, number):
         carry += content_hash(rows, leave_out=NOT_HASHED)
         stream, _, part = path.name.rpartition(".")
@@ -96,7 +107,43 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
         if rows.num_rows:
             files[table_name(driver.root, path)] = [_write(path, number, rows)]
     found = {**detail, "sequence": ground.sequence, "kept": sorted(streams)}
-    return driver.written_and_published(number, files, held, {}, carry.text, {}, detail=found)
+    lines, hashes = _left_behind(ground, streams, number), dict[str, str]()
+    if lines.num_rows:
+        told = TableFile(driver.root, LEDGER, f"c{number:08d}-adopted")
+        told.write(lines)
+        held[LEDGER], hashes[LEDGER] = dict(ledger_counts(lines)), told.cut().text
+        files[LEDGER] = [NewFile(each.name, each.rows, each.size, each.hash) for each in (told.close(),) if each]
+    return driver.written_and_published(number, files, held, hashes, carry.text, {}, detail=found)
+
+
+def _left_behind(ground: Ground, streams: Collection[str], number: int) -> pa.Table:
+    """Give the ledger's lines of rows that wait in streams which do not stand."""
+    found, older = [LEDGER_SCHEMA.empty_table()], ground.older
+    if older is None or carry_format(ground.state, ground.commit) is None:
+        return found[0]
+    for name, stream in older.streams.items():
+        if name not in streams and stream.accountable:
+            key = carry_key(stream, HELD)
+            rows = read_carry(ground.root, name, HELD, ground.commit, key=key, state=ground.state)
+            if rows.num_rows:
+                found.append(_lines(stream, source_behind(older, name), rows.sort_by("position"), number))
+    return pa.concat_tables(found)
+
+
+def _lines(stream: Stream, source: str | None, rows: pa.Table, number: int) -> pa.Table:
+    known = {
+        "commit": pa.repeat(number, rows.num_rows),
+        "stream": pa.repeat(stream.name, rows.num_rows),
+        "operator": pa.repeat(stream.operator, rows.num_rows),
+        "reason": pa.repeat(BEGUN_ANEW, rows.num_rows),
+        "action": pa.repeat("dropped", rows.num_rows),
+        "source": pa.repeat(pa.scalar(source, pa.string()), rows.num_rows),
+        "key": json_rows(rows, stream.by) if stream.by else pa.repeat("{}", rows.num_rows),
+        "row": json_rows(rows, [name for name in rows.column_names if name not in NOT_OF_THE_ROW]),
+    }
+    known |= {name: rows[name] for name in OF_THE_ROW}
+    nothing = pa.nulls(rows.num_rows)
+    return pa.table([known.get(field.name, nothing).cast(field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA)
 
 
 def _carried(  # noqa: PLR0913 - what is taken over, from where to where

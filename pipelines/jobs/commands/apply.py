@@ -19,7 +19,7 @@ from pipelines.engine.landing.arrived import is_declared
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.landed_schema import payloads_over
-from pipelines.engine.tasks.carry_over import Ground, adopt
+from pipelines.engine.tasks.carry_over import BEGUN_ANEW, Ground, adopt
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
@@ -27,6 +27,7 @@ from pipelines.flows.legs import in_legs
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
+from pipelines.jobs.facts.awaited import held_rows
 from pipelines.jobs.facts.contracts import broken, consumers_of
 from pipelines.jobs.facts.live import last_closed
 from pipelines.jobs.runs.feeds import open_feeds
@@ -36,6 +37,8 @@ from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.replaced import require_own_file
 from pipelines.operators.merge import MergePolicy
+from pipelines.operators.plain_words import counted as number_of
+from pipelines.operators.registry import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +95,10 @@ class ApplyPlan:
     """Format of the carry as it is."""
     in_regions: bool
     """Whether the flow asks for regions, which the run does not have."""
+    waiting: Mapping[str, int]
+    """Rows that wait in each stream that does not go on from what it remembers; the ledger takes them."""
+    binding: tuple[str, ...]
+    """Streams of which readers have timers or CTIs that what comes now does not know of."""
 
     @property
     def needed(self) -> bool:
@@ -179,7 +186,26 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
     if not UPGRADES.oldest <= written <= UPGRADES.current:
         raise UnknownCarryError(tip.commit, written, UPGRADES.oldest, UPGRADES.current)
     found = edited(state, tip.commit, flow)
-    return ApplyPlan(ground=tip, found=found, written=written, in_regions=bool(in_legs(flow)))
+    older = found.older.streams if found.older else {}
+    lost = (each.stream for each in found.changes if not each.fate.remembers and each.stream in older)
+    waiting = {name: held_rows(known, name) for name in lost if older[name].accountable}
+    forgets = [flow.streams[each.stream] for each in found.changes if _forgets(flow, each)]
+    return ApplyPlan(
+        ground=tip,
+        found=found,
+        written=written,
+        in_regions=bool(in_legs(flow)),
+        waiting={name: rows for name, rows in waiting.items() if rows},
+        binding=tuple(each.name for each in forgets if flow.promises(each.name) or flow.has_timers(each.name)),
+    )
+
+
+def _forgets(flow: Flow, change: Change) -> bool:
+    """Say whether a stream goes on otherwise, and remembers nothing that would keep what it promised."""
+    if change.fate is not StreamFate.CHANGED:
+        return change.fate is StreamFate.RESET
+    stream = flow.streams[change.stream]
+    return not parts_of(stream.operator, stream.policy)
 
 
 def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> Entry:
@@ -202,6 +228,7 @@ def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> En
         end=tip.span.end,
         sequence=tip.upto,
         latest=_latest(flow, plan),
+        older=plan.found.older,
     )
     fates = {each.stream: each.fate for each in plan.found.changes}
     streams = [name for name in flow.streams if fates[name].remembers]
@@ -246,7 +273,7 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
     if not plan.needed:
         return [f"run `{known.run}` of {known.name} is made by this flow already; nothing to do"]
     lines = [f"run `{known.run}` of {known.name}, behind commit {plan.ground.commit} ({text}):"]
-    lines += [_line(each) for each in plan.found.changes]
+    lines += [_line(each, plan.waiting.get(each.stream, 0)) for each in plan.found.changes]
     if plan.found.newer_code:
         lines.append("an operator has another version than when the run was made; its carry stands")
     if plan.written != UPGRADES.current:
@@ -254,6 +281,9 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
     if plan.stale:
         made = f"rows that {', '.join(plan.stale)} published up to {text} were made by the flow of before, and stay"
         lines.append(f"stale: {made}; what they would be now: {known.command('replay')}")
+    if plan.binding:
+        told = f"timers and CTIs that {', '.join(plan.binding)} published stand too"
+        lines.append(f"promised: {told}; where rows from here on break them, {known.command('check')} says so")
     if done is None:
         todo = known.command("apply") if keeps else "agree with who keeps the contract, for apply does not break it"
         lines.append(f"nothing was done; next: {todo}")
@@ -261,9 +291,10 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
     return [*lines, f"commit {done.commit} takes it into use; next: {_next(known, plan)}"]
 
 
-def _line(change: Change) -> str:
+def _line(change: Change, waiting: int) -> str:
     why = f" ({', '.join(change.why)})" if change.why else ""
-    return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}"
+    lost = f"; {number_of(waiting, 'row')} that waited in it: to the ledger, as `{BEGUN_ANEW}`" if waiting else ""
+    return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}{lost}"
 
 
 def _next(known: KnownRun, plan: ApplyPlan) -> str:
@@ -286,6 +317,7 @@ def facts_of(known: KnownRun, plan: ApplyPlan, done: Entry | None) -> dict[str, 
         "commit": done.commit if done else None,
         "behind": plan.ground.commit,
         "streams": {each.stream: {"fate": str(each.fate), "why": list(each.why)} for each in plan.found.changes},
+        "waiting": dict(plan.waiting),
         "stale": list(plan.stale),
         "newer_code": plan.found.newer_code,
         "format": {"written": plan.written, "current": UPGRADES.current},

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from expectations.judge import judge
 from expectations.judgement import Judgement
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.durable import of_this_machine
@@ -251,13 +253,56 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         engine=settings.engine,
         span=parts[MAIN].judged.span,
     )
+    verdicts: list[SpokenVerdict] = []
     with followed(job) as ending, spark_if_asked(settings) as session:
-        ending.found = found = _check(flow, parts, commit or 0, session, lambda: _reckoned(flow, parts, deep))
-    docs = docs_folder(known.root, *parts[MAIN].judged.span, commit or 0)
-    verdict = SpokenVerdict(known, {leg: part.judged for leg, part in parts.items()}, commit or 0, found, docs)
-    for line in json_lines(verdict) if as_json else text_lines(verdict):
-        echo(line)
-    return Exit.FINE if verdict.held else Exit.CHECK_FAILED
+        for made, piece in _by_flow(known, settings, flow, parts):
+            found = _check(made, piece, commit or 0, session, partial(_reckoned, made, piece, deep))
+            docs = docs_folder(known.root, *piece[MAIN].judged.span, commit or 0)
+            judged = {leg: part.judged for leg, part in piece.items()}
+            verdicts.append(SpokenVerdict(known, judged, commit or 0, found, docs))
+        ending.found = tuple(each for verdict in verdicts for each in verdict.found)
+    for verdict in verdicts:
+        if len(verdicts) > 1 and not as_json:
+            echo(_made_by(known, verdict))
+        for line in json_lines(verdict) if as_json else text_lines(verdict):
+            echo(line)
+    return Exit.FINE if all(verdict.held for verdict in verdicts) else Exit.CHECK_FAILED
+
+
+def _by_flow(known: KnownRun, settings: Settings, newest: Flow, parts: Parts) -> Iterator[tuple[Flow, Parts]]:
+    """Part what is judged by the flows that made it: an `apply` changes what must hold. A run in legs has one alone."""
+    main = parts[MAIN]
+    groups = _made_alike(known.state, main.judged.entries)
+    if len(parts) > 1 or len(groups) == 1:
+        yield newest, parts
+        return
+    for entries in groups:
+        row = planned(known.state, entries[-1].commit)
+        made = newest if row is None else _with_own(known, settings, flow_from_json(definition_of(row)))
+        judged = JudgedCommits(entries=tuple(entries), earlier=_earlier(known.state, entries[0]))
+        yield made, {MAIN: replace(main, judged=judged)}
+
+
+def _made_alike(state: LogState, entries: Iterable[Entry]) -> list[list[Entry]]:
+    """Part commits where the flow that made one is not that of the one before; before any plan there were no rows."""
+    groups: list[list[Entry]] = []
+    before = None
+    for entry in entries:
+        row = planned(state, entry.commit)
+        made = before if row is None else row.fingerprint
+        if not groups or (before is not None and made != before):
+            groups.append([])
+        groups[-1].append(entry)
+        before = made
+    return groups
+
+
+def _made_by(known: KnownRun, verdict: SpokenVerdict) -> str:
+    """Head what is said of commits that one of several flows made."""
+    entries = verdict.judged.entries
+    first, last = (known.moments.text(each) for each in verdict.judged.span)
+    of = f"commit {entries[0].commit}" if len(entries) == 1 else f"commits {entries[0].commit} to {entries[-1].commit}"
+    return f"{of}, {first} until {last}, by the flow that made them:"
 
 
 def _flow_of(known: KnownRun, commit: int | None) -> Flow:

@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 
 from expectations.laws import laws_of
 from expectations.on_duckdb import PlainView, add_kinds, count_plain
-from expectations.views import Counts, Views, crossed_to, passed_by
+from expectations.views import Counts, Views, crossed_to
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME, arrived_within
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
-from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
 from pipelines.engine.files.parquet import read_rows, rows_of_named, size_of
@@ -171,35 +170,8 @@ def _ledger(part: JudgedPart) -> Published:
 
 
 def _with_crossed(flow: Flow, parts: Parts, count: Callable[[], Counts]) -> Counts:
-    """Count what stands in tables and landings, what legs took of it, and what came before a stream was there."""
-    return count() + crossed_counts(flow, parts) + _passed_by(flow, parts)
-
-
-def _passed_by(flow: Flow, parts: Parts) -> Counts:
-    """Count the rows of each stream's inputs in judged commits of flows that did not have it, before an `apply`."""
-    counts, main = Counts(), parts[MAIN]
-    # A run in legs goes on with the streams that it began with.
-    if len(parts) > 1 or not any(row.kind is CommitKind.ADOPT for row in main.state.published):
-        return counts
-    made = [(entry, _streams_of(main.state, entry)) for entry in main.judged.entries]
-    for stream in flow.streams.values():
-        without = tuple(entry for entry, streams in made if streams and stream.name not in streams)
-        if not stream.accountable or not without:
-            continue
-        before = replace(main, judged=replace(main.judged, entries=without))
-        for name in stream.feeding:
-            if name in flow.sources:
-                for rows in _landed_rows(*_landed(main.root, flow.sources[name], before.judged)):
-                    add_kinds(counts, rows, name, passed_by(stream.name))
-            else:
-                add_kinds(counts, _rows(flow, name, before).scan(["kind"]), name, passed_by(stream.name))
-    return counts
-
-
-def _streams_of(state: LogState, entry: Entry) -> frozenset[str]:
-    """Name the streams of the flow that made a commit; none where nothing says so any more."""
-    row = planned(state, entry.commit)
-    return frozenset() if row is None else frozenset(stream["name"] for stream in definition_of(row)["streams"])
+    """Count what stands in tables and landings, and what legs took of it."""
+    return count() + crossed_counts(flow, parts)
 
 
 def crossed_counts(flow: Flow, parts: Parts) -> Counts:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class Edited:
     """What a flow is, held against the one that a run was made by."""
 
+    older: Flow | None
+    """That one; None where nothing was made yet."""
     changes: tuple[Change, ...]
     newer_code: bool
     """Whether an operator has another version than when the run was made."""
@@ -70,9 +72,9 @@ def edited(state: LogState, commit: int, flow: Flow) -> Edited:
     """
     row = planned(state, commit)
     if row is None:
-        return Edited(changes=(), newer_code=False)
+        return Edited(older=None, changes=(), newer_code=False)
     older = flow_from_json(definition_of(row))
-    return Edited(changes=changes(older, flow), newer_code=row.fingerprint != fingerprint_of(older))
+    return Edited(older=older, changes=changes(older, flow), newer_code=row.fingerprint != fingerprint_of(older))
 
 
 def require_in_use(

@@ -55,6 +55,7 @@ REASONS = {
     "versions_lost": "commits of a Delta table, or files of theirs, that are gone, and that somebody gave up",
     "offsets_lost": "rows that the topic, or the spool of a socket, no longer has, and that somebody gave up",
     "filtered": "a filter's condition was not true of it",
+    "begun_anew": "waited in its stream when an apply began that one anew, or left it out",
     "max_windows": "lasts over more windows than max_windows allows, so it is in none",
     "out_of_time": "would leave the readable years, 1 to 9999, by what was to be done to its time",
     "duration_set": "the end of an event whose duration was set when it started",

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA
 from pipelines.engine.commits.carry_format import OldCarryError, UnknownCarryError, Upgrades
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import CommitKind, Span
-from pipelines.engine.commits.paths import SchemaChangedError, landed_path
+from pipelines.engine.commits.paths import SchemaChangedError, landed_path, ledger_path
 from pipelines.engine.commits.plan import carry_format, plan_of
-from pipelines.engine.commits.readers import log_state, read_carry
+from pipelines.engine.commits.readers import log_state, read_carry, rows_of
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
@@ -32,6 +33,7 @@ from pipelines.jobs.commands.run import run_flow
 from pipelines.jobs.commands.stream import is_backfilled
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.awaited import awaited
 from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
@@ -241,6 +243,105 @@ def test_a_source_with_history_is_the_same_behind_its_first_reading(house: House
     stage.play(FIRST[1:2], publish=False)
     edit(house, "slack: 90s", "slack: 91s")
     assert "takes it into use" in apply(house), "what landed first has its own history in it, and is no other source"
+
+
+PUMPS = """\
+flow: pumps
+every: 1h
+buckets: 2
+sources:
+  readings: {feed: {csv: rows.csv, types: {at: timestamp, bar: int64}, timezone: UTC}, key: pump, time: at, arrival: at}
+modules:
+  half: {inputs: [r], streams: {low: {filter: r, where: bar < 50}}, outputs: {p: low}}
+streams:
+  hot: {filter: readings, where: bar > 20}
+"""
+HELD = "  m: {merge: hot, ports_by: {pump: [a, b, c, %s]}}\n"
+
+
+class Hours:
+    """Two hours of readings, the flow of which changes between them, on core."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write the readings."""
+        self._file = folder / "pumps.yaml"
+        lines = [f"{'abc'[n % 3]},2026-01-01T{n // 10:02}:{n % 10 * 6:02}:00,{n * 37 % 101}" for n in range(20)]
+        (folder / "rows.csv").write_text("\n".join(["pump,at,bar", *lines]))
+        self.said: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """Give the file of the flow."""
+        return str(self._file)
+
+    def run(self, more: str, hour: int) -> None:
+        """Run an hour under the flow with some streams more."""
+        self._file.write_text(PUMPS + more)
+        start, end = (f"2026-01-01T{each:02}:00" for each in (hour, hour + 1))
+        run_flow(Run(flow=self.name, start=start, end=end, engine="core", check=False), self.said.append)
+
+    def apply(self, more: str) -> str:
+        """Take the flow with some other streams into use; give what was said."""
+        self._file.write_text(PUMPS + more)
+        said: list[str] = []
+        apply_flow(ApplyRequest(flow=self.name), said.append)
+        return "\n".join(said)
+
+    def check(self) -> tuple[int, list[str]]:
+        """Judge all that is published; give the exit code and what did not hold."""
+        said: list[str] = []
+        code = check_flow(self.name, None, None, None, "main", as_json=False, echo=said.append)
+        return code, [line for line in said if "FAILS" in line]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("  c: {filter: readings, where: bar < 60}\n", "  c: {filter: hot, where: bar < 60}\n"),
+        *[
+            (
+                f"  f: {{module: half, inputs: {{r: hot}}, instances: {first}, dispatch: {{r: in_turn}}}}\n",
+                f"  f: {{module: half, inputs: {{r: hot}}, instances: {then}, dispatch: {{r: in_turn}}}}\n",
+            )
+            for first, then in ((3, 2), (2, 3))
+        ],
+        ("  b: {heartbeat: hot, interval: 10m}\n", "  b: {heartbeat: hot, interval: 15m}\n"),
+        ("  c: {filter: hot, where: bar < 60}\n", "  c: {project: hot, columns: {pump: pump, at: at, bar: bar}}\n"),
+        (HELD % "d", HELD % "e"),
+        (HELD % "d", "  m: {filter: hot, where: bar < 60}\n"),
+        (HELD % "d", ""),
+    ],
+    ids=["another input", "fewer instances", "more", "interval", "operator", "ports", "a merge no more", "gone"],
+)
+@pytest.mark.usefixtures("house")
+def test_what_each_flow_made_is_judged_by_it(tmp_path: Path, before: str, after: str) -> None:
+    hours = Hours(tmp_path)
+    hours.run(before, 0)
+    assert hours.check() == (Exit.FINE, [])
+    hours.apply(after)
+    assert hours.check() == (Exit.FINE, [])
+    hours.run(after, 1)
+    assert hours.check() == (Exit.FINE, [])
+
+
+@pytest.mark.parametrize("after", [HELD % "e", "  n: {filter: hot, where: bar < 60}\n"], ids=["anew", "gone"])
+@pytest.mark.usefixtures("house")
+def test_rows_that_waited_in_a_stream_that_begins_anew_stand_in_the_ledger(tmp_path: Path, after: str) -> None:
+    hours = Hours(tmp_path)
+    hours.run(HELD % "d", 0)
+    root = read_settings().root("pumps", "main")
+    waited = read_carry(root, "m", "held", 1, key=("position",), state=log_state(root)).sort_by("position")
+    assert waited.num_rows > 1
+    assert f"{waited.num_rows} rows that waited in it: to the ledger, as `begun_anew`" in hours.apply(after)
+    lines = rows_of(root, ledger_path(root), [2], LEDGER_SCHEMA, log_state(root)).scan()
+    assert set(lines["reason"].to_pylist()) == {"begun_anew"}
+    assert set(lines["stream"].to_pylist()) == {"m"}
+    for name in ("landed_at", "landed_place", "arrival", "place", "kind", "event_time"):
+        assert lines[name].to_pylist() == waited[name].to_pylist()
+    shown = [json.loads(row) for row in lines["row"].to_pylist()]
+    for name in ("pump", "bar"):
+        assert [row[name] for row in shown] == waited[name].to_pylist()
+    assert "m" not in awaited(open_run(hours.name, "main"))
 
 
 def test_another_feed_alone_is_named_and_the_flow_by_the_file_it_came_from(house: House, tmp_path: Path) -> None:
