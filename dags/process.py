@@ -26,6 +26,7 @@ from airflow.sdk.exceptions import (
 
 from dags.announced import announce
 from dags.deployed import environment
+from dags.lineage import parent_of
 from dags.running import FOUND, GRACE, SAID, Running
 from dags.turns import comes_first
 from pipelines.jobs.environment.errors import WrongUse
@@ -113,7 +114,7 @@ class JobOperator(BaseOperator):
     def _run(self, words: Sequence[str], context: Context) -> dict[str, Any]:
         begun = time.monotonic()
         self.log.info("%s %s", self.module, " ".join(words))
-        self._running = Running([sys.executable, "-m", self.module, *words], self.grace, _environment())
+        self._running = Running([sys.executable, "-m", self.module, *words], self.grace, _environment(context))
         try:
             for line in self._running.lines():
                 self.log.info("%s", line)
@@ -192,10 +193,10 @@ class RequestOperator(JobOperator):
                 time.sleep(TURN)
 
 
-def _environment() -> dict[str, str]:
+def _environment(context: Context) -> dict[str, str]:
     """Give the environment of a command; another try would not mend what is wrong with it."""
     try:
-        return environment(os.environ)
+        return environment(os.environ) | parent_of(context)
     except WrongUse as error:
         raise AirflowFailException(str(error)) from None
 

@@ -15,8 +15,11 @@ from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from tests.dags.conftest import CHECKOUT, PATIENCE, TRIPS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.dags.conftest import Ground
 
+TRANSPORT = "OPENLINEAGE__TRANSPORT__"
 KINDS = ("backfill", "maintain", "promises", "quality", "replay", "stream")
 FLOWS = ("flights", "trips")
 
@@ -39,12 +42,21 @@ print("found", json.dumps(found))
 """
 
 
-def outcome_of(ground: Ground, *asked: tuple[str, dict[str, object]]) -> tuple[dict[str, Any], str]:
-    """Test runs in a process of their own; give what came of each, and all that was said."""
+def outcome_of(
+    ground: Ground, *asked: tuple[str, dict[str, object]], told: Path | None = None
+) -> tuple[dict[str, Any], str]:
+    """Test runs in a process of their own; give what came of each, and all that was said.
+
+    Args:
+        ground: where Airflow and the home are.
+        asked: each DAG with its form.
+        told: file that takes what a catalogue is told; nobody is unless given.
+    """
+    catalogue = {} if told is None else {f"{TRANSPORT}{name}": value for name, value in catalogue_of(told).items()}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(asked)],
         cwd=CHECKOUT,
-        env=ground.environment,
+        env=ground.environment | catalogue,
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +69,17 @@ def outcome_of(ground: Ground, *asked: tuple[str, dict[str, object]]) -> tuple[d
     return found, said
 
 
-def test_a_real_day_and_a_bad_form(database: Ground) -> None:
+def catalogue_of(file: Path) -> dict[str, str]:
+    """Have OpenLineage's client write into a file."""
+    return {"TYPE": "file", "LOG_FILE_PATH": str(file), "APPEND": "true"}
+
+
+def told_in(file: Path) -> list[dict[str, Any]]:
+    """Give the events that a catalogue was told."""
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_real_day_and_a_bad_form(database: Ground, tmp_path: Path) -> None:
     day: dict[str, object] = {"start": "2013-01-01", "end": None, "engine": "core", "force": False}
     bad: dict[str, object] = {"strat": "2013-01-01"}
     broken = database.folder / "config" / "flows" / "broken.yaml"
@@ -68,7 +90,7 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
             ("backfill_flights", bad),
             ("maintain_flights", {}),
         )
-        found, said = outcome_of(database, *asked)
+        found, said = outcome_of(database, *asked, told=tmp_path / "told")
     finally:
         broken.unlink()
     [(file, error)] = found["errors"].items()
@@ -84,6 +106,16 @@ def test_a_real_day_and_a_bad_form(database: Ground) -> None:
     assert "unknown key `strat` in the form" in said
     assert "did you mean `start`?" in said
     assert (database.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
+    events = told_in(tmp_path / "told")
+    named = {event["run"]["runId"]: event["job"]["name"] for event in events}
+    begun = [event for event in events if event["job"]["namespace"] == "pulseline" and event["eventType"] == "START"]
+    parents = [(event["job"]["name"], named[event["run"]["facets"]["parent"]["run"]["runId"]]) for event in begun]
+    assert parents == [
+        ("flights.main.run", "backfill_flights.run"),
+        ("flights.main.check", "backfill_flights.check"),
+        ("flights.main.publish", "backfill_flights.publish"),
+        ("flights.main.check", "flights.main.publish"),
+    ]
 
 
 def record(ground: Ground, run: str, text: str, name: str = "trips") -> None:
