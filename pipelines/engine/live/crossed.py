@@ -10,23 +10,40 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import arrived_within
 from pipelines.engine.commits.leg_roots import root_of
+from pipelines.engine.commits.paths import TableError
 from pipelines.engine.commits.readers import log_state, published
-from pipelines.engine.files.parquet import dataset, write_table
+from pipelines.engine.files.parquet import write_table
+from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.files.writing import only_bucket
 from pipelines.engine.tasks.stages import layout_of
-from pipelines.engine.tasks.turns import is_turn
+from pipelines.engine.tasks.turns import TurnColumns, is_turn
+from pipelines.flows.forks import meetings, turns
 from pipelines.flows.plan import plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Span
     from pipelines.engine.commits.readers import Published
     from pipelines.engine.landing.sequence import Chain
     from pipelines.flows.model import Flow
+
+
+@dataclass(eq=False)
+class TurnsLostError(TableError):
+    """Rows that crossed to another leg have no turns any more: somebody put their files together with others."""
+
+    stream: str
+    says = (
+        "the files of `{stream}` must have the turns of its rows, which are in no column of its table; another writer "
+        "(an OPTIMIZE) has put some together without them: what other legs made of them stands, and cannot be made "
+        "again; leave compaction to pulseline maintain FLOW"
+    )
 
 
 @dataclass(frozen=True)
@@ -61,14 +78,27 @@ class PublishedSpan:
     def _rows(self, stream: str) -> pa.Table:
         """Read the rows of a stream that arrived in the span, in its order; the commits that hold them hold others."""
         root = root_of(self.run, stream)
-        found = with_turns(published(root, stream, *self.span, state=log_state(root)))
+        carried = turns(self.flow, meetings(self.flow))[self.flow.owner(stream).name].carried
+        found = with_turns(published(root, stream, *self.span, state=log_state(root)), stream, carried)
         order = [(name, "ascending") for name in ("arrival", *self.flow.key_of(stream), "place")]
         return found.scan(where=arrived_within(*self.span)).sort_by(order)
 
 
-def with_turns(found: Published) -> Published:
-    """Give the rows of a stream with the turns that stand in its files, in no column of its table."""
-    if not found.files:
+def with_turns(found: Published, stream: str, carried: Sequence[str]) -> Published:
+    """Give the rows of a stream with the turns that stand in its files, in no column of its table.
+
+    Args:
+        found: rows of it.
+        stream: its name.
+        carried: forks whose turns they carry.
+
+    Raises:
+        TurnsLostError: somebody has put files together, as columns of the table alone.
+    """
+    if not found.files or not carried:
         return found
-    turned = [field for field in dataset(found.files).schema if is_turn(field.name)]
+    schemas = [pq.read_schema(for_arrow(file)) for file in found.files]
+    if any(TurnColumns(fork).turn not in schema.names for schema in schemas for fork in carried):
+        raise TurnsLostError(stream)
+    turned = [field for field in schemas[0] if is_turn(field.name)]
     return replace(found, schema=pa.schema([*found.schema, *turned]))

@@ -34,6 +34,7 @@ from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.parquet import read_rows
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import removed_among
+from pipelines.engine.live.crossed import TurnsLostError
 from pipelines.engine.live.remaking import can_be_remade, worked_aside
 from pipelines.engine.tasks.carry import NOT_HASHED as CARRY_NOT_HASHED
 from pipelines.engine.tasks.local import CoreEngine
@@ -59,6 +60,7 @@ FEW = 3
 FIRST = 2
 """Rows of each side that are told of a table that differs."""
 AGAIN = np.uint64(0x9E3779B97F4A7C15)
+WITHOUT_TURNS = "out of rows whose files somebody has put together without their turns"
 Row = dict[str, Any]
 
 
@@ -123,8 +125,14 @@ def recomputed(parts: Parts, sample: DeepSample) -> Reckoned:
         though nothing was known to hinder it; what was known to stands in its sentence.
     """
     free, hindered = _sorted_out(parts)
-    chosen = sample.of(free)
-    rows = [row for each in chosen for row in _again(each)]
+    chosen, rows = sample.of(free), list[Row]()
+    for each in tuple(chosen):
+        try:
+            rows += _again(each)
+        except TurnsLostError:
+            hindered[WITHOUT_TURNS].append(each)
+            chosen.remove(each)
+            free.remove(each)
     asked = f"{len(chosen):,} of {len(free) + sum(map(len, hindered.values())):,}, chosen by seed {sample.seed}"
     told = [f"asked of {asked}: {_named(chosen)}" if chosen else "asked of none"]
     told += [f"cannot be recomputed: {_named(some)}, {why}" for why, some in hindered.items()]
@@ -182,7 +190,11 @@ def _named(some: Iterable[ComputedCommit]) -> str:
 
 
 def _again(made: ComputedCommit) -> list[Row]:
-    """Compute a commit again, and give a row for each table that came out otherwise."""
+    """Compute a commit again, and give a row for each table that came out otherwise.
+
+    Raises:
+        TurnsLostError: of what crossed to its leg the turns are gone.
+    """
     part, entry = made.part, made.entry
     about = {
         "commit": entry.commit,
@@ -197,6 +209,8 @@ def _again(made: ComputedCommit) -> list[Row]:
             folder = Path(name)
             outcome, unlike = worked_aside(part.root, part.state, entry, sequences, CoreEngine(), folder)
             return [about | _difference(part, entry, each, outcome, folder) for each in unlike]
+    except TurnsLostError:
+        raise
     except (PulselineError, OSError, pa.ArrowException) as problem:
         return [about | {"problem": str(problem)}]
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
+from pipelines.engine.commits.leg_roots import leg_root
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
@@ -23,8 +25,9 @@ from pipelines.jobs.commands.check import check_flow, check_span
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
+from tests.laws.regional import apart, in_regions
 from tests.laws.streamed import streamed
-from tests.laws.trials import BEGIN, MINUTE, SPANS, Trial, parcels
+from tests.laws.trials import BEGIN, MINUTE, SPANS, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +38,14 @@ if TYPE_CHECKING:
 EVERY = DeepSample(seed=7, most=None)
 
 
+def all_of(root: Path) -> JudgedPart:
+    """Judge all that is published of a run in one piece, or of a leg."""
+    state = log_state(root)
+    return JudgedPart(root=root, state=state, judged=JudgedCommits(entries=tuple(state.published), earlier=()))
+
+
 def again(here: Trial, sample: DeepSample = EVERY, run: str = "main") -> Reckoned:
-    state = log_state(here.root(run))
-    judged = JudgedCommits(entries=tuple(state.published), earlier=())
-    return recomputed({MAIN: JudgedPart(root=here.root(run), state=state, judged=judged)}, sample)
+    return recomputed({MAIN: all_of(here.root(run))}, sample)
 
 
 def held_back(root: Path, stream: str, commit: int) -> Path:
@@ -190,3 +197,33 @@ def test_what_is_replaced_while_it_is_checked_is_told_and_is_no_finding(
 def test_a_sample_that_is_none(most: str | None, seed: int | None, *, deep: bool, said: str) -> None:
     with pytest.raises(WrongUse, match=said):
         sample_of(most, seed, deep=deep)
+
+
+CROSSING = """\
+flow: parcels
+every: 1h
+sources:
+  parcels: {feed: {parquet: parcels.parquet}, key: depot, time: sent, arrival: seen}
+streams:
+  some: {filter: parcels, where: number % 3 > 0}
+  apart: {filter: parcels, where: number % 2 > 0}
+  met: {interleave: [some, apart]}
+"""
+
+
+def test_rows_that_another_writer_put_together_without_their_turns_hinder_it(tmp_path: Path) -> None:
+    here = trial(tmp_path, CROSSING, {"parcels": parcels()})
+    root, (start, end) = here.root("legs"), SPANS[0]
+    legs = apart(here.flow, {"some": MAIN, "apart": "region", "met": MAIN})
+    readings = [start + (end - start) * part // 4 for part in range(1, 5)]
+    assert in_regions(here, "legs", start, readings, legs, lambda able: (able[0], 1))
+    places = {leg: root if leg == MAIN else leg_root(root, leg) for leg in (MAIN, *legs.values())}
+    judged = {leg: all_of(place) for leg, place in places.items()}
+    assert recomputed(judged, EVERY).unexpected == 0
+    assert "cannot be" not in recomputed(judged, EVERY).law.sentence
+
+    DeltaTable(str(root / "streams" / "some")).optimize.compact()
+    found = recomputed(judged, EVERY)
+    assert found.unexpected == 0
+    assert "cannot be recomputed: " in found.law.sentence
+    assert "out of rows whose files somebody has put together without their turns" in found.law.sentence
