@@ -54,10 +54,10 @@ def never(*_: object) -> bool:
     return False
 
 
-def regional(here: Trial, run: str, tell: Callable[[str], object] = lambda _: None) -> None:
-    """Run the flow in its legs over all readings."""
+def regional(here: Trial, run: str, tell: Callable[[str], object] = lambda _: None, upto: int = len(READINGS)) -> None:
+    """Run the flow in its legs over all readings, or so many of them."""
     wanted = here.wanted(run)
-    run_in_legs(replace(wanted, flow=replace(here.flow, legs=in_legs(here.flow))), BEGIN, READINGS, tell=tell)
+    run_in_legs(replace(wanted, flow=replace(here.flow, legs=in_legs(here.flow))), BEGIN, READINGS[:upto], tell=tell)
 
 
 def main() -> None:

@@ -154,6 +154,24 @@ def test_tables_that_are_put_in_order_keep_what_a_leg_has_not_read(here: Trial) 
     assert_the_same(here, "swept")
 
 
+def test_a_queue_that_is_gone_when_all_was_read_and_swept_hinders_nobody(here: Trial) -> None:
+    """As behind a reset to where all legs stand: the newest ticket is gone, and so are the files that it named."""
+    regional(here, "equal", upto=len(READINGS) // 2)
+    for root in roots_of(here.root("equal")):
+        tickets = [ticket for queue in (root / QUEUE).glob("*") for ticket in tickets_in(queue)]
+        named = {
+            root / "streams" / at / each.name for ticket in tickets for at, of in ticket.files.items() for each in of
+        }
+        shutil.rmtree(root / QUEUE, ignore_errors=True)
+        with open_driver(root, flow=here.flow.name) as driver:
+            driver.keep_house(every=1, keep=dt.timedelta(0))
+        assert not any(file.exists() for file in named)
+    told: list[str] = []
+    regional(here, "equal", told.append)
+    assert not [line for line in told if "made from the log" in line]
+    assert_the_same(here, "equal")
+
+
 def behind(here: Trial, run: str, keep: dt.timedelta | None = None) -> list[Path]:
     """Let the first leg alone go on, and its tables be put in order; give the files that wait to be read."""
     wanted = here.wanted(run)

@@ -236,6 +236,10 @@ class Queue:
         for row in wanted:
             files = self._files(lists, row)
             found = self._found(row.commit, files)
+            if found is None and row.upto <= after:
+                # Its files, which nobody has to read any more, may have been put together with others and swept.
+                self.upto = max(self.upto, row.upto)
+                continue
             made += found is None
             self._add(found or self._ticket(row, self._of_log(files, row, buckets), landed_rows(row)))
         self.cover(after)
