@@ -28,7 +28,7 @@ REASONS = {
     "start_dropped": "the start edge of this end was dropped",
     "start_moved": "the start edge of this end was moved, and the end carries the moved start",
     "start_diverted": "the start edge of this end was set aside, and took its end along",
-    "orphan_end": "an end whose start was never seen",
+    "orphan_end": "an end whose start was never seen, or whose event has ended",
     "id_reused": "a start whose id was open already",
     "max_ahead": "stamped further ahead of its arrival than max_ahead allows; its time counts for nothing",
     "max_catch_up": "would have announced more timers at once than max_catch_up allows; its time does not count",

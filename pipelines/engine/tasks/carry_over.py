@@ -118,15 +118,17 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
 
 def _left_behind(ground: Ground, streams: Collection[str], number: int) -> pa.Table:
     """Give the ledger's lines of rows that wait in streams which do not stand."""
-    found, older = [LEDGER_SCHEMA.empty_table()], ground.older
-    if older is None or carry_format(ground.state, ground.commit) is None:
+    found, older, written = [LEDGER_SCHEMA.empty_table()], ground.older, carry_format(ground.state, ground.commit)
+    if older is None or written is None:
         return found[0]
     for name, stream in older.streams.items():
         if name not in streams and stream.accountable:
             key = carry_key(stream, HELD)
             rows = read_carry(ground.root, name, HELD, ground.commit, key=key, state=ground.state)
             if rows.num_rows:
-                found.append(_lines(stream, source_behind(older, name), rows.sort_by("position"), number))
+                plain = rows.sort_by("position").drop_columns([COMMIT.name, CHANGE.name])
+                now = UPGRADES.upgraded(stream, HELD, plain, written)
+                found.append(_lines(stream, source_behind(older, name), now, number))
     return pa.concat_tables(found)
 
 

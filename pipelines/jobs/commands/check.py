@@ -261,7 +261,8 @@ def check_flow(  # noqa: PLR0913 - the options of the command
             judged = {leg: part.judged for leg, part in piece.items()}
             verdicts.append(SpokenVerdict(known, judged, commit or 0, found, docs))
         ending.found = tuple(each for verdict in verdicts for each in verdict.found)
-    for verdict in verdicts:
+    # What sums up stands last, and where something does not hold it is that.
+    for verdict in sorted(verdicts, key=lambda each: not each.held):
         if len(verdicts) > 1 and not as_json:
             echo(_made_by(known, verdict))
         for line in json_lines(verdict) if as_json else text_lines(verdict):

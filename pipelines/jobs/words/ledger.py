@@ -29,7 +29,7 @@ REASONS = {
     "start_dropped": "the end of an event whose start was dropped",
     "start_moved": "the end of an event whose start was moved, which it now carries",
     "start_diverted": "the end of an event whose start was set aside, and took it along",
-    "orphan_end": "the end of an event whose start never came",
+    "orphan_end": "the end of an event whose start never came, or which has ended",
     "id_reused": "the start of an event whose id was open already",
     "max_ahead": "stamped further ahead of its arrival than max_ahead allows, so its time counts for nothing",
     "max_catch_up": "would announce more timers at once than max_catch_up allows, so its time does not count",
