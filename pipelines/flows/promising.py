@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.flows.model import DIVERTED, Stream
 from pipelines.flows.policies import enum_of
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,17 +46,22 @@ def _parts(flow: Flow, name: str, by: Sequence[str], column: str | None) -> tupl
 
 
 def of_one_key(flow: Flow, name: str) -> str | None:
-    """Say that CTIs of a stream bind one key each, as an `advance_time` by key makes them; None where none do."""
-    key, made = flow.key_of(name), (each for each in flow.behind(name, along_rows=True) if isinstance(each, Stream))
-    if not key or not flow.promises(name) or not any(each.operator == "advance_time" and each.by for each in made):
-        return None
-    return f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
+    """Say that CTIs of a source or stream bind one key each; None where they bind all, or there are none."""
+    key = flow.key_of(name)
+    return f"`{name}`, whose CTIs each bind one {', '.join(key)} alone," if key and flow.promises(name) else None
 
 
 def binds_all_keys(flow: Flow, stream: Stream) -> str | None:
-    """Warn of a stream in which CTIs that were made for one key each bind rows of all: A10; None where none does."""
-    came = of_one_key(flow, stream.inputs[0]) if stream.operator == "advance_time" and not stream.by else None
-    if came is None:
+    """Warn of a stream in which CTIs that an operator answers for to one key each bind rows of all; None where none do.
+
+    Those of a source are its own word: a stream of one timeline that reads it takes them for all (A10).
+    """
+    if stream.operator != "advance_time" or stream.by:
+        return None
+    came, behind = of_one_key(flow, stream.inputs[0]), flow.behind(stream.inputs[0], along_rows=True)
+    if came is None or not any(
+        isinstance(each, Stream) and each.by and SPECS[each.operator].promises for each in behind
+    ):
         return None
     key = ", ".join(flow.key_of(stream.inputs[0]))
     return (

@@ -329,13 +329,15 @@ def _policy(drafted: Draft, flow: Flow) -> Policy:
 
 def _check_dispatch(drafted: Draft, flow: Flow) -> None:
     """See that both edges of an event go to one instance, and that CTIs bind behind it what they were made for."""
-    came = of_one_key(flow, drafted.inputs[0]) if _deals_in_turn(drafted) else None
-    if came:
-        expected = f"`of: {', '.join(flow.key_of(drafted.inputs[0]))}`, or CTIs for the whole stream"
-        raise drafted.section.wrong("dispatch", f"{came} dealt in turn", expected)
     owner, numeric = flow.owner(drafted.inputs[0]) if drafted.inputs else None, drafted.made.get("numeric")
     asked = (*drafted.made.get("of", ()), *(_columns_of(numeric) if numeric else ()))
-    if drafted.operator != "dispatch" or owner is None or owner.shape is not Shape.EDGE:
+    if drafted.operator != "dispatch" or owner is None:
+        return
+    if owner.shape is not Shape.EDGE:
+        came = of_one_key(flow, drafted.inputs[0]) if _deals_in_turn(drafted) else None
+        if came:
+            expected = f"`of: {', '.join(flow.key_of(drafted.inputs[0]))}`, or CTIs for the whole stream"
+            raise drafted.section.wrong("dispatch", f"{came} dealt in turn", expected)
         return
     known = {*flow.key_of(drafted.inputs[0]), owner.event_id}
     strange = [column for column in asked if column not in known]

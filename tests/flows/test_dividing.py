@@ -492,5 +492,8 @@ def test_a_stream_whose_ctis_bind_one_key_each_is_not_dealt_in_turn(read: Read) 
     )
     assert "r.1.late" in read(sources=SOURCE, streams=streams % ("each", "{of: origin}"), top=modules).streams
     assert "r.1.late" in read(sources=SOURCE, streams=streams % ("d", "in_turn"), top=modules).streams
+    own = SOURCE.replace("key: origin, time: scheduled", "key: origin, edge: edge, time: scheduled")
+    with pytest.raises(FlowError, match="`d`, whose CTIs each bind one origin alone, dealt in turn"):
+        read(sources=own, streams=streams % ("d", "in_turn"), top=modules)
     with pytest.raises(FlowError, match="`each`, whose CTIs each bind one origin alone, dealt in turn in stream `r`"):
         read(sources=SOURCE, streams=streams % ("each", "in_turn"), top=modules)

@@ -439,10 +439,11 @@ def test_what_promises_do_not_fit_is_refused(read: Read, stream: str, told: str)
     [
         ("  x: {advance_time: k, late: drop}\n", ["stream `x`, of one timeline, reads `k`, whose"]),
         ("  f: {filter: k, where: 'true'}\n  x: {advance_time: f, every: {events: 9}, late: drop}\n", ["reads `f`"]),
+        ("  f: {window: k, size: 1h, measures: {n: count}}\n  x: {advance_time: f, late: drop}\n", ["reads `f`"]),
         ("  x: {advance_time: k, by: key, late: drop}\n", []),
         ("  x: {advance_time: c, late: drop}\n", []),
     ],
-    ids=["CTIs that come", "beside its own", "by key", "of the whole"],
+    ids=["CTIs that come", "beside its own", "of a window", "by key", "of the whole"],
 )
 def test_a_timeline_of_all_keys_behind_one_for_each_is_warned_of(read: Read, streams: str, named: list[str]) -> None:
     found = [warning for warning in read(streams=PROMISED + streams).warnings if "each bind one origin" in warning]
