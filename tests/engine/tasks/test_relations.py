@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.commits.readers import log_state, read_carry
 from pipelines.engine.live import epochs
 from pipelines.engine.tasks.task import carry_key, carry_parts
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.operators.rows import MAX_TIME, MIN_TIME
 from tests.laws.streamed import Restart, streamed
 from tests.laws.trials import BEGIN, MINUTE, SECOND, Trial, cut, trial
@@ -215,3 +217,68 @@ def test_a_window_that_begins_before_year_1_is_carried_from_epoch_to_epoch(tmp_p
     streamed(made, "live", BEGIN, [BEGIN + 3 * SECOND, END], restart=Restart.EVERY_EPOCH)
 
     assert made.hashes("live", [SPAN]) == made.hashes("whole", [SPAN])
+
+
+PAID = """\
+flow: paid
+buckets: 2
+sources:
+  paid: {feed: {parquet: paid.parquet}, key: line, time: seen, arrival: seen}
+streams:
+  told: {advance_time: paid, every: {events: 1}, late: drop, at_end: infinity}
+  sums:
+    window: told
+    size: 40s
+    group: line
+    measures: {total: sum(amount), least: min(amount), most: max(amount), mean: mean(amount), n: count(amount)}
+"""
+
+
+def test_decimals_are_measured_to_their_last_digit_however_they_are_cut(tmp_path: Path) -> None:
+    random = Random(5)  # noqa: S311 - the same rows each time
+    seen = sorted(random.randint(0, LENGTH - 1) for _ in range(80))
+    amounts = [random.choice((None, Decimal(random.randint(-(10**17), 10**17)).scaleb(-3))) for _ in seen]
+    lines = [random.choice((1, 2)) for _ in seen]
+    columns = {
+        "line": pa.array(lines, pa.int64()),
+        "amount": pa.array(amounts, pa.decimal128(18, 3)),
+        "seen": pa.array([BEGIN + at * SECOND for at in seen], TIME),
+    }
+    here = trial(tmp_path, PAID, {"paid": pa.table(columns)})
+    once = here.run("once", [SPAN], buckets=1, final=END - 1)
+    assert here.run("cut", cut(*SPAN, CUTS), final=END - 1) == once
+    streamed(here, "live", BEGIN, [end for _, end in cut(*SPAN, CUTS)], final=END - 1)
+    assert here.hashes("live", [SPAN]) == once
+
+    found = here.table("once", "sums")
+    assert found.schema.field("total").type == pa.decimal128(28, 3)
+    assert found.schema.field("least").type == pa.decimal128(18, 3)
+    expected: dict[tuple[int, int], list[Decimal]] = {}
+    for at, line, amount in zip(seen, lines, amounts, strict=True):
+        expected.setdefault((at // 40, line), []).extend([] if amount is None else [amount])
+    told = {
+        (int(row["event_time"].timestamp() - BEGIN // SECOND) // 40, row["line"]): row
+        for row in found.to_pylist()
+        if row["kind"] == "data"
+    }
+    assert told.keys() == expected.keys()
+    for key, values in expected.items():
+        row = told[key]
+        assert (row["total"], row["least"], row["most"], row["n"]) == (
+            sum(values),
+            min(values),
+            max(values),
+            len(values),
+        )
+        assert row["mean"] == pytest.approx(float(sum(values)) / len(values), rel=1e-12)
+
+
+def test_a_decimal_of_more_digits_than_64_bits_hold_is_refused(tmp_path: Path) -> None:
+    columns = {
+        "line": pa.array([1], pa.int64()),
+        "amount": pa.array([Decimal(1)], pa.decimal128(19, 3)),
+        "seen": pa.array([BEGIN], TIME),
+    }
+    here = trial(tmp_path, PAID, {"paid": pa.table(columns)})
+    with pytest.raises(WrongUse, match="needs at most 18 digits of a decimal; `amount` is decimal128"):
+        here.run("once", [SPAN], final=END - 1)

@@ -17,7 +17,7 @@ from pipelines.engine.tasks.payload import PayloadError, column_of, require_comp
 from pipelines.operators.window import Measure, Measured, Sums, sums
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 OWN = frozenset({"age", "window_start"})
 """Columns by which the carry tells open windows apart."""
+MOST_DIGITS, WHOLE_DIGITS = 18, 19
+"""Of a decimal that is measured, which is added as a whole number of its last digit, and of any that 64 bits hold."""
+SUM_DIGITS = 28
+"""Of a sum of decimals, as Spark has it of the longest ones: whatever 64 bits hold fits."""
 
 
 class WindowLink(ResultLink):
@@ -35,6 +39,7 @@ class WindowLink(ResultLink):
         policy = self.operator.policy
         self.measures = policy.parsed()
         self._is_real = [self._counts_in_floats(measure, column) for _, measure, column in self.measures]
+        self._scales = [self._scale(measure, column) for _, measure, column in self.measures]
         self.group = [self.inner.field(name) for name in policy.group if name not in self.stream.by]
         self.groups = NumberedValues([*self.keys.schema, *self.group]) if self.group else None
         carried = carry.get("windows")
@@ -56,13 +61,19 @@ class WindowLink(ResultLink):
         for m, (name, _, _) in enumerate(self.measures):
             laid.counted[:, m] = longs(ordered[f"{name}_count"])
             target = laid.real if self._is_real[m] else laid.whole
-            target[:, m] = np.asarray(ordered[f"{name}_value"])
+            value = ordered[f"{name}_value"]
+            target[:, m] = _units(value) if pa.types.is_decimal(value.type) else np.asarray(value)
         self.operator.resume(laid)
 
     def _counts_in_floats(self, measure: Measure, column: str | None) -> bool:
         if measure is Measure.COUNT or column is None:
             return False
         return bool(pa.types.is_floating(self.inner.field(column).type))
+
+    def _scale(self, measure: Measure, column: str | None) -> int | None:
+        """Give the digits behind the point of a decimal that is measured; None of what is none."""
+        kind = None if measure is Measure.COUNT or column is None else self.inner.field(column).type
+        return kind.scale if kind is not None and pa.types.is_decimal(kind) else None
 
     def _group_ids(self, table: pa.Table, key: Longs) -> Longs:
         """Give the dense id of each row's scope and group."""
@@ -96,7 +107,8 @@ class WindowLink(ResultLink):
         groups = pa.array(known.of["group"][made], mask=made < 0)
         taken |= self._group_columns(groups)
         for m, (name, measure, _) in enumerate(self.measures):
-            taken[name] = _measured(known, m, measure, made, self.schema.field(name).type, self._is_real[m])
+            kind, scale = self.schema.field(name).type, self._scales[m]
+            taken[name] = _measured(known, m, measure, made, kind, scale, self._is_real[m])
         return pa.table({name: taken[name] for name in names})
 
     def base(self) -> dict[str, pa.Table]:
@@ -115,10 +127,15 @@ class WindowLink(ResultLink):
 
     def _windows_schema(self) -> pa.Schema:
         fields = [*self.keys.schema, pa.field("age", pa.int64()), pa.field("window_start", TIME), *self.group]
-        for (name, _, _), is_real in zip(self.measures, self._is_real, strict=True):
-            value = pa.float64() if is_real else pa.int64()
+        for (name, _, _), value in zip(self.measures, self._kinds(), strict=True):
             fields += [pa.field(f"{name}_count", pa.int64()), pa.field(f"{name}_value", value)]
         return pa.schema(fields)
+
+    def _kinds(self) -> Iterator[pa.DataType]:
+        """Give the type of each accumulator in the carry; a decimal says by how much its whole number counts."""
+        for is_real, scale in zip(self._is_real, self._scales, strict=True):
+            whole = pa.int64() if scale is None else pa.decimal128(WHOLE_DIGITS, scale)
+            yield pa.float64() if is_real else whole
 
     def _windows(self) -> pa.Table:
         """Give the accumulators of open windows, a row each."""
@@ -130,9 +147,9 @@ class WindowLink(ResultLink):
         columns = columns if self.stream.by else []
         columns += [pa.array(known.of["age"][which]), times(known.of["at"][which] * self.operator.policy.hop)]
         columns += self._group_columns(groups).values()
-        for m, is_real in enumerate(self._is_real):
-            value = known.real if is_real else known.whole
-            columns += [pa.array(known.counted[which, m]), pa.array(value[which, m])]
+        for m, kind in enumerate(self._kinds()):
+            value = (known.real if self._is_real[m] else known.whole)[which, m]
+            columns += [pa.array(known.counted[which, m]), _of_units(value, kind)]
         return pa.table(columns, schema=self._windows_schema())
 
     def _known(self) -> KnownNumbers:
@@ -170,22 +187,46 @@ def _measured_type(stream: Stream, schema: pa.Schema, measure: Measure, column: 
             column_of(stream, schema, column, "`measures` name columns of its input, which")
         return pa.int64()
     came = column_of(stream, schema, column, "`measures` name columns of its input, which").type
-    number = pa.types.is_integer(came) or pa.types.is_floating(came)
+    number = pa.types.is_integer(came) or pa.types.is_floating(came) or pa.types.is_decimal(came)
     ordered = number or pa.types.is_date32(came) or pa.types.is_timestamp(came)
     if not (ordered if measure in (Measure.MIN, Measure.MAX) else number):
         wanted = "a whole number, a float, a date or a time" if measure in (Measure.MIN, Measure.MAX) else "a number"
         problem = f"{measure.name.lower()}({column}) needs {wanted}; `{column}` is {came}"
         raise PayloadError(stream.name, problem, "`project:` it with a CAST first")
+    if pa.types.is_decimal(came) and came.precision > MOST_DIGITS:
+        problem = (
+            f"{measure.name.lower()}({column}) needs at most {MOST_DIGITS} digits of a decimal; `{column}` is {came}"
+        )
+        raise PayloadError(stream.name, problem, "`project:` it with a CAST first")
     if measure in (Measure.MIN, Measure.MAX):
         return came
+    if measure is Measure.SUM and pa.types.is_decimal(came):
+        return pa.decimal128(SUM_DIGITS, came.scale)
     return pa.int64() if measure is Measure.SUM and pa.types.is_integer(came) else pa.float64()
 
 
 def _numbers(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array of int64 or float64
     if pa.types.is_floating(column.type):
         return np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
+    if pa.types.is_decimal(column.type):
+        return _units(column)
     whole = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(column.type) else column.cast(pa.int64())
     return np.asarray(pc.fill_null(whole, 0), dtype=np.int64)
+
+
+def _units(column: pa.ChunkedArray) -> Longs:
+    """Give decimals as whole numbers of their last digit, 0 for null: of 128 bits the lower 64 hold all of so few."""
+    wide = pc.fill_null(column.cast(pa.decimal128(38, column.type.scale)), 0).combine_chunks()
+    words = np.frombuffer(wide.buffers()[1], dtype=np.int64) if len(wide) else np.zeros(0, dtype=np.int64)
+    return words[2 * wide.offset : 2 * (wide.offset + len(wide)) : 2]
+
+
+def _of_units(value: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Give numbers their type: whole ones as decimals whose last digit they count, where it is that."""
+    if not pa.types.is_decimal(kind):
+        return pa.array(value)
+    words = pa.py_buffer(np.stack([value, value >> 63], axis=1))
+    return pa.Array.from_buffers(kind, len(value), [None, words])
 
 
 def _measured(  # noqa: PLR0913 - one column of a result
@@ -194,6 +235,7 @@ def _measured(  # noqa: PLR0913 - one column of a result
     measure: Measure,
     made: Longs,
     kind: pa.DataType,
+    scale: int | None,
     is_real: bool,  # noqa: FBT001 - a fact
 ) -> pa.Array:
     count = known.counted[made, m]
@@ -203,7 +245,9 @@ def _measured(  # noqa: PLR0913 - one column of a result
     value = known.real[made, m] if is_real else known.whole[made, m]
     absent = absent | (count <= 0)
     if measure is Measure.MEAN:
-        return pa.array(value / np.where(absent, 1, count), mask=absent)
+        return pa.array(value / np.where(absent, 1, count) / 10 ** (scale or 0), mask=absent)
+    if pa.types.is_decimal(kind):
+        return pc.if_else(pa.array(absent), None, _of_units(value, kind))
     if pa.types.is_date32(kind):
         return pa.array(value.astype(np.int32), mask=absent).cast(kind)
     return pa.array(value, mask=absent).cast(kind)
