@@ -147,14 +147,22 @@ class Queue:
         writer: its name.
         reader: the leg that reads.
         layouts: of each stream that crosses, given the number of buckets of its rows, as the writer's tasks lay it out.
+        again: writes the rows of a stream in a commit into a file of their own, where that is gone.
     """
 
-    def __init__(self, root: Path, writer: str, reader: Leg, layouts: Callable[[str, int], Layout]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        writer: str,
+        reader: Leg,
+        layouts: Callable[[str, int], Layout],
+        again: Callable[[str, Entry, Layout], Written | None],
+    ) -> None:
         self.root, self.folder, self.reader = root, root / QUEUE / reader.name, reader
         self._streams = reader.reads[writer]
         self._sources = reader.sources if writer == MAIN else ()
         """What the reader takes from the landing itself, once the writer has taken it in."""
-        self._layouts = layouts
+        self._layouts, self._again = layouts, again
         self._tickets: list[Ticket] = []
         self._lock = threading.Lock()
         self.upto = 0
@@ -185,13 +193,7 @@ class Queue:
             written: its files, by table.
             landed: rows of each source that it took from the landing.
         """
-        files = {
-            stream: tuple(
-                TicketFile(name=file.name, groups=file.groups, rows=file.rows, size=file.size)
-                for file in written.get(f"streams/{stream}", ())
-            )
-            for stream in self._streams
-        }
+        files = {stream: tuple(map(_of_written, written.get(f"streams/{stream}", ()))) for stream in self._streams}
         self._add(self._ticket(entry, files, landed))
 
     def _ticket(self, entry: Entry, files: Mapping[str, tuple[TicketFile, ...]], landed: Mapping[str, int]) -> Ticket:
@@ -281,11 +283,18 @@ class Queue:
     def _of_log(
         self, files: Mapping[str, Sequence[NewFile]], row: Entry, buckets: Callable[[Entry], int]
     ) -> dict[str, tuple[TicketFile, ...]]:
-        """Give the files of what crosses, each with the buckets of its row groups."""
-        found = {}
+        """Give the files of what crosses, each with the buckets of its row groups.
+
+        Where they were put together with others and swept since, their rows are written into one of their own again.
+        """
+        found: dict[str, tuple[TicketFile, ...]] = {}
         for stream, listed in files.items():
             path = stream_path(self.root, stream)
             layout = self._layouts(stream, buckets(row)) if listed else Layout()
+            if not all((path / file.name).exists() for file in listed):
+                again = self._again(stream, row, layout)
+                found[stream] = () if again is None else (_of_written(again),)
+                continue
             found[stream] = tuple(
                 TicketFile(
                     name=file.name,
@@ -317,6 +326,10 @@ class Queue:
                 pieces = ((file, _of_bucket(file, bucket)) for file in ticket.files.get(stream, ()))
                 listed.append([(str(path / file.name), groups) for file, groups in pieces if groups])
         return [tuple(piece for piece in chain if piece is not None) for chain in zip_longest(*listed)]
+
+
+def _of_written(file: Written) -> TicketFile:
+    return TicketFile(name=file.name, groups=file.groups, rows=file.rows, size=file.size)
 
 
 def _of_bucket(file: TicketFile, bucket: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
@@ -23,6 +24,7 @@ from pipelines.engine.commits.leg_roots import gone_legs, leg_root, note_legs, r
 from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.live.crossed import laid_again
 from pipelines.engine.live.crossing import WAITS, Crossing, Queue, landed_rows
 from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.live.queries import STOPPED, StreamStopped
@@ -365,7 +367,9 @@ def open_legs(
     gone = gone_legs(root, main.driver.state())
     layouts = _layouts(flow)
     queues = {
-        (writer, reader.name): Queue(leg_root(root, writer), writer, reader, layouts)
+        (writer, reader.name): Queue(
+            leg_root(root, writer), writer, reader, layouts, partial(laid_again, leg_root(root, writer), flow)
+        )
         for reader in legs
         for writer in reader.reads
     }
