@@ -60,7 +60,11 @@ def versions_at(root: Path, state: LogState, commit: int) -> dict[str, int]:
         known = state.commits.get(commit)
         why = "it was never begun" if known is None else f"it is at {known.state}"
         if known is not None and known.state is State.PUBLISHED:
+            recorded = (settled_of(row).commit for row in state.entries if row.settled)
+            later = min((each for each in recorded if each > commit), default=None)
             why = "their versions were not recorded, as of commits from before an upgrade"
+            if later is not None:
+                why = f"they followed it together with commit {later}, as of days that ran in one go: ask for that one"
         raise NoInstantError(commit, why, newest)
     versions = dict(settled_of(row).versions)
     for name, version in versions.items():

@@ -114,7 +114,7 @@ def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dic
     at = "" if version is None else f", version={version}"
     option = "" if version is None else f'.option("versionAsOf", {version})'
     files = f"DeltaTable({str(path)!r}{at}).file_uris()"
-    if quote(str(path)) != str(path):
+    if not is_stored(path) and quote(str(path)) != str(path):
         # delta-rs spells signs of a folder's name as in an address, and readers of files take names as they are.
         files = f"[urllib.parse.unquote(each) for each in {files}]"
     whole = f"delta_scan({str(path)!r})"

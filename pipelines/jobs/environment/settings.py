@@ -37,7 +37,7 @@ FIXED = {
 }
 """Settings of Spark's that are not a user's to choose, and why."""
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-ONE_SLASH = re.compile(rf"({'|'.join(SCHEMES)}):(/|$)", re.IGNORECASE)
+ONE_SLASH = re.compile(rf"({'|'.join(SCHEMES)}):", re.IGNORECASE)
 """How an address of a store is misspelt as a folder."""
 ENDPOINT = "AWS_ENDPOINT_URL"
 OPENS = {
@@ -222,6 +222,8 @@ def _stored_home(scheme: str, rest: str, said: str) -> Path:
         raise _no_home(said)
     if ENCODED.search(rest):
         raise _encoded(said, "choose another prefix")
+    if {".", ".."} & {*rest.split("/")}:
+        raise WrongUse(f"no part of a home's prefix in an object store may be `.` or `..`; it is {said}: name it whole")
     _see_access(scheme)
     return path_of(f"{scheme}{rest}")
 

@@ -14,8 +14,11 @@ import pytest
 from pipelines.engine.commits import lease as leases
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import LogState, Span, State
+from pipelines.engine.commits.instants import NoInstantError, versions_at
 from pipelines.engine.commits.lease import Renewal, write_renewal
 from pipelines.engine.commits.log import CommitLog
+from pipelines.jobs.commands.run import RunRequest as Run
+from pipelines.jobs.commands.run import run_flow
 from pipelines.jobs.commands.status import lease_text, show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
@@ -254,3 +257,11 @@ def test_what_was_published_while_it_looked_is_no_damage(house: House) -> None:
     known = open_run("tiny", "main")
     house.backfill("2013-01-02", "2013-01-03")
     assert status_of(known, DAYS[2])["damaged"] == status_of(open_run("tiny", "main"), DAYS[2])["damaged"]
+
+
+def test_a_commit_that_tables_followed_together_with_another_is_told_with_that_one(house: House) -> None:
+    run_flow(Run(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core", check=False), house.tell)
+    state = open_run("tiny", "main").state
+    assert versions_at(house.root, state, 3)
+    with pytest.raises(NoInstantError, match="they followed it together with commit 3"):
+        versions_at(house.root, state, 2)

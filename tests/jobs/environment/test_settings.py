@@ -180,6 +180,12 @@ def test_a_home_may_lie_in_an_object_store(folder: Path, monkeypatch: pytest.Mon
     assert not isinstance(found.spark_log, StorePath)
 
 
+@pytest.mark.parametrize("home", ["s3://bucket/a/../b", "s3://bucket/./a", "s3://bucket/.."])
+def test_a_prefix_goes_no_way_up(folder: Path, home: str) -> None:
+    with pytest.raises(WrongUse, match=r"no part of a home's prefix in an object store may be `\.` or `\.\.`"):
+        settings(folder, PLAIN.replace("home: here", f"home: '{home}'"))
+
+
 @pytest.mark.parametrize(
     "home", ["s3://AKIAX:SECRET@bucket/x", "s3://bucket:9000/x", "s3://bucket/x?key=SECRET", "az://bucket/x#SECRET"]
 )
@@ -248,7 +254,7 @@ def test_a_command_that_failed_over_a_store_does_not_wait_for_what_hangs() -> No
     assert (done.returncode, "or lie in an object store" in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("home", ["s3://", "s3:/bucket/x", "S3:/x", "hdfs://bucket/a", "abfss://a@b/c"])
+@pytest.mark.parametrize("home", ["s3://", "s3:/bucket/x", "S3:/x", "s3:x/y", "hdfs://bucket/a", "abfss://a@b/c"])
 def test_a_home_of_an_unknown_scheme_is_refused_and_makes_no_folder(
     folder: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
