@@ -70,6 +70,8 @@ ELSEWHERE = {
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
 }
 """On a cluster a task that failed on a worker is run again on another: one without the home fails every time."""
+UNSPOKEN = re.compile(r"^spark\.executorEnv\.|secret|password|token|credential|key", re.IGNORECASE)
+"""Names of a user's settings of which the values may open something, and are told to no command line."""
 MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?$|spark://[^@]*$|k8s://|yarn$")
 """How masters are spelt."""
 STANDALONE = re.compile(r"spark://(?P<host>[^:,]+):(?P<port>[0-9]+)")
@@ -186,12 +188,25 @@ def spark_session(
     _answer_to(os.environ["PYSPARK_PYTHON"])
     see_master(master)
     builder = SparkSession.builder.appName("pulseline").master(master)
-    for name, value in {**SETTINGS, **settings_of(master), **settings}.items():
+    wanted = {**SETTINGS, **settings_of(master), **settings}
+    for name, value in wanted.items():
         builder = builder.config(name, value)
     with _standard_error_into(log), shared_classes():
+        if hidden := {name for name in settings if UNSPOKEN.search(name)}:
+            _launch(master, {name: value for name, value in wanted.items() if name not in hidden})
         spark = builder.getOrCreate()
     _log_what_ends(spark.sparkContext)
     return spark
+
+
+def _launch(master: str, settings: Mapping[str, str]) -> None:
+    """Start Spark's process with some settings, before it is told the others: a list of processes shows these alone."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf().setMaster(master).setAppName("pulseline")
+    for name, value in settings.items():
+        conf.set(name, value)
+    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - Python's API has no word for it
 
 
 def see_master(master: str) -> None:

@@ -30,11 +30,13 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
     Raises:
         WrongUse: a stream cannot be made; says which, of which column, and what to do.
     """
-    from pipelines.engine.tasks.payload import PayloadError
+    from pipelines.engine.tasks.payload import PayloadError, inner_payload
     from pipelines.engine.tasks.task import payloads
 
     try:
         known = payloads(flow, schemas)
+        for stream in flow.streams.values():
+            inner_payload(stream, [known[name] for name in stream.inputs])
     except PayloadError as error:
         raise WrongUse(f"{flow.where(error.stream)}: {error}") from error
     for name, schema in known.items():

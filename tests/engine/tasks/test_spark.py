@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import subprocess
+import sys
 import time
 from threading import Event, Thread
 from types import SimpleNamespace
@@ -162,3 +164,20 @@ def test_a_cluster_whose_workers_are_all_gone_in_the_middle_is_given_up_and_a_bu
     over.set()
     watcher.join()
     assert (given_up.is_set(), cancelled) == ((True, ["ours"]) if not executors else (False, []))
+
+
+SPEAKING = """
+import subprocess
+from pipelines.engine.tasks.spark import spark_session
+opens, secret = "spark.executorEnv.AWS_SECRET_ACCESS_KEY", "S3" + "CR3T"
+spark = spark_session("local[1]", settings={opens: secret, "spark.driver.memory": "600m"})
+words = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True).stdout
+known = dict(spark.sparkContext.getConf().getAll())
+print("found", known[opens], known["spark.driver.memory"], secret in words, "-Xmx600m" in words)
+spark.stop()
+"""
+
+
+def test_what_opens_something_stands_in_no_list_of_processes() -> None:
+    done = subprocess.run([sys.executable, "-c", SPEAKING], capture_output=True, text=True, timeout=120, check=False)
+    assert "found S3CR3T 600m False True" in done.stdout, done.stderr[-2000:]

@@ -171,6 +171,15 @@ def test_projected_columns_that_differ_by_case_only_are_refused(house: House) ->
         validated(house)
 
 
+@pytest.mark.parametrize("met", ["{interleave: [p, q]}", "{union: [p, q]}", "{join: [p, a]}"])
+def test_a_column_that_a_meeting_needs_itself_is_refused(house: House, met: str) -> None:
+    promised = "{advance_time: trips, every: {events: 1}, late: drop}"
+    more = f"  a: {promised}\n  p: {{project: a, columns: {{side: number}}}}\n  q: {{filter: p, where: side > 1}}\n"
+    change(house, "streams:\n", f"streams:\n{more}  z: {met}\n")
+    with pytest.raises(WrongUse, match=r"stream `z`: its inputs have a column `side`, a name it needs itself"):
+        validated(house)
+
+
 def test_ports_must_name_a_column_and_values_of_its_type(house: House) -> None:
     change(house, "{merge: beating, ports_by: {station: [north, south]}}", "{merge: trips, ports_by: {plattform: [1]}}")
     with pytest.raises(WrongUse, match="`plattform` is none of number, station"):
