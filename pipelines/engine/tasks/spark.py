@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.commits.lease import say
 from pipelines.engine.commits.paths import commits_path
-from pipelines.engine.files.stored import path_of, without_user
+from pipelines.engine.files.stored import StoreFailedError, path_of, without_user
 from pipelines.engine.tasks.class_archive import shared_classes
 from pipelines.engine.tasks.task import run_task
 from pipelines.errors import PulselineError
@@ -65,7 +65,10 @@ LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0
 """Where everything runs in processes of this machine: nobody else is let in. Workers elsewhere must find the driver."""
 QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """A stream's own: no row goes through the JVM, so compiling its code for speed costs more than all that it plans."""
+WORKER = "PULSELINE_WORKER"
+"""Variable that a worker of a cluster has, and no process of the driver's machine."""
 ELSEWHERE = {
+    f"spark.executorEnv.{WORKER}": "1",
     "spark.excludeOnFailure.taskAndStage.enabled": "true",
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
 }
@@ -122,6 +125,23 @@ class HomeUnseenError(PulselineError, OSError):
         "worker {host} must see the home under the name that it has for the driver; there is no run in {root}: mount "
         "one file system there on every machine, or name another `home:` in the environment's settings"
     )
+
+
+@dataclass(eq=False)
+class StoreUnseenError(StoreFailedError):
+    """A worker cannot reach the object store that the home lies in."""
+
+    host: str = ""
+    says = (
+        "worker {host} must have {path} from its object store, and it does not answer there as it should ({reason}): "
+        "give workers what opens it, by `spark.executorEnv.AWS_ACCESS_KEY_ID` and so on under `spark:` of the "
+        "environment's settings or by a role of their machines, and see to their network; the driver's own variables "
+        "are not handed on"
+    )
+
+    def __str__(self) -> str:
+        """Name the worker."""
+        return self.says.format(host=self.host, path=self.path, reason=self.reason)
 
 
 @dataclass(eq=False)
@@ -301,8 +321,15 @@ def run_in_worker(task: Task) -> Done:
 
     Raises:
         HomeUnseenError: the run is not there, where this worker is.
+        StoreUnseenError: the store that it lies in does not answer this worker.
     """
-    if not commits_path(path_of(task.root)).is_dir():
+    try:
+        seen = commits_path(path_of(task.root)).is_dir()
+    except StoreFailedError as error:
+        if WORKER not in os.environ:
+            raise
+        raise StoreUnseenError(error.path, error.reason, socket.gethostname()) from error
+    if not seen:
         raise HomeUnseenError(socket.gethostname(), task.root)
     done = run_task(task)
     leave_out_of_collection()

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from py4j.java_gateway import GatewayClient, GatewayParameters
 
+from pipelines.engine.files.stored import StoreFailedError
 from pipelines.engine.tasks import spark as engine
-from pipelines.engine.tasks.spark import ELSEWHERE, LOOPBACK, NoMasterError, SparkEngine, see_master, settings_of
+from pipelines.engine.tasks.spark import (
+    ELSEWHERE,
+    LOOPBACK,
+    NoMasterError,
+    SparkEngine,
+    StoreUnseenError,
+    see_master,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import LentSpark
@@ -181,3 +190,20 @@ spark.stop()
 def test_what_opens_something_stands_in_no_list_of_processes() -> None:
     done = subprocess.run([sys.executable, "-c", SPEAKING], capture_output=True, text=True, timeout=120, check=False)
     assert "found S3CR3T 600m False True" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("on_a_cluster", [True, False])
+def test_a_worker_that_cannot_reach_the_store_says_so_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, *, on_a_cluster: bool
+) -> None:
+    def fails(_: object) -> object:
+        raise StoreFailedError("s3://bucket/flow/main/commits", "403")
+
+    monkeypatch.setattr(engine, "commits_path", fails)
+    if on_a_cluster:
+        monkeypatch.setenv(engine.WORKER, "1")
+    with pytest.raises(StoreFailedError) as refused:
+        engine.run_in_worker(SimpleNamespace(root="s3://bucket/flow/main"))  # type: ignore[arg-type]
+    assert isinstance(refused.value, StoreUnseenError) == on_a_cluster
+    assert (f"worker {socket.gethostname()} must have s3://" in str(refused.value)) == on_a_cluster
+    assert ("spark.executorEnv." in str(refused.value)) == on_a_cluster
