@@ -189,7 +189,9 @@ def _files(error: BaseException) -> str | None:
     made = isinstance(error, FileNotFoundError | NotADirectoryError) and str(error.filename).startswith(_home())
     if made and not Path(_home()).is_dir():
         return f"the folder {_home()} cannot be made: set PULSELINE_HOME to a folder that can"
-    if isinstance(error, FileNotFoundError) and ".parquet" in str(error) and _home() in str(error):
+    stored = os.environ.get("PULSELINE_HOME", "").strip().rstrip("/")
+    ours = _home() in str(error) or ("://" in stored and stored in str(error))
+    if isinstance(error, FileNotFoundError) and ".parquet" in str(error) and ours:
         said = " ".join(str(error).split())[:200]
         return f"a file of a run is gone ({said}): pulseline doctor FLOW says what can be had again"
     if isinstance(error, NotADirectoryError | IsADirectoryError):

@@ -137,9 +137,13 @@ def test_a_file_where_a_folder_must_be_is_named(tmp_path: Path) -> None:
     assert exit_code_of(hit.value)[1].startswith(f"{tmp_path / 'streams'} must be a folder, and a file lies there")
 
 
-def test_a_file_of_a_run_that_is_gone_leads_to_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path))
-    gone = FileNotFoundError(f"{tmp_path}/f/main/streams/s/_written/c00000001-0.parquet")
+@pytest.mark.parametrize("home", ["", "s3://bucket/team a/"])
+def test_a_file_of_a_run_that_is_gone_leads_to_the_doctor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", home or str(tmp_path))
+    place = (home or str(tmp_path)).rstrip("/")
+    gone = FileNotFoundError(f"{place}/f/main/streams/s/_written/c00000001-0.parquet")
 
     assert exit_code_of(gone) == (
         3,
