@@ -275,9 +275,8 @@ def _scoped(flow: Flow, name: str, key: tuple[str, ...]) -> str:
 def _imported_key(drafted: Draft, flow: Flow, own: tuple[str, ...]) -> tuple[str, ...]:
     """See that the CTIs that are imported bind what imports them."""
     for name in drafted.inputs[1:]:
-        key = flow.key_of(name)
-        if key and not own:
-            came = f"`{name}`, whose CTIs each bind one {', '.join(key)} alone,"
+        key, came = flow.key_of(name), of_one_key(flow, name)
+        if came and not own:
             expected = "a stream with CTIs for the whole stream; or write `by: key` here too"
             raise drafted.section.wrong("import", came, expected)
         made = flow.owner(name)
