@@ -162,6 +162,12 @@ class _Place:
         outputs = {f"{name}.{out}": to for name, used in self.used.items() for out, to in used.outputs.items()}
         return own | sides | outputs
 
+    @property
+    def all_inside(self) -> set[str]:
+        """Name all that stands in it, also what modules within it keep to themselves."""
+        within = (f"{name}.{inner}" for name, used in self.used.items() for inner in used.inside)
+        return {*self.inner, *within}
+
 
 @dataclass(frozen=True)
 class _Used:
@@ -191,8 +197,8 @@ class _Used:
     @property
     def inside(self) -> set[str]:
         """Name its streams, as they are called behind the name of the reference."""
-        own = set(self.places[0].inner)
-        numbered = (f"{number}.{name}" for number, place in enumerate(self.places) for name in place.inner)
+        own, *_ = each = [place.all_inside for place in self.places]
+        numbered = (f"{number}.{name}" for number, inside in enumerate(each) for name in inside)
         return {*own, *numbered} if self.several else own
 
     def drafts(self, known: Mapping[str, str], beside: Mapping[str, _Used]) -> Iterator[Draft]:

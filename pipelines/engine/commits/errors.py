@@ -283,17 +283,17 @@ class LegMixedError(CommitError):
 class LegGoneError(CommitError):
     """The folder of a leg is gone, and with it all that it had published: taken for one that is behind it would be.
 
-    Facts: the folder, the leg, and the streams that it makes.
+    Facts: the folder, the leg, the streams that it makes, and how its rows are made again.
     """
 
     folder: str
     leg: str
     streams: str
+    again: str
     code = Exit.RUN_FAILED
     says = (
         "{folder} must hold leg {leg}, which makes {streams}; nothing is there, so what the leg had published is in no "
-        "table: put the folder back out of a copy of the run's folder, or have pulseline stream FLOW make its rows "
-        "again, out of what its run has landed"
+        "table: put the folder back out of a copy of the run's folder, or {again}, out of what its run has landed"
     )
 
 

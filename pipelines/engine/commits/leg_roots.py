@@ -150,6 +150,13 @@ def gone_legs(root: Path, state: LogState) -> Noted:
     return {leg: told for leg, told in noted.items() if leg not in begun and leg != MAIN}
 
 
+def is_taken_from(root: Path, leg: str) -> bool:
+    """Say whether another leg of a run, which is there, has taken something of one."""
+    begun = {MAIN, *legs_begun(root)}
+    readers = (name for name, told in (noted_legs(root) or {}).items() if leg in told["reads"] and name in begun)
+    return any(_upto(leg_root(root, name)) for name in readers)
+
+
 def legs_begun(root: Path) -> set[str]:
     """Name the legs of a run that have a log of commits, beside that of the run's own folder."""
     folder = root / REGIONS

@@ -63,8 +63,8 @@ class LegAheadError(CommitError):
     to: str
     says = (
         "leg {leg} must not stand beyond {writer}, which it reads; it has taken sequence {taken}, and {writer} stands "
-        "at {published}: a reset was cut short, or {writer} is an older copy; pulseline reset FLOW --to {to} does the "
-        "rest"
+        "at {published}: a reset was cut short, {writer} is an older copy, or its folder was lost; pulseline reset "
+        "FLOW --to {to} does the rest"
     )
 
 

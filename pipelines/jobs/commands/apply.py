@@ -33,9 +33,9 @@ from pipelines.jobs.facts.live import last_closed
 from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.in_legs import require_one_piece
-from pipelines.jobs.runs.in_use import as_run, edited
+from pipelines.jobs.runs.in_use import as_run, begins_in_regions, edited
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.replaced import require_own_file
+from pipelines.jobs.runs.replaced import keep_own_file, require_own_file
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.registry import parts_of
@@ -125,11 +125,11 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
         LeaseHeldError: a driver is at work on this run.
     """
     settings, known = read_settings(), open_run(wanted.flow, wanted.run)
-    own = replace(known, run="NAME").command("stream")
-    require_one_piece(known.root, known.state, "apply", f"{own} begins one with the flow as it is")
     # What is to be typed next has the parameters of now.
     known = replace(known, given={**known.given, **parameters_of(wanted.params)})
-    flow = as_run(load_flow(settings, wanted.flow, known.given), known.state)
+    flow = load_flow(settings, wanted.flow, known.given)
+    require_one_piece(known.root, known.state, "apply", begins_in_regions(known.called, flow))
+    flow = as_run(flow, known.state)
     plan = plan_of(known, known.state, flow)
     done = None
     breaks: tuple[str, ...] = ()
@@ -148,6 +148,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
         with open_driver(known.root, flow=known.name) as driver:
             plan = plan_of(known, driver.state(), flow)
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
+        keep_own_file(known.root, flow)
     if wanted.as_json:
         echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)}, ensure_ascii=False))
     else:

@@ -141,16 +141,17 @@ def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     for part in known.folders:
         own = examine_run(part.root, part.state, deep=deep)
         if part.root.name in gone:
-            own = [*own, _gone(known, gone[part.root.name]["streams"])]
+            found.append([*own, _gone(known, part.root.name, gone[part.root.name]["streams"])])
+            continue
         found.append([*own, *_overtaken(known, part, stands=all(each.ill not in BESIDE for each in own))])
     return found
 
 
-def _gone(known: KnownRun, streams: Sequence[str]) -> Finding:
+def _gone(known: KnownRun, leg: str, streams: Sequence[str]) -> Finding:
     """Tell of a leg of which nothing is left."""
     sentence = (
         f"nothing is left of this leg, which makes {some_of(streams)}: what it had published is in no table; put its "
-        f"folder back out of a copy, or {known.command('stream')} makes its rows again"
+        f"folder back out of a copy, or {known.rows_again(leg)}"
     )
     return Finding(ill=Ill.LOST, table="", sentence=sentence, remedy="")
 

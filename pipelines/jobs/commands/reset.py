@@ -95,13 +95,13 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         LeaseHeldError: a driver is at work on this run.
     """
     known = open_run(wanted.flow, wanted.run)
-    plan = _planned(known, {leg: part.state for leg, part in known.by_leg.items()}, wanted.to)
+    plan = _planned(known, {leg: part.state for leg, part in known.by_folder.items()}, wanted.to)
     if wanted.dry_run:
         _tell(known, wanted, plan, None, echo)
         return
     claim = Claim.TAKE_OVER if wanted.take_over else Claim.ASK
     with ExitStack() as leases:
-        drivers = held_legs(known, leases, claim)
+        drivers = held_legs(known, leases, claim, gone=True)
         for driver in drivers.values():
             # All before any: a leg that cannot be gone on from would be found when others have been taken back.
             driver.agree()

@@ -71,7 +71,7 @@ def legs_back(known: KnownRun, states: Mapping[str, LogState], to: str | None) -
         CommitError: no state covers so little.
     """
     main, legs = states[MAIN], legs_of(flow_from_json(known.definition))
-    roots = {leg: part.root for leg, part in known.by_leg.items()}
+    roots = {leg: part.root for leg, part in known.by_folder.items()}
     asked = _sequence(main, asked_state(known, main, to).commit)
     found = states_at(legs, roots, states, asked)
     lowest = min(_sequence(states[leg], commit) for leg, commit in found.items())

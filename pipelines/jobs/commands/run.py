@@ -32,7 +32,7 @@ from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.played import read_range
-from pipelines.jobs.runs.replaced import others_text, require_own_file, under_another_flow
+from pipelines.jobs.runs.replaced import keep_own_file, others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
 
@@ -104,9 +104,14 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     if session is not None:
         echo(f"{counted(len(spans), 'interval')} to run; Spark starts, some seconds")
     backfill = _backfill(wanted, settings, flow, runner, gate)
+
+    def done(interval: Ran) -> None:
+        keep_own_file(root, flow)
+        progress.done(interval)
+
     try:
         with followed(job_of(backfill, spans, wanted.engine or settings.engine)):
-            ran = run_backfill(backfill, spans, done=progress.done)
+            ran = run_backfill(backfill, spans, done=done)
     except PulselineError:
         _left(flow, state, log_state(root), spans, echo)
         raise

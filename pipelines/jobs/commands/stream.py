@@ -59,7 +59,7 @@ from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
 from pipelines.jobs.runs.played import keep_range, read_range
-from pipelines.jobs.runs.replaced import require_own_file
+from pipelines.jobs.runs.replaced import keep_own_file, require_own_file
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
 from pipelines.operators.plain_words import counted as number_of
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -211,6 +211,9 @@ class Session:
             tell(f"finished commit {pending.commit}, which an earlier run left behind")
         tip = driver.state().tip
         require_in_use(driver.state(), tip.commit if tip else START_OF_RUN, live.flow, live.root.name, tell)
+        keep_own_file(live.root, live.flow)
+        if live.start is not None and live.end is not None:
+            keep_range(live.root, live.start, live.end)
         if self.landing.final is not None and self._taken() >= self.landing.last_id:
             ended = instant_text(self.landing.final)
             raise WrongUse(f"this stream ended at {ended}, and all of it is published: --run NAME for a run of its own")
@@ -649,9 +652,7 @@ def played_range(flow: Flow, root: Path, start: str | None, end: str | None) -> 
         return None, None
     if start and end:
         spans = intervals(flow, start, end)
-        found = (spans[0][0], spans[-1][1])
-        keep_range(root, *found)
-        return found
+        return spans[0][0], spans[-1][1]
     if start or end:
         raise WrongUse("a range has two ends: give --start and --end, or neither to go on in the range before")
     if before := read_range(root):

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 
-def held_legs(known: KnownRun, leases: ExitStack, claim: Claim = Claim.ASK) -> dict[str, Driver]:
+def held_legs(known: KnownRun, leases: ExitStack, claim: Claim = Claim.ASK, *, gone: bool = False) -> dict[str, Driver]:
     """Take the leases of all legs of a run, the one that takes what lands first.
 
     Args:
         known: the run.
         leases: holds them.
         claim: whether to take the run's from a holder that lives.
+        gone: of a leg of which nothing is left, too: it begins there anew.
 
     Raises:
         LeaseHeldError: a driver is at work on the run.
@@ -33,7 +34,7 @@ def held_legs(known: KnownRun, leases: ExitStack, claim: Claim = Claim.ASK) -> d
     main = leases.enter_context(open_driver(known.root, flow=known.name, claim=claim))
     legs = {
         leg: leases.enter_context(open_driver(part.root, flow=known.name, under=main.state))
-        for leg, part in known.by_leg.items()
+        for leg, part in (known.by_folder if gone else known.by_leg).items()
         if leg != MAIN
     }
     return {MAIN: main, **legs}

@@ -63,7 +63,7 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
             f"({_names(legs.values())}): add --regions off to go on, or --run NAME for a run that begins in regions"
         )
     asked = told_of(legs_of(replace(flow, legs=legs)) if legs else ())
-    if noted is not None and noted != asked:
+    if noted is not None and _alike(noted) != _alike(asked):
         remedy = "put the flow back as it was" if regions else "leave out --regions off"
         raise WrongUse(
             f"run `{root.name}` must go on in the regions that it began in ({_names(noted)}); now it is asked to go on "
@@ -73,6 +73,11 @@ def with_legs(flow: Flow, root: Path, state: LogState, *, regions: bool) -> Flow
     for name, given in uncrossable(found):
         raise WrongUse(UNCROSSABLE.format(name=name, given=given))
     return found
+
+
+def _alike(legs: Noted) -> dict[str, list[list[str]]]:
+    """Give what makes legs the same: which streams each has, and what it reads, in whatever order a file has them."""
+    return {name: [sorted(told["streams"]), sorted(told["reads"])] for name, told in legs.items()}
 
 
 def _unlike(noted: Noted, asked: Noted) -> str:

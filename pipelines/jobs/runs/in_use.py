@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
 from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json
+from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import called, command, read_settings
@@ -77,6 +78,12 @@ def edited(state: LogState, commit: int, flow: Flow) -> Edited:
     return Edited(older=older, changes=changes(older, flow), newer_code=row.fingerprint != fingerprint_of(older))
 
 
+def begins_in_regions(own: str, flow: Flow) -> str:
+    """Say which command begins a run in regions with a flow as it is; of a recorded feed it needs a range."""
+    span = () if flow.clock is Clock.WALL else ("--start", "START", "--end", "END")
+    return f"{command('stream', own, *span, run='NAME')} begins a run in regions with the flow as it is"
+
+
 def require_in_use(
     state: LogState, commit: int, flow: Flow, run: str, tell: Callable[[str], object] = lambda _: None
 ) -> None:
@@ -102,8 +109,7 @@ def require_in_use(
             f"{command('apply', own, run=run)} takes it into use and says what that means; or put it back as it was"
         )
         if flow.legs:
-            begins = f"{command('stream', own, run='NAME')} begins a run in regions with the flow as it is"
-            remedy = f"put it back as it was; {begins}"
+            remedy = f"put it back as it was; or {begins_in_regions(own, flow)}"
         raise WrongUse(
             f"run `{run}` goes on with the flow that it was made by, and {flow.name} has changed since ({found}): "
             f"{remedy}"

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
-from pipelines.engine.commits.leg_roots import gone_legs, leg_root, noted_legs, planned_legs, require_own, root_of
+from pipelines.engine.commits.leg_roots import (
+    gone_legs,
+    is_taken_from,
+    leg_root,
+    noted_legs,
+    planned_legs,
+    require_own,
+    root_of,
+)
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
@@ -72,7 +80,7 @@ class KnownRun:
             LegGoneError: nothing is left of one.
         """
         for leg, told in gone_legs(self.root, self.state).items():
-            raise LegGoneError(str(leg_root(self.root, leg)), leg, some_of(told["streams"]))
+            raise LegGoneError(str(leg_root(self.root, leg)), leg, some_of(told["streams"]), self.rows_again(leg))
         return self.folders
 
     @cached_property
@@ -97,6 +105,11 @@ class KnownRun:
     def by_leg(self) -> dict[str, KnownRun]:
         """Give the run by the names of its legs, the one that takes what lands first; in one piece it is that alone."""
         return {MAIN: self, **{part.root.name: part for part in self.parts[1:]}}
+
+    @property
+    def by_folder(self) -> dict[str, KnownRun]:
+        """Give the same of a run of which a leg may be gone."""
+        return {MAIN: self, **{part.root.name: part for part in self.folders[1:]}}
 
     @property
     def states(self) -> dict[str, LogState]:
@@ -182,6 +195,14 @@ class KnownRun:
                 seen.add(name)
                 yield name
                 left += () if name in self.sources else reversed(self.streams[name]["inputs"])
+
+    def rows_again(self, leg: str) -> str:
+        """Say what makes the rows of a leg again of which nothing is left: no leg may stand beyond what it reads."""
+        if is_taken_from(self.root, leg):
+            return (
+                f"type {self.command('reset', '--to', '0')}, then {self.command('stream')}, which makes all rows again"
+            )
+        return f"have {self.command('stream')} make its rows again"
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""

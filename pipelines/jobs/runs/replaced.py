@@ -103,7 +103,7 @@ def others_text(rows: list[list[Entry]], moments: Moments) -> str:
 
 
 def require_own_file(root: Path, flow: Flow) -> None:
-    """See that no other file of the same flow name made this run, and keep which one does.
+    """See that no other file of the same flow name made this run.
 
     A file that is gone, or whose flow was given another name, claims nothing; a copy says the same. One of the same
     file name in another folder is this one, moved: a deployment may keep a folder a version.
@@ -115,19 +115,26 @@ def require_own_file(root: Path, flow: Flow) -> None:
     Raises:
         WrongUse: another file that is still there calls its flow the same, and says something else.
     """
-    if not flow.file:
-        return
     own, other = Path(flow.file).resolve(), _kept(root)
-    if other == own:
-        return
-    if other is not None and other.name != own.name and _claims(other, own, flow.name):
+    if flow.file and other not in {None, own} and other.name != own.name and _claims(other, own, flow.name):
         raise WrongUse(
             f"a flow's name is of one file; {other} and {own} both say `flow: {flow.name}`, and the first made run "
             f"`{root.name}`: give one of them another name, --run NAME for a run of its own, or remove the one that is "
             "no longer meant"
         )
-    durable.make_folder(root)
-    durable.replace(root / FILE, json.dumps(str(own)).encode())
+
+
+def keep_own_file(root: Path, flow: Flow) -> None:
+    """Keep which file makes a run, once the run goes on with it.
+
+    Args:
+        root: the run's folder; made when it is not there.
+        flow: with the file that it was read from.
+    """
+    own = Path(flow.file).resolve()
+    if flow.file and _kept(root) != own:
+        durable.make_folder(root)
+        durable.replace(root / FILE, json.dumps(str(own)).encode())
 
 
 def _kept(root: Path) -> Path | None:

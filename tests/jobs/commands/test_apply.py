@@ -20,7 +20,7 @@ from pipelines.engine.commits.readers import log_state, read_carry, rows_of
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
-from pipelines.errors import Exit
+from pipelines.errors import Exit, PulselineError
 from pipelines.flows.definition import flow_to_json
 from pipelines.flows.model import Stream
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
@@ -30,14 +30,15 @@ from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
 from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
-from pipelines.jobs.commands.stream import is_backfilled
+from pipelines.jobs.commands.stream import StreamRequest, is_backfilled, stream_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.awaited import awaited
 from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.replaced import require_own_file
+from pipelines.jobs.runs.played import keep_range, read_range
+from pipelines.jobs.runs.replaced import keep_own_file
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.specs import SPECS
 from tests.jobs.commands.test_replay import edit, lived_in
@@ -515,10 +516,29 @@ def test_a_run_in_one_piece_goes_on_so_though_its_flow_asks_for_regions_now(live
     assert apply(live).endswith("takes it into use; next: pulseline stream tiny --regions off")
 
 
+def test_a_refused_stream_changes_nothing_of_its_run(live: House) -> None:
+    """Neither how far it is to play nor whose file made it: the next start goes by both."""
+    file = live.config / "flows" / "tiny.yaml"
+    keep_own_file(live.root, load_flow(read_settings(), "tiny"))
+    keep_range(live.root, START, START + 24 * HOUR)
+    other = file.with_name("other.yaml")
+    other.write_bytes(file.read_bytes())
+    edit(live, "slack: 90s", "slack: 80s")
+    other.write_bytes(file.read_bytes())
+    for asked in (
+        lambda: stream_flow(StreamRequest(flow=str(other), start="2013-01-01", end="2013-01-09"), live.tell),
+        lambda: run_flow(Run(flow=str(other), start="2013-01-02", end="2013-01-03"), live.tell),
+    ):
+        with pytest.raises(PulselineError):
+            asked()
+        assert read_range(live.root) == (START, START + 24 * HOUR)
+        assert json.loads((live.root / "flow_file.json").read_text()) == str(file.resolve())
+
+
 def test_another_file_of_the_same_flow_is_not_taken_into_use(live: House) -> None:
     file = live.config / "flows" / "tiny.yaml"
     file.with_name("other.yaml").write_text(file.read_text().replace("slack: 90s", "slack: 80s"))
-    require_own_file(live.root, load_flow(read_settings(), "tiny"))
+    keep_own_file(live.root, load_flow(read_settings(), "tiny"))
     wanted = ApplyRequest(flow=str(file.with_name("other.yaml")))
     with pytest.raises(WrongUse, match="a flow's name is of one file"):
         apply_flow(wanted, live.tell)

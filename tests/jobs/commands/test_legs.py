@@ -232,7 +232,7 @@ def test_a_driver_that_was_overtaken_in_the_run_takes_no_leg(house: House, monke
 
 def test_what_knows_of_no_legs_says_what_to_do(regional: House) -> None:
     refused: dict[str, Callable[[], object]] = {
-        "pulseline stream tiny --run NAME begins one with the flow as it is": lambda: apply_flow(
+        "pulseline stream tiny --start START --end END --run NAME begins a run in regions": lambda: apply_flow(
             ApplyRequest(flow="tiny"), regional.tell
         ),
         "pulseline stream tiny goes on with it in its legs": lambda: run_flow(
@@ -254,6 +254,8 @@ def test_a_run_goes_on_as_it_began(regional: House) -> None:
         with_legs(flow, regional.root, state, regions=False)
     with pytest.raises(WrongUse, match="asked to go on in one piece: put the flow back as it was"):
         with_legs(replace(flow, modules=()), regional.root, state, regions=True)
+    backwards = replace(flow, legs=in_legs(flow), streams=dict(reversed([*flow.streams.items()])))
+    assert with_legs(backwards, regional.root, state, regions=True).legs == in_legs(flow)
     more = {**flow.streams, "later": replace(flow.streams["last"], name="later", inputs=("last",))}
     with pytest.raises(WrongUse, match="in another flow, which makes later: put the flow back as it was"):
         with_legs(replace(flow, streams=more), regional.root, state, regions=True)
@@ -264,7 +266,9 @@ def test_a_changed_flow_of_a_run_in_regions_is_put_back_or_begins_a_run(regional
     last = replace(flow.streams["last"], policy=FilterPolicy(where="number < 20"))
     changed = replace(flow, streams={**flow.streams, "last": last}, legs=in_legs(flow))
 
-    with pytest.raises(WrongUse, match=r"put it back as it was; pulseline stream tiny --run NAME begins a run in reg"):
+    with pytest.raises(
+        WrongUse, match=r"; or pulseline stream tiny --start START --end END --run NAME begins a run in reg"
+    ):
         require_in_use(state, state.tip.commit if state.tip else 0, changed, "main")
 
 

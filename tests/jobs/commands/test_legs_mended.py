@@ -33,6 +33,7 @@ from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.finish import finish_flow
 from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.commands.replay import ReplayRequest, replay_flow
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
@@ -143,9 +144,7 @@ def test_a_leg_that_is_gone_as_a_whole_is_no_run_that_stands(regional: House) ->
     shutil.rmtree(leg_root(regional.root, "timed"))
 
     assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
-    assert (
-        "leg timed ends at sequence 0, and main-2 has read it up to 3: what it had published is gone" in regional.text
-    )
+    assert "nothing is left of this leg, which makes timed.beating, timed.ordered" in regional.text
 
 
 def test_a_run_that_goes_on_while_it_is_looked_at_stands(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,6 +445,22 @@ def test_what_each_leg_has_begun_is_told(house: House) -> None:
 def test_a_commit_of_no_leg_is_refused(regional: House, named: str) -> None:
     with pytest.raises(WrongUse, match="with the leg before it \\(main, timed, main-2\\)"):
         abandon_commit("tiny", named, "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+
+
+def test_a_leg_that_others_have_read_is_made_again_with_them(regional: House) -> None:
+    """A leg cannot stand beyond what it reads, so what is told takes all of them back to their beginning."""
+    calm = content(regional.root)
+    shutil.rmtree(leg_root(regional.root, "timed"))
+
+    again = "type pulseline reset tiny --to 0, then pulseline stream tiny, which makes all rows again"
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert again in regional.text
+    assert "no repair makes `commits` anew" not in regional.text
+    with pytest.raises(LegGoneError, match=again):
+        show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - as above
+    reset_run(ResetRequest(flow="tiny", to="0"), regional.tell)
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
 
 
 def test_tables_at_a_commit_are_an_instant_of_every_leg(house: House) -> None:

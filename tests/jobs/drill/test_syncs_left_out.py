@@ -130,7 +130,7 @@ OTHERWISE = {
     "relanding._put_in_place": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding.land_again": "a draft: its files are synced as those of any sequence",
     "remaking.remake": "the call of `driver._on_disk`, for files that `doctor --repair` makes again: not left out yet",
-    "replaced.require_own_file": "which file made a run: left torn, none is known to have made it: test_replaced",
+    "replaced.keep_own_file": "which file made a run: left torn, none is known to have made it: test_replaced",
     "upgrade.upgrade": "carry that older code wrote, never synced: on disk unless it was just written",
     "crossing._add": "a ticket is made again from the log of commits where it is not there: test_regions_kills",
     "leg_roots.note_legs": "noted before a leg's first commit; lost, `doctor --repair` makes it anew: test_legs_mended",
