@@ -177,6 +177,9 @@ def _meeting(known: KnownRun, name: str) -> Facts | None:
     """Say how many rows a union or a join keeps, and which side's CTI is the oldest, or is not there yet."""
     stream = known.streams[name]
     rows = _carry(known, name, "ports", (*stream["by"], PORT))
+    if not rows.num_rows:
+        # An empty carry may have no columns: that of a run which was reset to its beginning has none.
+        return None
     sides = zip(*(rows[key].to_pylist() for key in (*stream["by"], PORT)), strict=True)
     newest = dict(zip(sides, ticks(rows["cti"]).tolist(), strict=True))
     kept = held_rows(known, name)
@@ -185,8 +188,6 @@ def _meeting(known: KnownRun, name: str) -> Facts | None:
         held = _carry(known, name, "held", (*stream["by"], "position"))
         waiting = set(zip(*(held[key].to_pylist() for key in stream["by"]), strict=True))
         newest = {side: cti for side, cti in newest.items() if side[:-1] in waiting} or newest
-    if not newest:
-        return None
     oldest = min(newest.items(), key=lambda item: item[1])
     return {
         "kept": kept,

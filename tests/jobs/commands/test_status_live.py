@@ -29,6 +29,7 @@ from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.live.landing import LiveLanding
 from pipelines.engine.live.lateness import lateness
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -178,6 +179,28 @@ def test_streams_have_their_newest_event_and_cti_and_what_they_wait_for(house: H
     assert "; the oldest came 2013-01-01 " in text
     assert "; the next row or timer of north releases what is before it\n" in text
     assert "newest event" in text
+
+
+def test_a_run_that_was_reset_to_its_beginning_awaits_nothing(house: House) -> None:
+    """Its carry is empty, and has no columns."""
+    file = house.config / "flows" / "tiny.yaml"
+    more = (
+        "  late: {filter: punctual, where: number > 3}\n"
+        "  both: {union: [punctual, late]}\n"
+        "  bare: {project: punctual, columns: {number: number, other: number}}\n"
+        "  few: {project: late, columns: {number: number}}\n"
+        "  pairs: {join: [few, bare], on: number}\n"
+        "  wins: {window: both, size: 1h, measures: {n: count}}\n"
+    )
+    file.write_text(file.read_text() + more)
+    stage = Stage(house)
+    stage.play(hours(13, 13.5))
+    assert set(stage.facts()["awaited"]) >= {"both", "pairs"}
+    reset_run(ResetRequest(flow="tiny", to="0"), house.tell)
+
+    assert "goes back to its beginning" in house.text
+    assert stage.facts()["awaited"] == {}
+    assert "published  nothing" in stage.text()
 
 
 def test_idle_epochs_are_one_line_and_what_is_held_stays_known(house: House) -> None:
