@@ -143,8 +143,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
             for line in breaks:
                 echo(line)
         check_tables(known.root, flow, schemas)
-    if plan.needed and not wanted.dry_run:
         require_own_file(known.root, flow)
+    if plan.needed and not wanted.dry_run:
         with open_driver(known.root, flow=known.name) as driver:
             plan = plan_of(known, driver.state(), flow)
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))

@@ -31,6 +31,7 @@ LOOKED_AT = 1_000_000
 ACCEPTED = {
     r"no time that can be read": "; a time is written 2024-01-31 10:00:00, with T between and an offset if you like",
     r'is "-?[\d.]*,\d+", no (double|float|decimal)': "; decimals have a point",
+    r"it is UTF-16": "; text is UTF-8: iconv -f UTF-16 -t UTF-8 makes it so",
     r"is no UTF-8": "; text is UTF-8: iconv -f LATIN1 -t UTF-8 makes it so",
 }
 """What is accepted in place of what could not be read, by words of the problem."""

@@ -197,6 +197,43 @@ def test_rows_of_csv_that_are_none_go_with_their_own_file(tmp_path: Path) -> Non
     assert second.ledger_rows()["raw"].to_pylist() == [b"short", b"\xff\xfe,,,", b"a,b,c,d,e"]
 
 
+def tagged(*tags: str, end: str = "\n") -> bytes:
+    at = instant(1)
+    return (
+        "\n".join(["key,at,time,v,tag", *(f"a,{at},{at},{n},{tag}" for n, tag in enumerate(tags, 1))]).encode()
+        + end.encode()
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_quote_that_nothing_closes_is_told_with_all_that_it_swallowed(
+    tmp_path: Path, end: str, *, packed: bool
+) -> None:
+    """The reader takes the rest of the file for the last value of that row."""
+    (tmp_path / "in").mkdir()
+    told_as = "d1.csv.gz" if packed else "d1.csv"
+    data = tagged("one", '5" pipe', '"a ""b""\nc"', '"open', "swallowed", "gone", end=end)
+    (tmp_path / "in" / told_as).write_bytes(gzip.compress(data) if packed else data)
+    landed = land(tmp_path, flow_of("csv", types={**TYPES, "tag": "string"}), 0)
+
+    assert [each["tag"] for each in rows_of(landed)] == ["one", '5" pipe', 'a "b"\nc']
+    assert told(landed) == [("unreadable_row", "dropped", f"in/{told_as}, row 4: its quotes do not pair")]
+    (raw,) = landed.ledger_rows()["raw"].to_pylist()
+    assert data.endswith(raw + (b"" if raw.endswith(b"\n") else end.encode()))
+    assert raw.count(b"a,1970") == 3
+
+
+@pytest.mark.parametrize("tags", [("one", '5" pipe'), ('"a\nb"', "x"), ('5"', '7" too', '9"'), ('x"', '"y"""')])
+def test_quotes_within_a_field_open_nothing(tmp_path: Path, tags: tuple[str, ...]) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/d1.csv").write_bytes(tagged(*tags))
+    landed = land(tmp_path, flow_of("csv", types={**TYPES, "tag": "string"}), 0)
+
+    assert len(rows_of(landed)) == len(tags)
+    assert told(landed) == []
+
+
 def test_columns_may_stand_in_another_order(tmp_path: Path) -> None:
     for form in FORMS:
         put(tmp_path, form, "d1", [row(0, 1)])

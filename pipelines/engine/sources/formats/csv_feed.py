@@ -18,7 +18,8 @@ from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name,
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
 from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
-from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending
+from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending, with_last
+from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
 from pipelines.engine.sources.rows_feed import Feed
@@ -38,6 +39,12 @@ BLOCK_BYTES = 16 << 20
 HELD_BYTES = 128 << 20
 """Files up to this size in all are parsed once and kept; larger ones are parsed again each time they are read."""
 BOM = b"\xef\xbb\xbf".decode(BYTEWISE)
+HEADS = {
+    b"\xff\xfe": "it is UTF-16, no UTF-8",
+    b"\xfe\xff": "it is UTF-16, no UTF-8",
+    b"\x1f\x8b": "it is gzip, and its name does not end in .gz",
+}
+"""What a file is that is no text in UTF-8, by how it begins."""
 WRONG = (pa.ArrowInvalid, UnicodeDecodeError, OSError, EOFError, zlib.error)
 
 
@@ -131,14 +138,24 @@ class _CsvFile:
             return
         if self._fit.wrong is None:
             try:
-                for batch in self._opened():
+                for batch, is_last in with_last(self._opened()):
+                    if is_last and self._swallows(batch):
+                        break
                     yield self._with_times(batch)
                     self._rows += batch.num_rows
+                else:
+                    return
             except WRONG:
                 pass
-            else:
-                return
         yield from self._mended()
+
+    def _swallows(self, batch: pa.RecordBatch) -> bool:
+        """Say whether the last row of a file begins a quote that nothing closes; only text can."""
+        name = self._header.names[-1]
+        if name not in batch.schema.names or not pa.types.is_string(batch.schema.field(name).type):
+            return False
+        last = batch.column(name)[-1].as_py() if batch.num_rows else None
+        return ends_between_quotes(self._file, self._feed.spec.delimiter, last)
 
     def _mended(self) -> Iterator[pa.RecordBatch]:
         """Read row by row what the reader of whole columns did not give."""
@@ -211,14 +228,15 @@ def _header(file: Path, delimiter: str) -> Header:
             names = next((line for line in csv.reader(lines, delimiter=delimiter) if line), [])
         found = [name.encode(BYTEWISE).decode() for name in _without_bom(names, delimiter)]
     except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return Header((), f"its first line cannot be read: {_wrong(error)}")
+        return Header((), f"its first line cannot be read: {_wrong(error, _head(file))}")
     return Header(tuple(found), "" if found else "it is empty")
 
 
-def _wrong(error: Exception) -> str:
+def _wrong(error: Exception, head: bytes) -> str:
     """Say in our own words what is wrong with a first line: the ledger has them."""
+    told = next((told for begins, told in HEADS.items() if head.startswith(begins)), "")
     if isinstance(error, UnicodeDecodeError):
-        return "it is no UTF-8"
+        return told or "it is no UTF-8"
     return "its quotes do not pair" if isinstance(error, csv.Error) else "it is no gzip, or not all of one"
 
 

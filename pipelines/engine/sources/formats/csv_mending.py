@@ -20,6 +20,7 @@ from pipelines.engine.landing.column_errors import Breach
 from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import beside, new_name, note_new, told_column
 from pipelines.engine.landing.types import spelled_type
+from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes
 from pipelines.flows.feeds.spec import Retyped
 
 if TYPE_CHECKING:
@@ -53,11 +54,19 @@ class Mending:
     """
 
     def __init__(  # noqa: PLR0913 - a file, and what it is read as
-        self, file: Path, where: str, names: tuple[str, ...], schema: pa.Schema, spec: CsvText, terms: ColumnTerms
+        self,
+        file: Path,
+        where: str,
+        names: tuple[str, ...],
+        schema: pa.Schema,
+        spec: CsvText,
+        terms: ColumnTerms,
     ) -> None:
         """Read nothing yet."""
         self._file, self._where, self._names, self._schema = file, where, names, schema
         self._spec, self._terms = spec, terms
+        self._opened_at = 0
+        """Number of the row that begins a quote which nothing closes: all that stands behind it is its last value."""
         self._odd: dict[int, tuple[str, bytes]] = {}
         self.rows = 0
         """How many rows of the file were given, or told."""
@@ -74,9 +83,12 @@ class Mending:
             ArrowInvalid: the rows behind those given cannot be told from one another.
         """
         self.rows, number = skip, 0
-        for batch in self._open(self._names, self._note):
+        for batch, is_last in with_last(self._open(self._names, self._note)):
             numbers = self._numbers(number, batch.num_rows)
             number = int(numbers[-1])
+            last = batch.column(len(self._names) - 1)[-1].as_py() if is_last else None
+            if number > max(self._odd, default=0) and ends_between_quotes(self._file, self._spec.delimiter, last):
+                self._opened_at = number
             if number > skip:
                 fresh = numbers > skip
                 yield self._laid(batch.filter(pa.array(fresh)), numbers[fresh], number, fitting, zones)
@@ -149,6 +161,8 @@ class Mending:
         found = {at: _unreadable(self._odd[at][0]) for at in odd}
         for row, (problem, breach) in read.wrong.items():
             found[int(numbers[row])] = _unreadable(problem, breach if stops else None)
+        if self._opened_at in numbers:
+            found[self._opened_at] = _unreadable("its quotes do not pair")
         if fitting.wrong is not None:
             found |= {int(at): fitting.wrong for at in (*numbers, *odd)}
         return found
@@ -236,6 +250,17 @@ class _Read:
                 breach = Breach("retyped", field.name, spelled_type(field.type), f"it is {came}")
                 self.wrong.setdefault(row, (f"`{field.name}` is {came}, no {field.type}", breach))
         return values
+
+
+def with_last(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Say of each of some batches whether it is the last."""
+    before = next(batches, None)
+    for batch in batches:
+        if before is not None:
+            yield before, False
+        before = batch
+    if before is not None:
+        yield before, True
 
 
 def _bytes(column: pa.Array) -> pa.Array:
