@@ -13,7 +13,7 @@ from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
 from expectations.views import AT
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import expected_column, instant_of, misfit_of, strange_column
+from pipelines.flows.checks import EITHER, IGNORED, PAIRED, expected_column, instant_of, misfit_of, strange_column
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 
@@ -214,14 +214,15 @@ def _kind(of: pa.DataType) -> str:
 
 def _typed(check: Check, schema: pa.Schema) -> tuple[Check, dict[str, Any]]:
     """Give a check with its arguments as its columns have values: instants for times."""
+    arguments = {IGNORED: EITHER, **check.arguments} if check.name.startswith(PAIRED) else dict(check.arguments)
     times = [schema.field(column).type for column in check.columns if column in schema.names]
     kind = next((each for each in times if pa.types.is_timestamp(each) or pa.types.is_date(each)), None)
     if kind is None:
-        return check, dict(check.arguments)
+        return check, arguments
     named = {
         name for name, each in offers()[check.name].arguments.items() if each.takes in {"value", "values", "pairs"}
     }
-    return check, {name: _instants(value, kind) if name in named else value for name, value in check.arguments.items()}
+    return check, {name: _instants(value, kind) if name in named else value for name, value in arguments.items()}
 
 
 def _instants(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - JSON

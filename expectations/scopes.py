@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED, Source
+from pipelines.flows.model import Source, is_side
 from pipelines.operators.rows import Shape
 from pipelines.operators.specs import SPECS
 
@@ -44,7 +44,7 @@ def timer_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
 def _scope(flow: Flow, name: str, look: Callable[[str], tuple[str, ...] | None]) -> tuple[str, ...] | None:
     """Give the scope of one stream's timers, by those of what it reads."""
     made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED):
+    if isinstance(made, Source) or is_side(name):
         return None
     if made.operator == "metronome":
         return ()
@@ -76,7 +76,7 @@ def timer_interval(flow: Flow, name: str) -> int | None:
     Asked where timers are made: further on they may have been shifted, and those of several intervals meet.
     """
     made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED) or not SPECS[made.operator].has_timers:
+    if isinstance(made, Source) or is_side(name) or not SPECS[made.operator].has_timers:
         return None
     if any(flow.has_timers(read) for read in made.inputs):
         return None
@@ -87,7 +87,7 @@ def timer_interval(flow: Flow, name: str) -> int | None:
 def has_lifetimes(flow: Flow, name: str) -> bool:
     """Say whether events of a stream end, and its operator lets none leave that ends as it starts."""
     made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED):
+    if isinstance(made, Source) or is_side(name):
         return False
     spec = SPECS[made.operator]
     return spec.promises and (spec.lasting or made.shape is Shape.INTERVAL)
@@ -96,13 +96,13 @@ def has_lifetimes(flow: Flow, name: str) -> bool:
 def awaits_promises(flow: Flow, name: str) -> bool:
     """Say whether the events of a stream leave only when they have been promised: results of windows and pairs."""
     made = flow.owner(name)
-    return not (isinstance(made, Source) or name.endswith(DIVERTED)) and SPECS[made.operator].awaits_promises
+    return not (isinstance(made, Source) or is_side(name)) and SPECS[made.operator].awaits_promises
 
 
 def promise_scope(flow: Flow, name: str) -> tuple[str, ...] | None:
     """Name the columns of one timeline of promises; () is one for all, None where nobody answers for any."""
     made = flow.owner(name)
-    if isinstance(made, Source) or name.endswith(DIVERTED):
+    if isinstance(made, Source) or is_side(name):
         return None
     spec = SPECS[made.operator]
     if not is_answered(flow, name):
@@ -127,7 +127,7 @@ def is_answered(flow: Flow, name: str) -> bool:
             continue
         seen.add(each)
         made = flow.owner(each)
-        if isinstance(made, Source) or each.endswith(DIVERTED):
+        if isinstance(made, Source) or is_side(each):
             return False
         if not SPECS[made.operator].promises:
             left += made.feeding

@@ -33,12 +33,24 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "pipelines" / "operators"
 RELATIONS = ("shift_time", "alter_duration", "union", "join", "window")
-MODULES = ("heartbeat", "metronome", "merge", "advance_time", "scan", *RELATIONS, "meeting", "passing", "deduplicate")
+MODULES = (
+    "heartbeat",
+    "metronome",
+    "merge",
+    "advance_time",
+    "scan",
+    *RELATIONS,
+    "meeting",
+    "passing",
+    "deduplicate",
+    "quarantine",
+)
 SUITE = (
     "tests/operators/test_transcripts.py",
     "tests/operators/test_laws.py",
     "tests/operators/test_relations.py",
     "tests/operators/test_deduplicate.py",
+    "tests/operators/test_quarantine.py",
 )
 JUDGED_BY = {
     "scan": (),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipelines.operators import advance_time, dispatch, merge
+from pipelines.operators import advance_time, dispatch, merge, quarantine
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import PolicyError, Shape
 from tests.transcripts_rows import (
@@ -182,6 +182,8 @@ def _policy(operator: str, settings: Item, unit: int) -> Policy:
             values["shapes"] = tuple(Shape[shape.upper()] for shape in value.values())
         elif name in {"acceleration", "measures", "columns", "on"}:
             values[name] = tuple(value)
+        elif name == "rules":
+            values[name] = tuple(quarantine.Rule(check, keeps) for check, keeps in value.items())
         else:
             values[name] = None if value == "off" else ticks(value, unit) if name in SPANS else value
     kind = OPERATORS[operator]

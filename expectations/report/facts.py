@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from expectations.report.memory import Memory
 from pipelines.errors import PulselineError
+from pipelines.flows.model import is_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 STREAM_COLUMNS = ("kind", "arrival", "event_time", "landed_at")
 DIVERTED_COLUMNS = (*STREAM_COLUMNS, "landed_place")
 """Of a stream of rows that were set aside, which are counted once each."""
+LATE = "late"
+ASIDE_FOR = {"max_ahead": "too far ahead", "quarantined": "breaking a check"}
+"""What rows are that an operator sets aside, by the ledger's reason; for every other they are late."""
 LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
 
 
@@ -70,7 +74,7 @@ class StreamFacts:
 
     def __post_init__(self) -> None:
         """Refuse a table without the columns that every stream has."""
-        columns = DIVERTED_COLUMNS if self.name.endswith(".diverted") else STREAM_COLUMNS
+        columns = DIVERTED_COLUMNS if is_side(self.name) else STREAM_COLUMNS
         _require_columns(f"the rows of stream {self.name}", self.rows, columns)
 
     @cached_property
@@ -346,12 +350,12 @@ class ReportFacts:
 
     @cached_property
     def aside_for(self) -> str:
-        """Say what these rows were: late, or, where a merge set them aside, too far ahead of their arrival."""
+        """Say what these rows were, all that some of them were."""
         if self.ledger is None:
-            return "late"
-        mine = self.ledger.filter(pc.equal(self.ledger["action"], "diverted"))
-        ahead = pc.sum(pc.equal(mine["reason"], "max_ahead")).as_py() or 0
-        return "late" if not ahead else "too far ahead" if ahead == mine.num_rows else "late or too far ahead"
+            return LATE
+        reasons = self.ledger.filter(pc.equal(self.ledger["action"], "diverted"))["reason"].unique().to_pylist()
+        told = {ASIDE_FOR.get(reason, LATE) for reason in reasons}
+        return " or ".join(word for word in (LATE, *ASIDE_FOR.values()) if word in told) or LATE
 
     @cached_property
     def set_aside_once(self) -> bool:
@@ -362,6 +366,6 @@ class ReportFacts:
     @cached_property
     def _diverted(self) -> list[pa.Table]:
         """Give when and where each row landed that a stream diverted, a table a stream."""
-        sides = [stream.rows for stream in self.streams if stream.name.endswith(".diverted")]
+        sides = [stream.rows for stream in self.streams if is_side(stream.name)]
         wanted = pa.array(["data", "start", "end"])
         return [rows.filter(pc.is_in(rows["kind"], wanted)).select(["landed_at", "landed_place"]) for rows in sides]

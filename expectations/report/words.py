@@ -45,6 +45,7 @@ REASONS = {
     "duration_set": "the end of an event whose duration was set when it started",
     "duplicate": "the same as a row that left before it",
     "null_dispatch": "a null where instances are told apart by a value",
+    "quarantined": "breaks a check that each row of its stream must keep",
     "loop_limit": "would have gone round a loop once more than it may",
     "file_changed": "a file that changed after it had landed; what is new in it did not land",
     "same_content": "a file with the content of one that had landed; it did not land again",

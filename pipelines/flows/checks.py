@@ -39,15 +39,18 @@ WRITTEN = {"time", "text"}
 COMPARED = {"number", *WRITTEN}
 """Kinds whose values are told apart by how they are written."""
 MOST = 200
+PAIRED, IGNORED, EITHER = "expect_column_pair_values_", "ignore_row_if", "either_value_is_missing"
+"""Of pairs nothing can be said of which one value is missing: one judge fails over it, the other passes it."""
 
 
-def read_checks(section: Section, table: str, flow: Flow) -> tuple[Check, ...]:
+def read_checks(section: Section, table: str, flow: Flow, *, behind: bool = False) -> tuple[Check, ...]:
     """Read what a source or stream says under `expect`; nothing where it says nothing.
 
     Args:
         section: of the source or stream.
         table: its name in the flow.
         flow: with the table and all that it is made from.
+        behind: the section is of a stream that reads the table, and has its columns.
 
     Raises:
         FlowError: an expectation, argument, column or type is not there, or one of the judges cannot ask it.
@@ -61,7 +64,7 @@ def read_checks(section: Section, table: str, flow: Flow) -> tuple[Check, ...]:
         )
     if len(tree.items) > MOST:
         raise section.wrong(KEY, f"{len(tree.items)} checks", f"at most {MOST}")
-    read = [_read(_item(section, item), table, flow) for item in tree.items]
+    read = [_read(_item(section, item), table, flow, behind=behind) for item in tree.items]
     return tuple(_labelled(read))
 
 
@@ -82,7 +85,7 @@ def _labelled(checks: list[Check]) -> Iterator[Check]:
         yield replace(check, label=about if seen[about] == 1 else f"{about} #{seen[about]}")
 
 
-def _read(section: Section, table: str, flow: Flow) -> Check:
+def _read(section: Section, table: str, flow: Flow, *, behind: bool) -> Check:
     name = _name(section)
     offer = offers()[name]
     arguments = _arguments(section, name, offer)
@@ -95,12 +98,15 @@ def _read(section: Section, table: str, flow: Flow) -> Check:
         owner=section.text("owner", ""),
         remedy=section.text("remedy", ""),
     )
-    if check.in_order and table in flow.sources:
+    if check.in_order and table in flow.sources and not behind:
         raise section.wrong(
             name, f"`{name}` under a source", "it under a stream that reads the source, which has an order"
         )
     if check.in_order and check.arguments.get("mostly", 1) != 1:
         raise section.wrong(name, f"`mostly` of `{name}`", "no `mostly`: each row is held against the one before it")
+    if name.startswith(PAIRED) and check.arguments.get(IGNORED, EITHER) != EITHER:
+        came, expected = f"`{IGNORED}: {check.arguments[IGNORED]}`", f"no `{IGNORED}`: a pair of which one is missing"
+        raise section.wrong(name, came, f"{expected} keeps each check, for the judges differ in what it would be")
     _fits(section, check, offer, columns_of(flow, table))
     return check
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.forks import INTERLEAVE, have_a_fork
-from pipelines.flows.model import DIVERTED, Source
+from pipelines.flows.model import Source, main_of
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def _inside(flow: Flow, reference: ModuleUse) -> Iterator[Stream]:
 
 
 def _share(shares: dict[str, Share], name: str) -> Share:
-    return shares.get(name.removesuffix(DIVERTED), WHOLE)
+    return shares.get(main_of(name), WHOLE)
 
 
 def _shares(flow: Flow, reference: ModuleUse, otherwise: Dealing | None = None) -> dict[str, Share]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED, Source
+from pipelines.flows.model import Source, main_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -154,7 +154,7 @@ class _Parting:
     """Where the file declares what is behind the interleave."""
 
     def place(self, name: str) -> int:
-        return self.order.get(name.removesuffix(DIVERTED), -1)
+        return self.order.get(main_of(name), -1)
 
     def behind(self, port: int, through: str) -> frozenset[str]:
         """Name what rows of an input come from."""
@@ -209,7 +209,7 @@ class _Parting:
         # A stream that rows of an input pass by is no fork of it: they would have no turn. By another output of its
         # operator they may: which of these comes first is no matter of turns.
         met = frozenset(name for name in common if not self.passed_by(ports, name, common))
-        common = met or frozenset(name for name in common if through and name.removesuffix(DIVERTED) == through)
+        common = met or frozenset(name for name in common if through and main_of(name) == through)
         nearest = [name for name in common if not any(name in graph.behind(other) - {other} for other in common)]
         if not nearest:
             return None
@@ -261,7 +261,7 @@ def declared_behind(flow: Flow, name: str, inputs: Sequence[str]) -> tuple[str, 
     """
     graph = _FlowGraph(flow)
     behind = frozenset().union(*(graph.behind(read) for read in inputs))
-    owners = {each.removesuffix(DIVERTED) for each in behind} | {name}
+    owners = {main_of(each) for each in behind} | {name}
     return tuple(each for each in flow.file_order if each in owners)
 
 
@@ -292,7 +292,7 @@ def turns(flow: Flow, meet: Mapping[str, MeetingOfTurns]) -> dict[str, CarriedTu
             before = {source for source in flow.sources if stands_before(flow, source, fork)}
             for port, read in enumerate(stream.inputs):
                 for name in graph.behind(read):
-                    owner = name.removesuffix(DIVERTED)
+                    owner = main_of(name)
                     if owner not in carried or fork in carried[owner]:
                         continue
                     comes = port in ports and name != fork and fork in graph.behind(name)

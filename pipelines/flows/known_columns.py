@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping  # noqa: TC003 - a field of a named tuple
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.flows.model import DIVERTED, Source
+from pipelines.flows.model import BROKEN, QUARANTINED, Source
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -43,17 +43,15 @@ def columns_of(flow: Flow, table: str) -> KnownColumns:
 
 
 def _payload(flow: Flow, table: str) -> KnownColumns:
-    made = flow.owner(table.removesuffix(DIVERTED))
+    made = flow.owner(table)
     if isinstance(made, Source):
         feed = made.feed
         types = {made.rename.get(name, name): kind for name, kind in feed.types.items()}
         return KnownColumns({**types, **feed.added}, bool(feed.types) and feed.names_all)
     by_value = made.operator == "merge" and made.ports is not None and made.ports.column is not None
-    return (
-        _payload(flow, made.inputs[0])
-        if by_value or SPECS[made.operator].same_columns
-        else KnownColumns({}, whole=False)
-    )
+    same = by_value or SPECS[made.operator].same_columns
+    known = _payload(flow, made.inputs[0]) if same else KnownColumns({}, whole=False)
+    return KnownColumns({**known.types, BROKEN: "string"}, known.whole) if table.endswith(QUARANTINED) else known
 
 
 def kind_of(spelled: str) -> str:

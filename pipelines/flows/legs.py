@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipelines.flows.errors import nearest, one_of
-from pipelines.flows.model import DIVERTED, MOST_BEHIND
+from pipelines.flows.model import MOST_BEHIND, main_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,7 +118,7 @@ def cut_by(flow: Flow, regions: Mapping[str, str]) -> dict[str, str]:
     placed: dict[str, tuple[str, int]] = {}
     for name, stream in flow.streams.items():
         region = regions[name]
-        read = [placed[given.removesuffix(DIVERTED)] for given in stream.inputs if given not in flow.sources]
+        read = [placed[main_of(given)] for given in stream.inputs if given not in flow.sources]
         placed[name] = region, max((crossed + (of != region) for of, crossed in read), default=0)
     crossings = {
         region: sorted({n for of, n in placed.values() if of == region}) for region in {MAIN, *regions.values()}
@@ -168,7 +168,7 @@ def _crossing(flow: Flow, leg: str, named: Mapping[str, str]) -> dict[str, tuple
     found: dict[str, dict[str, None]] = {}
     for name, stream in flow.streams.items():
         for given in stream.inputs if named[name] == leg else ():
-            other = named.get(given.removesuffix(DIVERTED), leg)
+            other = named.get(main_of(given), leg)
             if given not in flow.sources and other != leg:
                 found.setdefault(other, {})[given] = None
     return {other: tuple(streams) for other, streams in found.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.errors import one_of
 from pipelines.flows.feeds.spec import NOWHERE
-from pipelines.flows.model import DIVERTED, Flow, Source
+from pipelines.flows.model import Flow, Source, main_of
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 WITHIN = tuple(
     name
     for name, spec in SPECS.items()
-    if spec.written and spec.inputs != "none" and not spec.remembers and not spec.awaits_promises
+    if spec.written and spec.inputs != "none" and not (spec.remembers or spec.awaits_promises or spec.quarantines)
 )
-"""Operators that a row of another turn cannot meet in: they look at one row at a time."""
+"""Operators that a row of another turn cannot meet in: they look at one row at a time, and have one output."""
 
 
 def loop_body(drafted: Draft, flow: Flow, build: Callable[[Draft, Flow], Stream]) -> Mapping[str, Stream]:
@@ -45,7 +45,8 @@ def loop_body(drafted: Draft, flow: Flow, build: Callable[[Draft, Flow], Stream]
     for name in in_order(drafts):
         each = drafts[name]
         if each.operator not in WITHIN:
-            came = f"`{each.operator}`, which remembers rows, within a loop"
+            does = "sets rows aside" if SPECS[each.operator].quarantines else "remembers rows"
+            came = f"`{each.operator}`, which {does}, within a loop"
             raise each.section.wrong(each.operator, came, one_of(WITHIN))
         within = replace(within, file_order=tuple(drafts), streams={**within.streams, name: build(each, within)})
     entered, back = flow.owner(read), within.owner(drafted.made["back"])
@@ -79,9 +80,7 @@ def in_order(drafts: Mapping[str, Draft]) -> list[str]:
     Raises:
         FlowError: streams read each other.
     """
-    waiting = {
-        name: {read.removesuffix(DIVERTED) for read in drafted.inputs} & set(drafts) for name, drafted in drafts.items()
-    }
+    waiting = {name: {main_of(read) for read in drafted.inputs} & set(drafts) for name, drafted in drafts.items()}
     done: list[str] = []
     while waiting:
         ready = next((name for name, reads in waiting.items() if reads <= set(done)), None)

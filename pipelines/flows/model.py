@@ -35,8 +35,36 @@ RESERVED = frozenset(
 """The columns that every stream has; a payload column of such a name must be renamed."""
 
 WEEK = 7 * 86_400 * TICKS_PER_SECOND
-DIVERTED = ".diverted"
-"""What the name of a stream that an operator sets aside ends in."""
+DIVERTED, QUARANTINED = ".diverted", ".quarantined"
+"""What the name of a stream that an operator sets aside ends in: what came too late or too early, and what breaks a
+check."""
+
+BROKEN = "broken"
+"""The column of quarantined rows that names the checks which each breaks."""
+
+
+def is_side(name: str) -> bool:
+    """Say whether a name is that of a stream which an operator sets aside."""
+    return name.endswith((DIVERTED, QUARANTINED))
+
+
+def main_of(name: str) -> str:
+    """Give the stream beside which an operator sets another aside, by the name of either."""
+    return name.removesuffix(DIVERTED).removesuffix(QUARANTINED)
+
+
+def sides_of(name: str, operator: str, policy: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name the streams that an operator sets aside.
+
+    Args:
+        name: of its stream.
+        operator: its name.
+        policy: what was chosen for it; a choice by its name.
+    """
+    spec = SPECS[operator]
+    if spec.quarantines:
+        return (name + QUARANTINED,)
+    return (name + DIVERTED,) if spec.sets_aside and policy.get(spec.sets_aside) == "divert" else ()
 
 
 AUTO_BUCKETS = 0
@@ -151,9 +179,9 @@ class Stream:
     @property
     def sides(self) -> tuple[str, ...]:
         """Name the streams that the operator sets aside."""
-        chosen = (getattr(self.policy, setting, None) for setting in ("late", "ahead"))
-        diverts = any(choice is not None and choice.name == "DIVERT" for choice in chosen)
-        return (self.name + DIVERTED,) if diverts else ()
+        setting = SPECS[self.operator].sets_aside
+        chosen = getattr(self.policy, setting).name.lower() if setting else ""
+        return sides_of(self.name, self.operator, {setting: chosen})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +288,7 @@ class Flow:
         Raises:
             KeyError: the flow has nothing of that name.
         """
-        made = self.sources.get(name) or self.streams.get(name) or self.streams.get(name.removesuffix(DIVERTED))
+        made = self.sources.get(name) or self.streams.get(name) or self.streams.get(main_of(name))
         if made is None or name not in {made.name, *getattr(made, "sides", ())}:
             raise KeyError(name)
         return made
@@ -277,7 +305,7 @@ class Flow:
         def asked(made: Source | Stream, read: str) -> bool:
             if isinstance(made, Source):
                 return made.edge is not None
-            if read.endswith(DIVERTED) or made.policy.promises is False:
+            if is_side(read) or made.policy.promises is False:
                 return False
             together = all if SPECS[made.operator].all_promise else any
             return made.operator == "advance_time" or together(look(each) for each in made.inputs)
@@ -293,7 +321,7 @@ class Flow:
         while left:
             each = left.pop()
             made = self.owner(each)
-            if each in seen or isinstance(made, Source) or each.endswith(DIVERTED):
+            if each in seen or isinstance(made, Source) or is_side(each):
                 continue
             seen.add(each)
             if SPECS[made.operator].has_timers and not SPECS[made.operator].drops_timers:

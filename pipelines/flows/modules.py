@@ -20,7 +20,7 @@ from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.instances import MANY, instances_of, styles_of
 from pipelines.flows.legs import MAIN, region_of
-from pipelines.flows.model import DIVERTED, ModuleUse
+from pipelines.flows.model import DIVERTED, QUARANTINED, ModuleUse, main_of
 from pipelines.flows.section import Section
 from pipelines.flows.sources import NAME, NAME_RULE, check_length
 from pipelines.flows.streams import Draft, draft
@@ -45,7 +45,9 @@ MOST_STREAMS = 1_000
 MOST_WITHIN = 100
 """References, or loops, around one another."""
 NO_OTHERS: Mapping[str, _Used] = MappingProxyType({})
-ASIDE = DIVERTED.removeprefix(".")
+ASIDE = tuple(side.removeprefix(".") for side in (DIVERTED, QUARANTINED))
+"""Names of what streams set aside, which no stream of a module may have."""
+NOT_ASIDE = " or ".join(f"`{name}`" for name in ASIDE)
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,8 @@ class _Place:
         """Name what can be read of it inside: from the name there to the name in the flow."""
         own = {name: self.prefix + name for name in self.drafts}
         # What a source says of CTIs is seen once it is known which stream binds it: `_require_sides`.
-        aside = (name for name, drafted in self.drafts.items() if drafted.diverts or drafted.is_bound)
-        sides = {name + DIVERTED: own[name] + DIVERTED for name in aside}
+        aside = {name: drafted.aside or (DIVERTED if drafted.is_bound else "") for name, drafted in self.drafts.items()}
+        sides = {name + side: own[name] + side for name, side in aside.items() if side}
         outputs = {f"{name}.{out}": to for name, used in self.used.items() for out, to in used.outputs.items()}
         return own | sides | outputs
 
@@ -313,7 +315,7 @@ def _require_sides(root: _Place, drafts: Mapping[str, Draft], sources: Mapping[s
     """See that what is read as set aside, or handed out, is: a source may say so of the streams that bind it."""
 
     def is_missing(read: str) -> bool:
-        owner = drafts.get(read.removesuffix(DIVERTED))
+        owner = drafts.get(main_of(read))
         if owner is None or read in drafts or not owner.is_bound:
             return False
         source = sources.get(owner.inputs[0])
@@ -322,13 +324,13 @@ def _require_sides(root: _Place, drafts: Mapping[str, Draft], sources: Mapping[s
 
     for each in drafts.values():
         for read in filter(is_missing, each.inputs):
-            raise each.section.wrong(each.operator, *_unknown(read, {read.removesuffix(DIVERTED): read}))
+            raise each.section.wrong(each.operator, *_unknown(read, {main_of(read): read}))
     for used in _used(root):
         for out, to in used.outputs.items():
             if is_missing(to):
                 inside = used.module.section.inner("outputs", f"`outputs` of {used.module.section.what}")
                 name = used.module.outputs[out]
-                raise inside.wrong(out, *_unknown(name, {name.removesuffix(DIVERTED): to}))
+                raise inside.wrong(out, *_unknown(name, {main_of(name): to}))
 
 
 def _used(place: _Place) -> Iterator[_Used]:
@@ -410,8 +412,8 @@ def _parts(of: Section, prefix: str, module: Module) -> Iterator[tuple[str, Sect
     if not inside.tree.entries:
         raise of.wrong("streams", "no stream", "at least one under `streams:`")
     for name in inside.tree.entries:
-        if not NAME.fullmatch(name) or name == ASIDE:
-            raise inside.wrong(name, f"the name `{name}`", f"{NAME_RULE}, and not `{ASIDE}`")
+        if not NAME.fullmatch(name) or name in ASIDE:
+            raise inside.wrong(name, f"the name `{name}`", f"{NAME_RULE}, and not {NOT_ASIDE}")
         if name in module.inputs:
             raise inside.wrong(name, f"`{name}`, the name of an input,", "another name")
         yield name, inside.inner(name, f"stream `{prefix}{name}` of module `{module.name}`")
@@ -501,7 +503,7 @@ def _unknown(
                 return came, f"what all of them give together: {one_of(there)}", None
             came = f"`{read}`, which module `{used.module.name}` does not hand out,"
             return came, f"{f'{one_of(there)}, or ' if there else ''}a line for it under `outputs` of the module", None
-    owner = read.removesuffix(DIVERTED)
+    owner = main_of(read)
     if owner != read and owner in known:
         diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"
         return f"`{read}`, but `{owner}` sets nothing aside,", diverting, None

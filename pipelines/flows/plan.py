@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,7 +124,7 @@ def _behind(flow: Flow) -> dict[str, set[str]]:
     """Give for each stream all streams whose rows or CTIs reach it."""
     found: dict[str, set[str]] = {}
     for name, stream in flow.streams.items():
-        read = {each.removesuffix(DIVERTED) for each in stream.inputs} & found.keys()
+        read = {main_of(each) for each in stream.inputs} & found.keys()
         found[name] = read.union(*(found[each] for each in read))
     return found
 
@@ -140,7 +140,7 @@ def _joins(flow: Flow, name: str, group: list[str]) -> bool:
     if flow.key_of(group[0]) != flow.key_of(name) or flow.legs.get(group[0]) != flow.legs.get(name):
         return False
     read = flow.streams[name].inputs
-    fed = not {each.removesuffix(DIVERTED) for each in read}.isdisjoint(group)
+    fed = not {main_of(each) for each in read}.isdisjoint(group)
     return fed or any(not set(read).isdisjoint(flow.streams[other].inputs) for other in group)
 
 
@@ -168,7 +168,7 @@ def parts_of(flow: Flow, stage: Stage) -> tuple[tuple[str, ...], ...]:
     """Group the streams of a stage so that none feeds one of another group."""
     groups: list[set[str]] = []
     for name in stage.streams:
-        fed = {each.removesuffix(DIVERTED) for each in flow.streams[name].inputs}
+        fed = {main_of(each) for each in flow.streams[name].inputs}
         met = [group for group in groups if not fed.isdisjoint(group)]
         groups = [*(group for group in groups if group not in met), {name}.union(*met)]
     return tuple(tuple(name for name in stage.streams if name in group) for group in groups)
@@ -184,7 +184,7 @@ def stage_with(flow: Flow, index: int, names: Sequence[str]) -> Stage:
     """
     streams = [flow.streams[name] for name in names]
     read = dict.fromkeys(name for stream in streams for name in stream.inputs)
-    outside = [name for name in read if name.removesuffix(DIVERTED) not in names]
+    outside = [name for name in read if main_of(name) not in names]
     return Stage(
         index=index,
         key=flow.key_of(names[0]),

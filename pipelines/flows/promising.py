@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.model import DIVERTED, Stream
+from pipelines.flows.model import Stream, is_side
 from pipelines.flows.policies import enum_of
 from pipelines.operators.specs import SPECS
 
@@ -74,7 +74,7 @@ def why_no_promise(flow: Flow, name: str) -> tuple[str, str]:
     """Say why a stream has no CTIs, and what is expected in its place."""
     made = flow.owner(name)
     expected = "a stream behind an `advance_time:`, without which nothing leaves"
-    if name.endswith(DIVERTED) or not isinstance(made, Stream) or made.operator != "merge":
+    if is_side(name) or not isinstance(made, Stream) or made.operator != "merge":
         return f"`{name}`, which has no CTIs,", expected
     without = [read for read in made.inputs if not flow.promises(read)]
     if len(without) == len(made.inputs):

@@ -19,7 +19,7 @@ from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.holding import ENDS, STARTS, read_holding
 from pipelines.flows.loops import in_order
-from pipelines.flows.model import AUTO_BUCKETS, DIVERTED, WEEK, Flow
+from pipelines.flows.model import AUTO_BUCKETS, WEEK, Flow, is_side
 from pipelines.flows.modules import paste
 from pipelines.flows.promising import binds_all_keys
 from pipelines.flows.region import check_region, read_region
@@ -190,7 +190,7 @@ def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
     for name in inside.tree.entries:
         # A stream may be called as one of a module is that was pasted; what a stream sets aside has its own name.
         parts = name.split(".") if kind == "stream" else [name]
-        if not all(map(NAME.fullmatch, parts)) or (len(parts) > 1 and name.endswith(DIVERTED)):
+        if not all(map(NAME.fullmatch, parts)) or (len(parts) > 1 and is_side(name)):
             raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
         check_length(inside, name, name)
         yield name, inside.inner(name, f"{kind} `{name}`")

@@ -10,9 +10,10 @@ from pipelines.flows.document import Listing, Scalar
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.forks import declared_behind
 from pipelines.flows.loops import loop_body
-from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream
+from pipelines.flows.model import RESERVED, Flow, Ports, Source, Stream, sides_of
 from pipelines.flows.policies import enum_of, policy_of
 from pipelines.flows.promising import merged_ctis, of_one_key, why_no_promise
+from pipelines.flows.quarantining import rules_of
 from pipelines.flows.section import BESIDE_MODULE
 from pipelines.flows.settings import read_settings
 from pipelines.operators.rows import Policy, PolicyError, Shape
@@ -56,10 +57,11 @@ class Draft:
         return SPECS[self.operator]
 
     @property
-    def diverts(self) -> bool:
-        """Say whether the operator sets a stream aside."""
+    def aside(self) -> str:
+        """Say what the name of the stream that the operator sets aside ends in; empty where it sets none aside."""
         setting = self.spec.sets_aside
-        return isinstance(self.section.tree.entries.get(setting), Scalar) and self.section.text(setting) == "divert"
+        chosen = self.section.text(setting) if isinstance(self.section.tree.entries.get(setting), Scalar) else ""
+        return "".join(sides_of("", self.operator, {setting: chosen}))
 
     @property
     def is_bound(self) -> bool:
@@ -362,6 +364,7 @@ def _given(drafted: Draft, flow: Flow) -> dict[str, Any]:
         "shapes": lambda: tuple(flow.owner(name).shape for name in drafted.inputs),
         "ports": lambda: len(_ports(drafted, flow)),
         "ctis": lambda: merged_ctis(flow, drafted.inputs, _by(drafted, flow), _ports(drafted, flow)),
+        "rules": lambda: rules_of(drafted.section, drafted.inputs[0], flow),
         "declared": lambda: declared_behind(flow, drafted.name, drafted.inputs),
     }
     return {name: facts[name]() for name in drafted.spec.given}

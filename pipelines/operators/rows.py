@@ -56,7 +56,7 @@ class Fate(IntEnum):
     MAIN = 0
     """Leaves in the operator's main stream."""
     SIDE = 1
-    """Leaves in the operator's side stream (`<stream>.diverted`)."""
+    """Leaves in the operator's side stream (`<stream>.diverted`, `<stream>.quarantined`)."""
     DROPPED = 2
     """Leaves in the ledger alone."""
     NOTE = 3
@@ -111,6 +111,8 @@ class Reason(IntEnum):
     """The value by which instances are told apart is null, so the row goes to the first."""
     LOOP_LIMIT = 22
     """The row would go round a loop once more than it may."""
+    QUARANTINED = 23
+    """The row breaks a check of each row."""
 
 
 OUT = np.dtype(

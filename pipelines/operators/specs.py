@@ -123,6 +123,8 @@ class OperatorSpec:
     """The part of the carry that has this field."""
     sets_aside: str = ""
     """The setting whose `divert` has it set a stream aside."""
+    quarantines: bool = False
+    """It sets a stream aside of what breaks a check, whatever is chosen."""
     remembers: str = ""
     """What it does along its scope, in words that columns follow; empty where no row depends on other rows of data."""
     remembers_by: str = ""
@@ -229,6 +231,15 @@ ALL = (
         settings=(Setting("where", Reads.EXPRESSION, stands=True),),
         given=("shape",),
         keeps_promises=True,
+    ),
+    OperatorSpec(
+        name="quarantine",
+        title="Quarantine",
+        same_columns=True,
+        settings=(Setting("expect", field="rules", stands=True),),
+        given=("shape", "rules"),
+        keeps_promises=True,
+        quarantines=True,
     ),
     OperatorSpec(
         name="project",

@@ -52,7 +52,7 @@ DRAWN = [case for case in cases() if case.draws]
 NAMES = ("heartbeat", "merge", "metronome", "advance_time", "deduplicate")
 """Pages of one operator, called as it is called in a flow."""
 THROUGH = (
-    *("filter", "project", "shift_time", "alter_duration"),
+    *("filter", "quarantine", "project", "shift_time", "alter_duration"),
     *("union", "interleave", "loop", "join", "window", "dispatch"),
 )
 """Operators that share a page."""

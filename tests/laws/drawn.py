@@ -149,11 +149,18 @@ def _two(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def _aside(draw: st.DrawFn) -> tuple[str, str]:
-    """A timeline a key; what was late is merged with the rest again."""
+    """A timeline a key; what was late is merged with the rest again, and what breaks a check beats by itself."""
+    checks = (
+        "{expect_column_values_to_not_be_null: {column: event}, where: line <> 1}, "
+        "{expect_column_values_to_be_between: {column: weight, max_value: 0.5}, "
+        f"severity: {draw(st.sampled_from(['blocking', 'warning']))}}}"
+    )
     streams = (
         f"  punctual: {{advance_time: rows, by: key, {_promises(draw, ('divert',))}}}\n"
         f"  both: {{merge: [punctual, punctual.diverted], flush_at_end: true}}\n"
         f"  wide: {{advance_time: rows, {_promises(draw)}}}\n"
+        f"  clean: {{quarantine: punctual, expect: [{checks}]}}\n"
+        f"  apart: {{heartbeat: clean.quarantined, {_beats(draw)}}}\n"
     )
     return _source("rows", "[gate, line]"), streams
 

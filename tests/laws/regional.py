@@ -11,7 +11,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.legs import cut_by, uncrossable
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.jobs.runs.readings import land_readings, runner_of
 
 if TYPE_CHECKING:
@@ -111,5 +111,5 @@ def apart(flow: Flow, regions: Mapping[str, str]) -> dict[str, str]:
     """Give the legs of a flow whose streams are in these regions, less what is refused to cross."""
     placed = dict(regions)
     while refused := dict(uncrossable(replace(flow, legs=cut_by(flow, placed)))):
-        placed |= {name: placed[given.removesuffix(DIVERTED)] for name, given in refused.items()}
+        placed |= {name: placed[main_of(given)] for name, given in refused.items()}
     return cut_by(flow, placed)

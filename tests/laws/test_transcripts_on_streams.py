@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TIMED = ("heartbeat", "metronome", "merge", "advance_time")
 RELATING = ("import", "union", "join", "window")
-PASSING = ("filter", "project", "shift_time", "alter_duration", "deduplicate")
+PASSING = ("filter", "quarantine", "project", "shift_time", "alter_duration", "deduplicate")
 EVERY = (*TIMED, *RELATING, *PASSING)
 QUERIED = ("heartbeat", "merge", "join")
 POINTS = ("intent", "looked", "unpublished")

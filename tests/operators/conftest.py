@@ -22,6 +22,7 @@ from pipelines.operators import (
     merge,
     metronome,
     passing,
+    quarantine,
     union,
     window,
 )
@@ -59,7 +60,17 @@ def nonsense(capacity: int = OUT_CAPACITY) -> Records:
 @pytest.fixture(scope="session", autouse=True)
 def _buffers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for operator in (advance_time, deduplicate, dispatch, heartbeat, interleave, merge, metronome, passing):
+        for operator in (
+            advance_time,
+            deduplicate,
+            dispatch,
+            heartbeat,
+            interleave,
+            merge,
+            metronome,
+            passing,
+            quarantine,
+        ):
             patch.setattr(operator, "out_buffer", nonsense)
         for growing in (union, join, window):
             patch.setattr(growing, "written", lambda: nonsense(1))

@@ -20,6 +20,7 @@ from pipelines.operators.loop import LoopPolicy
 from pipelines.operators.merge import Ahead, MergeAtEnd, MergedCtis, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.project import ProjectPolicy
+from pipelines.operators.quarantine import QuarantinePolicy, Rule
 from pipelines.operators.rows import INFINITY, MAX_TIME, MIN_TIME, NULL, Kind, Shape
 from pipelines.operators.shift_time import ShiftTimePolicy
 from pipelines.operators.union import UnionPolicy
@@ -151,6 +152,11 @@ def passing(random: Random) -> Job:
     events = (Kind.DATA, Kind.START, Kind.END)
     refused = [row._replace(port=REFUSED) if row.kind in events and random.randint(0, 2) == 0 else row for row in rows]
     return Job("filter", FilterPolicy(where="true"), tuple(refused))
+
+
+def quarantine(random: Random) -> Job:
+    """Draw a job for a quarantine: some rows break a check, whatever they are."""
+    return Job("quarantine", QuarantinePolicy(rules=(Rule("a check", "true"),)), passing(random).rows)
 
 
 def loop(random: Random) -> Job:
@@ -319,6 +325,7 @@ SCENARIOS: dict[str, Callable[[Random], Job]] = {
     "merge": merge,
     "advance_time": advance_time,
     "filter": passing,
+    "quarantine": quarantine,
     "project": project,
     "shift_time": shift_time,
     "alter_duration": alter_duration,

@@ -24,7 +24,7 @@ from pipelines.operators.merge import MergedCtis, MergePolicy
 from pipelines.operators.metronome import MetronomePolicy
 from pipelines.operators.registry import OPERATORS
 from pipelines.operators.rows import INFINITY, MAX_TIME, NULL, Kind, Reason, Shape
-from tests.operators import test_deduplicate, test_dispatch, test_interleave, test_loop, test_relations
+from tests.operators import test_deduplicate, test_dispatch, test_interleave, test_loop, test_quarantine, test_relations
 from tests.operators.driving import STEERING, Between, Drive, Job, Outcome, run
 from tests.operators.lawful import BETWEEN, CAPACITIES, CUTS, assert_cuts_do_not_matter, jobs
 from tests.operators.scenarios import SCENARIOS
@@ -392,7 +392,7 @@ def test_the_laws_in_a_docstring_are_the_laws_that_are_tested(operator: str) -> 
     paragraph = re.search(r"Laws: (.*?)\.\n", OPERATORS[operator].__doc__ or "", re.DOTALL)
     assert paragraph is not None
     named = [words(law) for law in paragraph[1].split(";")]
-    others = (test_relations, test_deduplicate, test_interleave, test_dispatch, test_loop)
+    others = (test_relations, test_deduplicate, test_interleave, test_dispatch, test_loop, test_quarantine)
     laws = (*globals(), *(name for module in others for name in vars(module)))
     tested = [name.removeprefix(f"test_{operator}__") for name in laws if name.startswith(f"test_{operator}__")]
 
@@ -468,8 +468,9 @@ REASONS = {
     "advance_time": set(Reason)
     - {Reason.NONE, Reason.MAX_CATCH_UP, Reason.EXPIRED, Reason.UNKNOWN_PORT, Reason.AFTER_END}
     - {Reason.FILTERED, Reason.MAX_WINDOWS, Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.DUPLICATE}
-    - {Reason.NULL_DISPATCH, Reason.LOOP_LIMIT},
+    - {Reason.NULL_DISPATCH, Reason.LOOP_LIMIT, Reason.QUARANTINED},
     "filter": {Reason.FILTERED, Reason.LATE_CTI},
+    "quarantine": {Reason.QUARANTINED, Reason.LATE_CTI},
     "project": {Reason.LATE_CTI},
     "shift_time": {Reason.OUT_OF_TIME, Reason.LATE_CTI},
     "alter_duration": {Reason.OUT_OF_TIME, Reason.DURATION_SET, Reason.LATE_CTI},

@@ -17,7 +17,7 @@ from pipelines.engine.commits.paths import commits_path
 from pipelines.engine.files import durable
 from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.flows.legs import MAIN
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -131,7 +131,7 @@ def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -
     """
     own = set(streams)
     told = next((row.counts for row in reversed(state.in_order) if row.counts), {})
-    others = sorted({name.removesuffix(DIVERTED) for name in told} - own - {LANDED, LEDGER})
+    others = sorted({main_of(name) for name in told} - own - {LANDED, LEDGER})
     if others:
         raise LegMixedError(str(root), leg, next(iter(sorted(own)), "no stream"), others[0])
 
@@ -170,7 +170,7 @@ def roots_of(root: Path) -> tuple[Path, ...]:
 
 def root_of(root: Path, stream: str) -> Path:
     """Give the root in which a stream of a run has its table."""
-    name = stream.removesuffix(DIVERTED)
+    name = main_of(stream)
     made_by = (leg for leg, told in (noted_legs(root) or {}).items() if name in told["streams"])
     return leg_root(root, next(made_by, MAIN))
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import kinds, ticks
 from pipelines.engine.files.ordered import order_of
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.operators.rows import INFINITY, NULL, Kind
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MAX_AHEAD = "max_ahead"
 
 def numbering(flow: Flow, name: str) -> tuple[str, ...]:
     """Give the key by which a stream is numbered; sources are numbered stream-wide."""
-    name = name.removesuffix(DIVERTED)
+    name = main_of(name)
     return () if name in flow.sources else flow.streams[name].by
 
 

@@ -198,6 +198,11 @@ class Link:
         return with_port(stream, inputs)
 
     @staticmethod
+    def aside_of(made: pa.Schema) -> pa.Schema:
+        """Give the payload columns of what the operator sets aside out of those of its stream: the same."""
+        return made
+
+    @staticmethod
     def own_columns(stream: Stream) -> Sequence[str]:  # noqa: ARG004 - as every link is asked
         """Name the columns that a stream names and that its carry has, beside those of its parts."""
         return ()
@@ -243,7 +248,7 @@ class Link:
         main = gathered.rows()
         return Produced(
             self._stream(main, table),
-            self._stream(aside.rows(), table),
+            self._aside(aside.rows(), table),
             self._ledger(np.concatenate(lines), table),
             self._taken_in(fresh),
             int((main.src >= 0).sum()),
@@ -486,6 +491,10 @@ class Link:
             built |= raised(turns, carried, out.arrival, out.key)
         columns = [built[name] if name in built else taken[name] for name in schema.names]
         return pa.Table.from_arrays(columns, schema=schema)
+
+    def _aside(self, out: Leaving, table: pa.Table) -> pa.Table:
+        """Build rows that the operator sets aside."""
+        return self._stream(out, table)
 
     def know(self, turned: TurnsOfFlow) -> None:
         """Know the turns of the flow that the stream stands in; without them it carries none."""

@@ -42,3 +42,8 @@ def link_of(  # noqa: PLR0913 - as a link is built
 def output_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     """Give the payload columns of a stream; see `Link.payload_of`."""
     return _link_class(stream.operator).of(stream).payload_of(stream, inputs)
+
+
+def aside_payload(stream: Stream, made: pa.Schema) -> pa.Schema:
+    """Give the payload columns of what a stream's operator sets aside; see `Link.aside_of`."""
+    return _link_class(stream.operator).aside_of(made)

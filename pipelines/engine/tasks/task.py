@@ -33,7 +33,7 @@ from pipelines.engine.tasks import carry as carrying
 from pipelines.engine.tasks.by_time import met_by_time, numbering
 from pipelines.engine.tasks.carry import Writes
 from pipelines.engine.tasks.link import landed_as_stream
-from pipelines.engine.tasks.link_catalogue import link_of, output_payload
+from pipelines.engine.tasks.link_catalogue import aside_payload, link_of, output_payload
 from pipelines.engine.tasks.links.advance_time import AdvanceTimeLink
 from pipelines.engine.tasks.readings import MOST_TIMERS, burden, common, spaced
 from pipelines.engine.tasks.turns import TurnsOfFlow
@@ -175,7 +175,7 @@ def payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Schem
     known = dict(schemas)
     for stream in flow.streams.values():
         known[stream.name] = output_payload(stream, [known[name] for name in stream.inputs])
-        known |= dict.fromkeys(stream.sides, known[stream.name])
+        known |= {side: aside_payload(stream, known[stream.name]) for side in stream.sides}
     return known
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.entry import State
 from pipelines.flows.grid import instant_of
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.crossed import crossing
 from pipelines.jobs.facts.live import Tail
@@ -172,7 +172,8 @@ def _steps(
                 found = crossing(known, read, to, rows, came[read])
                 queues[read, to.root] = step = None if found is None else _crossed(found, _named_apart(known, read, to))
                 yield from () if step is None else (step,)
-        for table in (table for table in known.tables if table in {name, name + DIVERTED}) if given else ():
+        outputs = (name, *known.sides(name))
+        for table in outputs if given else ():
             rows, mixed = there.own(table, row.source)
             if rows.num_rows:
                 first = ticks(rows["arrival"])[0]
@@ -182,7 +183,7 @@ def _steps(
         for owner in owners:
             yield from _told(owner, lines[owner], there)
         waits = any(step is not None and step.waits for step in (queues[read, to.root] for read in given))
-        if given and not waits and name not in came and name + DIVERTED not in came and not owners:
+        if given and not waits and came.keys().isdisjoint(outputs) and not owners:
             yield _without(known, name, stream, there.landed(row.source))
 
 
@@ -274,7 +275,7 @@ def _branch(known: KnownRun, table: str, fork: str, readers: list[str]) -> str:
 
     What is set aside may go another way than its stream, so each is a branch of what it comes to alone.
     """
-    name, meet = table.removesuffix(DIVERTED), dict[str, list[str]]()
+    name, meet = main_of(table), dict[str, list[str]]()
     for met, stream in known.streams.items():
         # What comes to an interleave stands there in the order of the file; streams come in one that works them out.
         branches = [each for each in stream["policy"].get("declared", ()) if each in readers]
@@ -295,7 +296,7 @@ def _behind(known: KnownRun, tables: list[str], until: AbstractSet[str] = frozen
     found, left = set[str](), list(tables)
     while left:
         table = left.pop()
-        name = table.removesuffix(DIVERTED)
+        name = main_of(table)
         if name in until:
             found.add(name)
         elif table not in found:
@@ -349,14 +350,12 @@ def _payload(known: KnownRun, row: LandedRow, there: LandedThere) -> str:
     if landed is not None and landed.num_rows:
         return f": {_shown(landed)}"
     remade = _remade(known)
-    by_worth = sorted(
-        known.tables, key=lambda table: (len(known.sources_of(table)) > 1, table.removesuffix(DIVERTED) in remade)
-    )
+    by_worth = sorted(known.tables, key=lambda table: (len(known.sources_of(table)) > 1, main_of(table) in remade))
     for name in by_worth:
         if row.source in known.sources_of(name):
             rows, mixed = there.own(name, row.source)
             if rows.num_rows:
-                where = f"in {name} " if name.removesuffix(DIVERTED) in remade else ""
+                where = f"in {name} " if main_of(name) in remade else ""
                 return f": {where}{_shown(rows)}{mixed}"
     return ""
 
@@ -375,7 +374,7 @@ def _remade(known: KnownRun) -> set[str]:
         if (
             SPECS[stream["operator"]].names_columns
             or stream["operator"] == "loop"
-            or found.intersection(each.removesuffix(DIVERTED) for each in read_by(stream))
+            or found.intersection(main_of(each) for each in read_by(stream))
         ):
             found.add(name)
     return found

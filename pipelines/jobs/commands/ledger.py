@@ -236,7 +236,7 @@ def _print_counts(known: KnownRun, counts: Counts, tell: Tell) -> None:
 
 def _meaning(known: KnownRun, stream: str, reason: str, action: str) -> str:
     why = REASONS.get(reason, reason.replace("_", " "))
-    done = ACTIONS.get(action, action).format(side=f"{stream}.diverted")
+    done = ACTIONS.get(action, action).format(side=known.aside(stream))
     return f"{why}; {done}".format(arrival=known.sources.get(stream, {}).get("arrival", "arrival"))
 
 

@@ -20,7 +20,7 @@ from pipelines.engine.commits.readers import settled_commits
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.landing.stamp import landed_row_schema
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.jobs.facts.pages import stream_pages
 from pipelines.operators.specs import SPECS
 
@@ -94,7 +94,7 @@ class LandedThere:
     def owners(self, table: str) -> list[Owners]:
         """Say of each row of a stream of which sources it may be."""
         if table not in self._owners:
-            rows, name = self.rows(table), table if table in self._known.streams else table.removesuffix(DIVERTED)
+            rows, name = self.rows(table), table if table in self._known.streams else main_of(table)
             types = {field.name: field.type for field in rows.schema}
             self._owners[table] = [self._of(self._known.streams[name], row, types) for row in rows.to_pylist()]
         return self._owners[table]

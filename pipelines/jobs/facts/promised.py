@@ -11,7 +11,7 @@ from pipelines.engine.columnar.columns import ORDER_FIELDS, TABLE_INFINITY, TIME
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.jobs.facts.pages import newest_row
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import NULL
@@ -133,7 +133,7 @@ def _waiting(known: KnownRun, name: str, first: int, ctis: pa.Table | None, by: 
 
 def _newest(known: KnownRun, name: str, events: pa.Table) -> Facts:
     """Give the newest start among events, and count those too far ahead of their arrival: they count for nothing."""
-    most = known.streams[name.removesuffix(DIVERTED)]["policy"].get("max_ahead", DAY)
+    most = known.streams[main_of(name)]["policy"].get("max_ahead", DAY)
     starts, arrivals = (events[column].cast(pa.int64()) for column in ("event_time", "arrival"))
     if most is not None:
         starts = starts.filter(pc.less_equal(pc.subtract(starts, arrivals), most))
@@ -170,7 +170,7 @@ def _open(known: KnownRun, name: str) -> Facts:
     if stream is None or tip is None or stream["shape"] != EDGE or stream["operator"] != "advance_time":
         return {"open": 0, "open_since_at": None}
     key = (*stream["by"], "event")
-    carry = read_carry(known.root, name.removesuffix(DIVERTED), "open", tip.commit, key=key, state=known.state)
+    carry = read_carry(known.root, main_of(name), "open", tip.commit, key=key, state=known.state)
     if "status" not in carry.column_names:
         return {"open": 0, "open_since_at": None}
     left = carry.filter(pc.is_in(carry["status"], pa.array(OPEN, carry["status"].type)))

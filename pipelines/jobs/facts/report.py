@@ -18,7 +18,7 @@ from pipelines.engine.commits.quality import before, read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
-from pipelines.flows.model import DIVERTED, Flow
+from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 
 PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
 Span = tuple[int, int]
+
+ASIDE = {
+    "advance_time": "events behind a promise",
+    "merge": "rows too far ahead of their arrival",
+    "quarantine": "events that break a check",
+}
+"""What an operator sets aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,10 +336,9 @@ def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[repor
 
 def _does(flow: Flow, name: str) -> str:
     """Say in words what the operator of a stream does."""
-    if name.endswith(DIVERTED):
-        owner = flow.streams[name.removesuffix(DIVERTED)]
-        aside = "rows too far ahead of their arrival" if owner.operator == "merge" else "events behind a promise"
-        return f"what {owner.name} set aside: {aside}"
+    if is_side(name):
+        owner = flow.streams[main_of(name)]
+        return f"what {owner.name} set aside: {ASIDE[owner.operator]}"
     words = stream_words(flow.streams[name])
     first = next(place for place, word in enumerate(words) if word.startswith("= "))
     return "; ".join(words[first : first + 2]).removeprefix("= ")

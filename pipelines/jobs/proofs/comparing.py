@@ -11,7 +11,7 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.plan import planned
 from pipelines.flows.changes import StreamFate, changes
 from pipelines.flows.definition import fingerprint_of
-from pipelines.flows.model import DIVERTED
+from pipelines.flows.model import main_of
 from pipelines.jobs.proofs.certificates import CARRY, ParityCertificate, ParityWay
 from pipelines.jobs.proofs.differing import NAMED, Spread, spread
 from pipelines.jobs.proofs.parity import carry_hash, differences, gap_lines, rows_between
@@ -55,7 +55,7 @@ class Compared:
     def cause(self, table: str) -> str:
         """Say in words why a table differs, as far as flow and code tell it."""
         fates = {each.stream: each for each in self.changed}
-        found = fates.get(table.removesuffix(DIVERTED))
+        found = fates.get(main_of(table))
         if found is not None and found.why:
             anew = "; what it remembered could not stand, so it began anew" if found.fate is StreamFate.RESET else ""
             return f"the flow has changed ({', '.join(found.why)}){anew}"
@@ -80,7 +80,7 @@ def compare(recording: RecordedPart, flow: Flow, root: Path) -> Compared:
     unchanged = all(each.fate is StreamFate.KEPT for each in changed)
     # One that came with a change within the recording has nothing there of the time before.
     alone = {each.stream for each in changed if each.fate is StreamFate.NEW}
-    both = (name for name in flow.tables() if name in older.tables() and name.removesuffix(DIVERTED) not in alone)
+    both = (name for name in flow.tables() if name in older.tables() and main_of(name) not in alone)
     tables = (*both, LEDGER, *([CARRY] if unchanged else []))
     start, end = recording.start, recording.end
     roots = (recording.known.root, root)

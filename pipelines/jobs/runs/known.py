@@ -32,7 +32,7 @@ from pipelines.flows.definition import flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
 from pipelines.flows.legs import MAIN
-from pipelines.flows.model import DIVERTED, Flow
+from pipelines.flows.model import DIVERTED, Flow, main_of, sides_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
@@ -150,22 +150,28 @@ class KnownRun:
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """Name every stream that is written, side streams right behind their own."""
-        return tuple(table for name in self.streams for table in (name, *self._sides(name)))
+        return tuple(table for name in self.streams for table in (name, *self.sides(name)))
 
-    def _sides(self, name: str) -> tuple[str, ...]:
-        policy = self.streams[name]["policy"]
-        return (name + DIVERTED,) if "divert" in (policy.get("late"), policy.get("ahead")) else ()
+    def sides(self, name: str) -> tuple[str, ...]:
+        """Name the streams that the operator of a stream sets aside."""
+        stream = self.streams[name]
+        return sides_of(name, stream["operator"], stream["policy"])
+
+    def aside(self, told: str) -> str:
+        """Name what is set aside where the ledger says a stream; of one that the flow no longer has, too."""
+        sides = self.sides(told) if told in self.streams else ()
+        return next(iter(sides), told + DIVERTED)
 
     def order_key(self, table: str) -> tuple[str, ...]:
         """Name the columns by which a stream is numbered; none where it is stream-wide."""
-        return tuple(self.streams[table.removesuffix(DIVERTED)]["by"])
+        return tuple(self.streams[main_of(table)]["by"])
 
     def asked_key(self, table: str) -> tuple[str, ...]:
         """Name the columns that a user means by the key of a stream: its own, or of what leads to it."""
         known: dict[str, tuple[str, ...]] = {name: tuple(source["key"]) for name, source in self.sources.items()}
 
         def look(read: str) -> tuple[str, ...]:
-            name = read.removesuffix(DIVERTED)
+            name = main_of(read)
             if name not in known:
                 own = self.order_key(name)
                 behind = set() if own else {look(given) for given in self.streams[name]["inputs"]}
@@ -190,7 +196,7 @@ class KnownRun:
         """Name the source or stream of a table and all that lead to it, each once, in the order of ports."""
         left, seen = [table], set[str]()
         while left:
-            name = left.pop().removesuffix(DIVERTED)
+            name = main_of(left.pop())
             if name not in seen:
                 seen.add(name)
                 yield name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipelines.engine.columnar.columns import canonical_json, instant_tick
+from pipelines.flows.model import BROKEN
 from pipelines.jobs.facts.causes import HIDDEN, causes, place_of
 from pipelines.jobs.facts.pages import table_columns
 from pipelines.jobs.text.moments import EPOCH, NOTHING, TICK
@@ -61,6 +62,7 @@ REASONS = {
     "duration_set": "the end of an event whose duration was set when it started",
     "duplicate": "is the same as a row that left before it",
     "null_dispatch": "has a null where instances are told apart by a value, so it went to the first",
+    "quarantined": "breaks a check of its stream that each row must keep",
     "loop_limit": "went round a loop as often as it may and would have gone on",
     "buffers_lost": "sequences that all three buffers lost before a commit covered them; the source is read again",
     "unknown_field": "has a field that nobody declared, which is left out",
@@ -233,7 +235,7 @@ class Accounts:
             return f"its lifetime {was} became {now}, and it passed on"
         if line["reason"] in NOTES or (line["row"] is None and line["raw"] is None):
             return "a note, which stands for no row"
-        return ACTIONS.get(line["action"], str(line["action"])).format(side=f"{line['stream']}.diverted")
+        return ACTIONS.get(line["action"], str(line["action"])).format(side=self._known.aside(line["stream"]))
 
     def _lifetime(self, start: int | None, end: int | None) -> str:
         """Say from when until when an event lasts, the day once where both lie on one."""
@@ -315,6 +317,11 @@ class Accounts:
             return self._otherwise(line)
         which = f"which landed {self._moments.brief(instant_tick(stood['landed_at']))}, place {stood['landed_place']}"
         return f"is the same as a row that left before it, {which}"
+
+    def _quarantined(self, line: Line) -> str:
+        if not isinstance(line["raw"], bytes):
+            return self._otherwise(line)
+        return f"breaks {json.loads(line['raw'])[BROKEN]}"
 
     def _policy(self, line: Line, setting: str) -> object:
         return ((self._known.streams.get(line["stream"]) or {}).get("policy") or {}).get(setting)

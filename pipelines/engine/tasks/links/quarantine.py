@@ -1,0 +1,77 @@
+"""The link of a quarantine: what breaks a check goes aside, and says which it breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.row_texts import json_rows
+from pipelines.engine.tasks.links.expressions import ExpressionLink, result_type_of
+from pipelines.engine.tasks.payload import PayloadError
+from pipelines.flows.model import BROKEN
+from pipelines.operators import quarantine
+from pipelines.operators.rows import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipelines.flows.model import Stream
+    from pipelines.operators.leaving import Leaving
+    from pipelines.operators.rows import Longs, Records
+
+BETWEEN = "; "
+"""What stands between the names of checks that one row breaks."""
+
+
+class QuarantineLink(ExpressionLink):
+    """Ask every check of events; timers and CTIs are none and pass."""
+
+    def _ports(self, table: pa.Table) -> Longs:
+        policy: quarantine.QuarantinePolicy = self.stream.policy  # type: ignore[assignment]
+        events = self._are_events(table)
+        kept = [pc.fill_null(self._said(rule.keeps, table), False) for rule in policy.rules]  # noqa: FBT003 - a value
+        broken = [np.asarray(pc.and_(events, pc.invert(each)), dtype=bool) for each in kept]
+        self._broken_by_rule = broken
+        return np.where(np.any(broken, axis=0), quarantine.BROKEN, 0)
+
+    def _aside(self, out: Leaving, table: pa.Table) -> pa.Table:
+        out = self._in_order(out)
+        rows = self._stream(out, table)
+        return rows.add_column(len(self.schema), pa.field(BROKEN, pa.string()), self._checks_broken(out.src))
+
+    def _checks_broken(self, src: Longs) -> pa.Array:
+        """Name the checks that rows of a block break, each once a row, in the order of the flow."""
+        policy: quarantine.QuarantinePolicy = self.stream.policy  # type: ignore[assignment]
+        each = [
+            pc.if_else(pa.array(broken[src]), rule.check, None)
+            for rule, broken in zip(policy.rules, self._broken_by_rule, strict=True)
+        ]
+        return pc.binary_join_element_wise(*each, BETWEEN, null_handling="skip").cast(pa.string())
+
+    def _ledger(self, out: Records, table: pa.Table) -> pa.Table:
+        """Say, beside a row that went aside, which checks it breaks."""
+        lines = super()._ledger(out, table)
+        if not lines.num_rows:
+            return lines
+        told = pa.table({BROKEN: self._checks_broken(np.ascontiguousarray(out["src"]))})
+        went = pa.array(out["reason"] == Reason.QUARANTINED)
+        raw = pc.if_else(went, json_rows(told, told.column_names).cast(pa.binary()), pa.scalar(None, pa.binary()))
+        return lines.set_column(lines.schema.get_field_index("raw"), "raw", raw)
+
+    @staticmethod
+    def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """Give its payload columns; see `Link.made`."""
+        for rule in stream.policy.rules:  # type: ignore[attr-defined]
+            result_type_of(stream, rule.keeps, inputs[0])
+        if BROKEN in inputs[0].names:
+            problem = f"it adds a column `{BROKEN}` to what it sets aside; its input has one already"
+            raise PayloadError(stream.name, problem, "`rename:` it in the source, or `project:` it under another name")
+        return inputs[0]
+
+    @staticmethod
+    def aside_of(made: pa.Schema) -> pa.Schema:
+        """Give the payload columns of what goes aside; see `Link.aside_of`."""
+        return made.append(pa.field(BROKEN, pa.string()))

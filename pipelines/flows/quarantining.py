@@ -1,0 +1,168 @@
+"""What a quarantine goes by: those of its stream's checks that are asked of each row, as expressions of the flow.
+
+An expression gives the same on every engine; a check of Great Expectations is asked by two judges. What the gate asks
+afterwards, of what passed, is that check itself: so each of them proves the expression beside it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from pipelines.flows.check import Severity
+from pipelines.flows.checks import KEY, instant_of, read_checks
+from pipelines.flows.errors import one_of
+from pipelines.flows.known_columns import columns_of, kind_of
+from pipelines.flows.offered import offers
+from pipelines.flows.settings import expression_at
+from pipelines.operators.quarantine import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pipelines.flows.check import Check
+    from pipelines.flows.model import Flow
+    from pipelines.flows.section import Section
+
+BLOCKING = Severity.BLOCKING.name.lower()
+
+
+def rules_of(section: Section, read: str, flow: Flow) -> tuple[Rule, ...]:
+    """Give the checks by which a quarantine sets rows aside, in the order of the flow.
+
+    Args:
+        section: of the stream.
+        read: what it reads, which has its columns.
+        flow: with that.
+
+    Raises:
+        FlowError: no blocking check of each row, or one that no expression says.
+    """
+    checks = read_checks(section, read, flow, behind=True)
+    asked = [check for check in checks if check.severity == BLOCKING and offers()[check.name].rows]
+    if not asked:
+        expected = f"a blocking one that each row keeps or breaks: {one_of(SAID)}"
+        raise section.wrong(KEY if section.has(KEY) else None, f"no check of each row under `{KEY}`", expected)
+    types = columns_of(flow, read).types
+    return tuple(Rule(check.label, _told(section, check, types)) for check in asked)
+
+
+def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
+    """Spell a check as an expression that is true of the rows that keep it."""
+    if check.name not in SAID:
+        came = f"`{check.name}`, which no expression says of one row,"
+        expected = f"{one_of(SAID)}; or `severity: warning`, or it under a stream that reads this one"
+        raise section.wrong(KEY, came, expected)
+    if check.arguments.get("mostly", 1) != 1:
+        raise section.wrong(KEY, f"`mostly` of `{check.name}`", "no `mostly`: a row keeps a check or breaks it")
+    column = check.columns[0]
+    if types.get(column) is None and any(isinstance(each, str) for each in _values(check)):
+        # A text may be meant for a column of text, or be an instant or a day.
+        came = f"the column `{column}`, of which the flow does not say the type, beside a text,"
+        raise section.wrong(KEY, came, "its type under `types:` of the feed, or `severity: warning`")
+    keeps = SAID[check.name](check, types.get(column, ""))
+    return expression_at(section, KEY, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps)
+
+
+def _values(check: Check) -> list[Any]:
+    bounds = [check.arguments.get(name) for name in ("min_value", "max_value")]
+    return [*bounds, *check.arguments.get("value_set", ())]
+
+
+def _named(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"
+
+
+def _spelled(value: str | float | bool, spelled: str) -> str:  # noqa: FBT001 - any value
+    """Spell a value of a check as a literal, beside a column of a type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    if spelled == "date":
+        return f"DATE '{value}'"
+    if kind_of(spelled) == "time":
+        return f"TIMESTAMP '{instant_of(value).astimezone(UTC).isoformat()}'"
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{quoted}'"
+
+
+def _within(check: Check, what: str, spelled: str) -> str:
+    """Say that a value lies within the bounds of a check."""
+    low, high = (check.arguments.get(name) for name in ("min_value", "max_value"))
+    above, below = (
+        ">" if check.arguments.get("strict_min") else ">=",
+        "<" if check.arguments.get("strict_max") else "<=",
+    )
+    parts = [f"{what} {above} {_spelled(low, spelled)}"] if low is not None else []
+    parts += [f"{what} {below} {_spelled(high, spelled)}"] if high is not None else []
+    return " AND ".join(parts)
+
+
+def _unless_null(column: str, keeps: str) -> str:
+    """Pass over a value that is missing, as Great Expectations does."""
+    return f"{_named(column)} IS NULL OR ({keeps})"
+
+
+def _set_of(check: Check, spelled: str) -> str:
+    return ", ".join(_spelled(value, spelled) for value in check.arguments["value_set"] if value is not None)
+
+
+def _is_null(check: Check, _: str) -> str:
+    return f"{_named(check.columns[0])} IS NULL"
+
+
+def _is_not_null(check: Check, _: str) -> str:
+    return f"{_named(check.columns[0])} IS NOT NULL"
+
+
+def _between(check: Check, spelled: str) -> str:
+    column = check.columns[0]
+    return _unless_null(column, _within(check, _named(column), spelled))
+
+
+def _in_set(check: Check, spelled: str) -> str:
+    column, values = check.columns[0], _set_of(check, spelled)
+    return _unless_null(column, f"{_named(column)} IN ({values})" if values else "false")
+
+
+def _not_in_set(check: Check, spelled: str) -> str:
+    column, values = check.columns[0], _set_of(check, spelled)
+    return _unless_null(column, f"{_named(column)} NOT IN ({values})" if values else "true")
+
+
+def _length_between(check: Check, _: str) -> str:
+    column = check.columns[0]
+    return _unless_null(column, _within(check, f"length({_named(column)})", "int64"))
+
+
+def _length_equal(check: Check, _: str) -> str:
+    column = check.columns[0]
+    return _unless_null(column, f"length({_named(column)}) = {_spelled(check.arguments['value'], 'int64')}")
+
+
+def _pair(check: Check, compared: str) -> str:
+    a, b = _named(check.arguments["column_A"]), _named(check.arguments["column_B"])
+    return f"{a} IS NULL OR {b} IS NULL OR {a} {compared} {b}"
+
+
+def _pair_greater(check: Check, _: str) -> str:
+    return _pair(check, ">=" if check.arguments.get("or_equal") else ">")
+
+
+def _pair_equal(check: Check, _: str) -> str:
+    return _pair(check, "=")
+
+
+SAID: Mapping[str, Callable[[Check, str], str]] = {
+    "expect_column_values_to_be_between": _between,
+    "expect_column_values_to_be_in_set": _in_set,
+    "expect_column_values_to_not_be_in_set": _not_in_set,
+    "expect_column_values_to_be_null": _is_null,
+    "expect_column_values_to_not_be_null": _is_not_null,
+    "expect_column_value_lengths_to_be_between": _length_between,
+    "expect_column_value_lengths_to_equal": _length_equal,
+    "expect_column_pair_values_a_to_be_greater_than_b": _pair_greater,
+    "expect_column_pair_values_to_be_equal": _pair_equal,
+}
+"""How each check of one row is said as an expression, given the type of its column."""
