@@ -151,6 +151,8 @@ def _published_text(known: KnownRun, facts: Facts) -> str:
     published = facts["published"]
     if not published["commits"]:
         return "nothing yet"
+    if published["start"] == published["end"]:
+        return f"nothing: commit {published['last']} took the run back to its beginning"
     numbers = f"number {published['first']}" + (
         f" to {published['last']}" if published["last"] != published["first"] else ""
     )

@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.lease import HolderStanding, look, this_process, wall_ticks
 from pipelines.engine.commits.leg_roots import planned_legs, told_of
 from pipelines.flows.legs import in_legs, legs_of, uncrossable
 from pipelines.jobs.environment.errors import WrongUse
@@ -129,12 +128,12 @@ def open_caught_up(called: str, run: str) -> KnownRun:
     """
     known = open_run(called, run)
     looks = 1
-    while (late := _behind(known)) and _is_driven(known) and looks < LOOKS:
+    while (late := _behind(known)) and known.is_driven and looks < LOOKS:
         time.sleep(BETWEEN)
         known, looks = open_run(called, run), looks + 1
     if late:
         todo = known.command("stream", "--until-caught-up")
-        if _is_driven(known):
+        if known.is_driven:
             todo = "its driver is at it: type the same command again, or stop the stream first"
         raise WrongUse(
             f"the legs of run `{known.run}` must have come equally far to be compared; {late} is behind: {todo}"
@@ -146,9 +145,3 @@ def _behind(known: KnownRun) -> str:
     """Name the leg that is behind most; nothing where all have come equally far."""
     ends = {part.root.name: part.state.tip.upto if part.state.tip else 0 for part in known.parts}
     return "" if len(set(ends.values())) == 1 else min(ends, key=lambda name: ends[name])
-
-
-def _is_driven(known: KnownRun) -> bool:
-    lease = known.state.lease
-    seen = None if lease is None else look(known.root, lease, this_process())
-    return seen is not None and seen.standing(wall_ticks()) is HolderStanding.HELD

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
+from pipelines.engine.commits.lease import HolderStanding, look, this_process, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
     is_taken_from,
@@ -264,9 +265,17 @@ class KnownRun:
 
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""
-        return (
-            f"nothing is published in run `{self.run}` of {self.name} yet, in {self.root}; next: {self.first_command()}"
-        )
+        told = f"nothing is published in run `{self.run}` of {self.name} yet, in {self.root}"
+        if self.is_driven:
+            return f"{told}, and its driver is at work; to look how far: {self.command('status')}"
+        return f"{told}; next: {self.first_command()}"
+
+    @property
+    def is_driven(self) -> bool:
+        """Say whether a driver is at work on the run."""
+        lease = self.state.lease
+        seen = None if lease is None else look(self.root, lease, this_process())
+        return seen is not None and seen.standing(wall_ticks()) is HolderStanding.HELD
 
 
 def open_run(called: str, run: str) -> KnownRun:

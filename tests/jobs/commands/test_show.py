@@ -19,6 +19,7 @@ import pytest
 
 from pipelines.engine.commits import readers
 from pipelines.engine.commits.delta_log import SETTLED, create
+from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import CommitKind, Entry, LogState, State
 from pipelines.engine.commits.paths import NewFile, stream_path
 from pipelines.engine.commits.table_log import TableChange, TableLog
@@ -294,3 +295,9 @@ def test_looking_needs_neither_jvm_nor_compiler_nor_pandas() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_whose_driver_is_at_work_is_not_to_be_begun_again(house: House) -> None:
+    with open_driver(house.root, flow="tiny"):
+        show_stream("tiny", "beating", None, None, 5, "table", "main", house.tell)
+    assert house.text.endswith("and its driver is at work; to look how far: pulseline status tiny")

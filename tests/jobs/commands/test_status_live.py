@@ -200,7 +200,7 @@ def test_a_run_that_was_reset_to_its_beginning_awaits_nothing(house: House) -> N
 
     assert "goes back to its beginning" in house.text
     assert stage.facts()["awaited"] == {}
-    assert "2 sequences with 6 rows landed and not published yet" in stage.text()
+    assert "published  nothing: commit 3 took the run back to its beginning\n" in stage.text()
 
 
 def test_idle_epochs_are_one_line_and_what_is_held_stays_known(house: House) -> None:
