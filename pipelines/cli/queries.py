@@ -66,7 +66,7 @@ def status(
 @quick
 def show(
     flow: FlowName,
-    stream: Annotated[str, typer.Argument(help="A stream of the flow, or `<stream>.diverted`.")],
+    stream: Annotated[str, typer.Argument(help="A stream, or `<stream>.diverted`, `<stream>.quarantined`.")],
     key: Annotated[str | None, typer.Option(help="Only rows of this key; several columns: a,b.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only rows of this kind: data, start, end, timer, cti.")] = None,
     limit: Annotated[int, typer.Option(help="At most so many rows, the first in stream order; 0: all.")] = 20,
