@@ -27,5 +27,8 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "of the loop: nothing that waits starts before the time that was sent; of the CTI behind it a transcript fails"
     ),
     ("merge", "_next_port", "head < other", "(head <= other)"): "heads of two ports are two rows, never one",
+    ("quarantine", "feed", "1", "2"): "a buffer of another size is another cut, and cuts do not matter",
+    ("quarantine", "feed", "max(1, self._capacity)", "1"): "as above",
+    ("quarantine", "feed", "max(1, self._capacity)", "self._capacity"): "nobody asks for a buffer of no rows",
 }
 """By (module, function, before, after)."""
