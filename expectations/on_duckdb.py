@@ -74,6 +74,7 @@ class PlainView:
         rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
         if where and self.truth is not None:
             rows = rows.filter(self.truth(where, rows))
+        rows = with_floats(rows)
         return as_pandas(rows if columns is None else rows.append_column(AT, ticks_of(rows["arrival"])))
 
     def _batch(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
@@ -84,6 +85,15 @@ class PlainView:
         known = [name for name in columns if name in self.before.column_names]
         before = self.before.select(known).append_column(JUDGED, pa.repeat(False, self.before.num_rows))  # noqa: FBT003
         return pa.concat_tables([judged, before], promote_options="permissive")
+
+
+def with_floats(rows: pa.Table) -> pa.Table:
+    """Give decimals as the floats that are nearest, as Great Expectations has the bounds and values of checks."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_decimal(field.type):
+            floats = rows.column(place).cast(pa.string()).cast(pa.float64())
+            rows = rows.set_column(place, field.name, floats)
+    return rows
 
 
 def ticks_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:

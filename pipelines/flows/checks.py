@@ -39,6 +39,8 @@ WRITTEN = {"time", "text"}
 COMPARED = {"number", *WRITTEN}
 """Kinds whose values are told apart by how they are written."""
 MOST = 200
+EXACT = 2**53
+"""Whole numbers up to this are floats."""
 PAIRED, IGNORED, EITHER = "expect_column_pair_values_", "ignore_row_if", "either_value_is_missing"
 """Of pairs nothing can be said of which one value is missing: one judge fails over it, the other passes it."""
 
@@ -166,6 +168,9 @@ def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -
     if not offer.arguments.keys() >= set(BOUNDS):
         return
     low, high = (values.get(name) for name in BOUNDS)
+    for name in BOUNDS:
+        if isinstance(values.get(name), int) and abs(values[name]) > EXACT:
+            raise section.wrong(name, f"`{name}: {values[name]}`", f"a number of at most {EXACT:,}: bounds are floats")
     if low is None and high is None:
         raise section.wrong(None, "neither `min_value` nor `max_value`", "one of them, or both")
     if isinstance(low, str) and isinstance(high, str):
@@ -323,10 +328,14 @@ def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str
         kinds: `text`, `number`, `time` or another kind, by column.
     """
     for column, kind in kinds.items():
+        bounds = {name: check.arguments.get(name) for name in BOUNDS if _is_bound(offer, name)}
+        if kind == "text" and any(value is not None for value in bounds.values()):
+            return f"bounds of `{column}`, which is a text,", "a column of numbers or times, or `value_set`"
         if offer.needs and kind != offer.needs:
             return f"`{check.name}` of `{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
-        bounds = {name: check.arguments.get(name) for name in BOUNDS if _is_bound(offer, name)}
         for name, value in bounds.items():
+            if kind == "time" and isinstance(value, str) and not _is_instant(value):
+                return f"`{name}: {value}`", EXPECTED["instant"]
             if value is not None and isinstance(value, str) is not (kind in WRITTEN):
                 wanted = EXPECTED["instant"] if kind == "time" else f"a bound that is a {kind}"
                 return f"`{name}: {value}` beside `{column}`, which is a {kind},", wanted
@@ -342,7 +351,22 @@ def _strange(check: Check, offer: Offer, kind: str) -> object:
         return None
     sets = (check.arguments[name] for name in check.arguments if offer.arguments[name].takes == "values")
     values = (value for values in sets for value in values if value is not None)
-    return next((value for value in values if isinstance(value, str) is not (kind in WRITTEN)), None)
+    return next(
+        (
+            value
+            for value in values
+            if isinstance(value, str) is not (kind in WRITTEN) or (kind == "time" and not _is_instant(value))
+        ),
+        None,
+    )
+
+
+def _is_instant(text: str) -> bool:
+    try:
+        instant_of(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_bound(offer: Offer, name: str) -> bool:

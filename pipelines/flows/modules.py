@@ -506,6 +506,8 @@ def _unknown(
     owner = main_of(read)
     if owner != read and owner in known:
         diverting = "an advance_time with `late: divert`, or a merge with `ahead: divert`, before it"
+        if read.endswith(QUARANTINED):
+            diverting = "a quarantine before it"
         return f"`{read}`, but `{owner}` sets nothing aside,", diverting, None
     return f"unknown stream `{read}`", one_of(known), nearest(read, known)
 

@@ -7,11 +7,12 @@ afterwards, of what passed, is that check itself: so each of them proves the exp
 from __future__ import annotations
 
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.flows.check import Severity
 from pipelines.flows.checks import KEY, instant_of, read_checks
 from pipelines.flows.errors import one_of
+from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
 from pipelines.flows.offered import offers
 from pipelines.flows.settings import expression_at
@@ -42,9 +43,12 @@ def rules_of(section: Section, read: str, flow: Flow) -> tuple[Rule, ...]:
     asked = [check for check in checks if check.severity == BLOCKING and offers()[check.name].rows]
     if not asked:
         expected = f"a blocking one that each row keeps or breaks: {one_of(SAID)}"
-        raise section.wrong(KEY if section.has(KEY) else None, f"no check of each row under `{KEY}`", expected)
+        came = f"no blocking check of each row under `{KEY}`"
+        raise section.wrong(KEY if section.has(KEY) else None, came, expected)
     types = columns_of(flow, read).types
-    return tuple(Rule(check.label, _told(section, check, types)) for check in asked)
+    return tuple(
+        Rule(check.label, _told(section, check, types), check.columns if check.name in EQUAL else ()) for check in asked
+    )
 
 
 def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
@@ -55,18 +59,11 @@ def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
         raise section.wrong(KEY, came, expected)
     if check.arguments.get("mostly", 1) != 1:
         raise section.wrong(KEY, f"`mostly` of `{check.name}`", "no `mostly`: a row keeps a check or breaks it")
-    column = check.columns[0]
-    if types.get(column) is None and any(isinstance(each, str) for each in _values(check)):
-        # A text may be meant for a column of text, or be an instant or a day.
-        came = f"the column `{column}`, of which the flow does not say the type, beside a text,"
-        raise section.wrong(KEY, came, "its type under `types:` of the feed, or `severity: warning`")
-    keeps = SAID[check.name](check, types.get(column, ""))
+    if check.where and "kind" in parse_expression(check.where).columns:
+        came = f"`where: {check.where}` with `kind`"
+        raise section.wrong(KEY, came, "a condition of events alone: timers and CTIs always pass")
+    keeps = SAID[check.name](check, types.get(check.columns[0], ""))
     return expression_at(section, KEY, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps)
-
-
-def _values(check: Check) -> list[Any]:
-    bounds = [check.arguments.get(name) for name in ("min_value", "max_value")]
-    return [*bounds, *check.arguments.get("value_set", ())]
 
 
 def _named(column: str) -> str:
@@ -80,7 +77,7 @@ def _spelled(value: str | float | bool, spelled: str) -> str:  # noqa: FBT001 - 
     if not isinstance(value, str):
         return repr(value)
     if spelled == "date":
-        return f"DATE '{value}'"
+        return f"DATE '{instant_of(value).date()}'"
     if kind_of(spelled) == "time":
         return f"TIMESTAMP '{instant_of(value).astimezone(UTC).isoformat()}'"
     quoted = value.replace("\\", "\\\\").replace("'", "\\'")
@@ -90,13 +87,23 @@ def _spelled(value: str | float | bool, spelled: str) -> str:  # noqa: FBT001 - 
 def _within(check: Check, what: str, spelled: str) -> str:
     """Say that a value lies within the bounds of a check."""
     low, high = (check.arguments.get(name) for name in ("min_value", "max_value"))
+    if not spelled and any(isinstance(each, str) for each in (low, high)):
+        # An instant, for texts have no bounds: beside a column that nothing says the type of, a time or a date.
+        what, spelled = f"CAST({what} AS TIMESTAMP)", "timestamp"
     above, below = (
         ">" if check.arguments.get("strict_min") else ">=",
         "<" if check.arguments.get("strict_max") else "<=",
     )
     parts = [f"{what} {above} {_spelled(low, spelled)}"] if low is not None else []
     parts += [f"{what} {below} {_spelled(high, spelled)}"] if high is not None else []
+    if high is None and kind_of(spelled or "float64") == "number":
+        parts += _is_a_number(what, spelled or "float64")
     return " AND ".join(parts)
+
+
+def _is_a_number(what: str, spelled: str) -> list[str]:
+    """Say that a float is one: what is none lies between no bounds for Great Expectations, and above all for Spark."""
+    return [f"{what} <= CAST('Infinity' AS DOUBLE)"] if spelled.startswith(("float", "double")) else []
 
 
 def _unless_null(column: str, keeps: str) -> str:
@@ -141,17 +148,18 @@ def _length_equal(check: Check, _: str) -> str:
     return _unless_null(column, f"length({_named(column)}) = {_spelled(check.arguments['value'], 'int64')}")
 
 
-def _pair(check: Check, compared: str) -> str:
+def _pair(check: Check, compared: str, spelled: str) -> str:
     a, b = _named(check.arguments["column_A"]), _named(check.arguments["column_B"])
-    return f"{a} IS NULL OR {b} IS NULL OR {a} {compared} {b}"
+    keeps = " AND ".join([f"{a} {compared} {b}", *_is_a_number(a, spelled)])
+    return f"{a} IS NULL OR {b} IS NULL OR {keeps}"
 
 
-def _pair_greater(check: Check, _: str) -> str:
-    return _pair(check, ">=" if check.arguments.get("or_equal") else ">")
+def _pair_greater(check: Check, spelled: str) -> str:
+    return _pair(check, ">=" if check.arguments.get("or_equal") else ">", spelled)
 
 
-def _pair_equal(check: Check, _: str) -> str:
-    return _pair(check, "=")
+def _pair_equal(check: Check, spelled: str) -> str:
+    return _pair(check, "=", spelled)
 
 
 SAID: Mapping[str, Callable[[Check, str], str]] = {
@@ -165,4 +173,10 @@ SAID: Mapping[str, Callable[[Check, str], str]] = {
     "expect_column_pair_values_a_to_be_greater_than_b": _pair_greater,
     "expect_column_pair_values_to_be_equal": _pair_equal,
 }
-"""How each check of one row is said as an expression, given the type of its column."""
+"""How each check of one row is said as an expression, given the type of its column; empty where the flow says none."""
+EQUAL = (
+    "expect_column_values_to_be_in_set",
+    "expect_column_values_to_not_be_in_set",
+    "expect_column_pair_values_to_be_equal",
+)
+"""Those that ask whether values are equal, which of floats cannot be told."""

@@ -52,6 +52,8 @@ class Rule(NamedTuple):
     """Its name among those of its stream, as quarantined rows and the ledger say it."""
     keeps: str
     """An expression over the columns of a row: not true of those that break the check."""
+    equal: tuple[str, ...] = ()
+    """Columns whose values it asks to be equal."""
 
 
 @dataclass(frozen=True, kw_only=True)

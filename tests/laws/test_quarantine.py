@@ -70,6 +70,9 @@ CHECKS = (
     "expect_column_values_to_be_between: {column: whole, max_value: 7.5, strict_max: true}",
     "expect_column_values_to_be_between: {column: real, min_value: -1.5, max_value: 2.25}",
     "expect_column_values_to_be_between: {column: price, min_value: 0, max_value: 9.99}",
+    "expect_column_values_to_be_between: {column: price, min_value: 0.1, max_value: 19.99}",
+    "expect_column_values_to_be_between: {column: real, min_value: -1.6}",
+    "expect_column_values_to_be_in_set: {column: price, value_set: [0.1, 19.99, 10]}",
     "expect_column_values_to_be_between: {column: bought, min_value: '2024-01-01T12:00:00Z'}",
     "expect_column_values_to_be_between: {column: bought, max_value: '2024-01-02T01:00:00+01:00'}",
     "expect_column_values_to_be_between: {column: day, min_value: '2024-01-02', max_value: '2024-01-03'}",
@@ -94,8 +97,8 @@ ROW = st.fixed_dictionaries(
         "sensor": st.sampled_from(["a", "b", "c"]),
         "whole": NUMBERS,
         "other": NUMBERS,
-        "real": st.sampled_from([None, -1.5, -1.6, 0.0, 2.25, 2.3]),
-        "price": st.sampled_from([None, "-0.01", "0.00", "9.99", "10.00"]),
+        "real": st.sampled_from([None, "nan", "inf", -1.5, -1.6, -0.0, 2.25, 2.3]),
+        "price": st.sampled_from([None, "-0.01", "0.00", "0.10", "9.99", "10.00", "19.99"]),
         "name": st.sampled_from([None, "ash", "O'Hara", "a\\b", "%", "longer", "x"]),
         "day": st.sampled_from([None, "2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]),
         "bought": st.sampled_from([None, "2024-01-01T11:59:59.999999", "2024-01-01T12:00:00", "2024-01-02T00:00:01"]),
@@ -164,11 +167,14 @@ def _in_order(lines: pa.Table, aside: pa.Table) -> list[str]:
 
 
 REFUSED: tuple[tuple[list[str], str], ...] = (
-    ([], "no check of each row"),
-    (["expect_column_mean_to_be_between: {column: whole, max_value: 3}"], "no check of each row"),
+    ([], "no blocking check of each row"),
+    (["expect_column_mean_to_be_between: {column: whole, max_value: 3}"], "no blocking check of each row"),
     (["expect_column_values_to_match_regex: {column: name, regex: a}"], "which no expression says of one row"),
     (["expect_column_values_to_not_be_null: {column: name, mostly: 0.9}"], "`mostly`"),
-    (["expect_column_values_to_be_between: {column: day, max_value: '2024-01-01T10:00:00Z'}"], "2024-01-01T10:00:00Z"),
+    (["expect_column_values_to_be_between: {column: bought, max_value: soon}"], "`max_value: soon`"),
+    (["expect_column_values_to_be_between: {column: name, max_value: soon}"], "which is a text"),
+    (["expect_column_values_to_be_between: {column: whole, max_value: 9007199254740993}"], "bounds are floats"),
+    (["expect_column_values_to_not_be_null: {column: name}\n        where: kind = 'timer'"], "of events alone"),
 )
 
 
@@ -183,6 +189,14 @@ def test_a_check_that_no_row_keeps_or_breaks_by_itself_is_refused_by_name(
     with pytest.raises(FlowError) as caught:
         read_flow(file)
     assert words in str(caught.value)
+
+
+def test_equal_floats_are_not_asked_for(tmp_path: Path) -> None:
+    check = spelled("expect_column_values_to_be_in_set: {column: real, value_set: [0.1]}", "")
+    here = trial(tmp_path, written(tmp_path, [dict.fromkeys([*TYPES])], [check]), {})
+
+    with pytest.raises(WrongUse, match="`expect: real` is double, of which equal values cannot be told"):
+        here.ran("run", [(BEGIN, BEGIN + SECOND)])
 
 
 def test_a_column_that_is_not_there_is_told_before_a_row_is_read(tmp_path: Path) -> None:

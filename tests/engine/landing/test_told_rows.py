@@ -206,7 +206,7 @@ def tagged(*tags: str, end: str = "\n") -> bytes:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("end", ["\n", "", "\r\n"])
 def test_a_quote_that_nothing_closes_is_told_with_all_that_it_swallowed(
     tmp_path: Path, end: str, *, packed: bool
 ) -> None:
@@ -222,6 +222,19 @@ def test_a_quote_that_nothing_closes_is_told_with_all_that_it_swallowed(
     (raw,) = landed.ledger_rows()["raw"].to_pylist()
     assert data.endswith(raw + (b"" if raw.endswith(b"\n") else end.encode()))
     assert raw.count(b"a,1970") == 3
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
+def test_a_quote_in_the_last_field_of_a_file_is_told(tmp_path: Path, line: str, *, packed: bool) -> None:
+    (tmp_path / "in").mkdir()
+    told_as = "d1.csv.gz" if packed else "d1.csv"
+    for end in ("", line):
+        data = tagged("one", '"open', end="").replace(b"\n", line.encode()) + end.encode()
+        (tmp_path / "in" / told_as).write_bytes(gzip.compress(data) if packed else data)
+        landed = land(tmp_path, flow_of("csv", types={**TYPES, "tag": "string"}), 0, f"landing {len(end)}")
+
+        assert told(landed) == [("unreadable_row", "dropped", f"in/{told_as}, row 2: its quotes do not pair")]
 
 
 @pytest.mark.parametrize("tags", [("one", '5" pipe'), ('"a\nb"', "x"), ('5"', '7" too', '9"'), ('x"', '"y"""')])

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUOTE, BOM = b'"', b"\xef\xbb\xbf"
+LINE_ENDS, BYTEWISE = ("\n", "\r"), "latin-1"
 
 
 def ends_between_quotes(file: Path, delimiter: str, last: str | None) -> bool:
@@ -26,19 +27,18 @@ def ends_between_quotes(file: Path, delimiter: str, last: str | None) -> bool:
     Raises:
         OSError, EOFError, zlib.error: it cannot be read.
     """
-    if last is None or not (last.endswith("\n") or _ends_within_a_line(file, last)):
+    if last is None:
         return False
     with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as opened:
-        return stays_open(opened.read().removeprefix(BOM), delimiter)
-
-
-def _ends_within_a_line(file: Path, last: str) -> bool:
-    """Say whether the last line may have no end; of what is packed it is not known before all of it is read."""
-    if file.suffix == ".gz":
-        return "\n" in last
-    with file.open("rb") as opened:
-        opened.seek(-1, os.SEEK_END)
-        return opened.read(1) not in {b"\n", b"\r"}
+        if not last.endswith(LINE_ENDS) and file.suffix != ".gz":
+            opened.seek(-1, os.SEEK_END)
+            if opened.read(1).decode(BYTEWISE) in LINE_ENDS:
+                return False
+            opened.seek(0)
+        data = opened.read()
+    if not last.endswith(LINE_ENDS) and data[-1:].decode(BYTEWISE) in LINE_ENDS:
+        return False
+    return stays_open(data.removeprefix(BOM), delimiter)
 
 
 def stays_open(data: bytes, delimiter: str) -> bool:
@@ -52,7 +52,7 @@ def stays_open(data: bytes, delimiter: str) -> bool:
     at = 0
     while (quote := data.find(QUOTE, at)) >= 0:
         # What has no quote is passed over, line by line.
-        at = max(at, data.rfind(b"\n", at, quote) + 1)
+        at = max(at, data.rfind(b"\n", at, quote) + 1, data.rfind(b"\r", at, quote) + 1)
         while at <= quote:
             found = field.match(data, at)
             end = at if found is None else found.end()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.tasks.links.expressions import ExpressionLink, result_type_of
-from pipelines.engine.tasks.payload import PayloadError
+from pipelines.engine.tasks.payload import PayloadError, require_comparable
 from pipelines.flows.model import BROKEN
 from pipelines.operators import quarantine
 from pipelines.operators.rows import Reason
@@ -66,6 +66,8 @@ class QuarantineLink(ExpressionLink):
         """Give its payload columns; see `Link.made`."""
         for rule in stream.policy.rules:  # type: ignore[attr-defined]
             result_type_of(stream, rule.keeps, inputs[0])
+            for name in rule.equal:
+                require_comparable(stream, "expect", inputs[0].field(name))
         if BROKEN in inputs[0].names:
             problem = f"it adds a column `{BROKEN}` to what it sets aside; its input has one already"
             raise PayloadError(stream.name, problem, "`rename:` it in the source, or `project:` it under another name")
