@@ -22,8 +22,6 @@ OF_EVERY_STREAM = {
     "landed_place": "int64",
     "commit": "int64",
 }
-ALIKE = ("interleave", "union", "dispatch")
-"""Operators all of whose inputs have the same columns, which they have too."""
 OF_EVERY_LANDING = ("kind", "arrival", "place", "event_time", "event_end")
 
 
@@ -51,7 +49,7 @@ def _payload(flow: Flow, table: str) -> KnownColumns:
         types = {made.rename.get(name, name): kind for name, kind in feed.types.items()}
         return KnownColumns({**types, **feed.added}, bool(feed.types) and feed.names_all)
     by_value = made.operator == "merge" and made.ports is not None and made.ports.column is not None
-    same = by_value or SPECS[made.operator].same_columns or made.operator in ALIKE
+    same = by_value or SPECS[made.operator].same_columns
     known = _payload(flow, made.inputs[0]) if same else KnownColumns({}, whole=False)
     return KnownColumns({**known.types, BROKEN: "string"}, known.whole) if table.endswith(QUARANTINED) else known
 

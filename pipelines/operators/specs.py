@@ -266,6 +266,7 @@ ALL = (
     OperatorSpec(
         name="union",
         title="Union",
+        same_columns=True,
         given=("shapes",),
         inputs="two or more",
         promises=True,
@@ -278,6 +279,7 @@ ALL = (
     OperatorSpec(
         name="interleave",
         title="Interleave",
+        same_columns=True,
         given=("ports", "declared"),
         inputs="two or more",
         keeps_promises=True,
@@ -350,6 +352,7 @@ ALL = (
     OperatorSpec(
         name="dispatch",
         title="Dispatch",
+        same_columns=True,
         given=("shape",),
         keeps_promises=True,
         forgets_promises=True,

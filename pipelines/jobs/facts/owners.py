@@ -36,7 +36,7 @@ TIMES = ("event_time", "event_end")
 """What a row keeps where it is given other columns, and in a loop."""
 KEPT = ("arrival", "place", *TIMES)
 """What it keeps besides where it is given other columns outside of one."""
-PASSING = {name for name, spec in SPECS.items() if spec.same_columns} | {"merge", "interleave", "union", "dispatch"}
+PASSING = {name for name, spec in SPECS.items() if spec.same_columns} | {"merge"}
 """Operators whose rows have the columns with which they came in."""
 PORT = "port"
 """Column of a merge of streams, which says by which a row came in."""
