@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipelines.flows.model import Flow, Source, Stream
+    from pipelines.operators.quarantine import Rule
     from pipelines.operators.rows import Policy
 
 TICKS = frozenset({"interval", "slack", "delay", "duration", "max_ahead", "expire", "size", "hop", "shift", "within"})
@@ -199,12 +200,23 @@ def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
             continue
         if _is_names(before) and _is_names(after) and max(len(before), len(after)) > LONG:
             yield f"{name} {_moved(before, after)}"
+        elif name == "rules":
+            yield f"expect {_other_rules(before or (), after)}"
         else:
             yield f"{name} {_spelled(name, before)} → {_spelled(name, after)}"
 
 
 LONG = 4
 """Names in a row of which what differs is told, and no longer all."""
+
+
+def _other_rules(before: tuple[Rule, ...], after: tuple[Rule, ...]) -> str:
+    """Say which checks of a quarantine went and which came, each with what it keeps."""
+    told = (("no longer", before, after), ("now", after, before))
+    words = [
+        (what, [f"{each.check}: {each.keeps}" for each in some if each not in others]) for what, some, others in told
+    ]
+    return "; ".join(f"{what} {' and '.join(rules)}" for what, rules in words if rules) or "in another order"
 
 
 def _is_names(value: object) -> TypeGuard[tuple[str, ...]]:

@@ -91,6 +91,26 @@ def test_an_edit_says_what_becomes_of_each_stream(
     assert why in "; ".join(map(str, found))
 
 
+def test_of_the_checks_of_a_quarantine_those_that_changed_are_told(tmp_path: Path) -> None:
+    checks = (
+        "      - expect_column_values_to_not_be_null: {column: door}\n"
+        "      - expect_column_values_to_be_between: {column: weight, max_value: 250.75}\n"
+    )
+    text = (
+        f"{FLOW}  clean:\n    quarantine: doors\n    expect:\n{checks}  shown: {{filter: clean, where: door <> 'x'}}\n"
+    )
+    newer = text.replace("250.75", "100, min_value: 3")
+    found = {each.stream: each for each in changes(read(tmp_path, text), read(tmp_path, newer))}
+
+    assert (found["clean"].fate, found["shown"].fate) == (StreamFate.CHANGED, StreamFate.FOLLOWS)
+    assert found["clean"].why == (
+        (
+            "expect no longer expect_column_values_to_be_between(weight): `weight` IS NULL OR (`weight` <= 250.75); "
+            "now expect_column_values_to_be_between(weight): `weight` IS NULL OR (`weight` >= 3 AND `weight` <= 100)"
+        ),
+    )
+
+
 def test_only_settings_that_operators_have_are_said_to_stand(tmp_path: Path) -> None:
     flow = read(tmp_path, FLOW)
     for stream in flow.streams.values():
