@@ -122,6 +122,11 @@ class Shared:
         return Flow(name="transcripts", sources=self.sources, streams={"s": stream}, buckets=self.buckets)
 
     @property
+    def side(self) -> str:
+        """Name the stream that the operator sets aside; of one that sets none aside, a name that nothing has."""
+        return next(iter(self.flow.streams["s"].sides), "s.diverted")
+
+    @property
     def _ports(self) -> Ports | None:
         if len(self.sources) > 1:
             return Ports(streams=tuple(self.sources))

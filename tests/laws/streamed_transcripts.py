@@ -152,7 +152,7 @@ class Live:
         """Read what left and what is held, by document, as readers see it."""
         state = log_state(self.root)
         assert state.tip is not None
-        streams = [read_stream(self.root, name, state=state) for name in ("s", "s.diverted")]
+        streams = [read_stream(self.root, name, state=state) for name in ("s", self.group.side)]
         key = carry_key(self.group.flow.streams["s"], "held")
         held = read_carry(self.root, "s", "held", state.tip.commit, key=key, state=state)
         ledger = read_ledger(self.root, state=state)

@@ -32,7 +32,7 @@ def run(groups: list[Shared], engine: Engine) -> Told:
     found: Told = {}
     for group in groups:
         done = [each for (of, _), each in zip(handed, written, strict=True) if of is group]
-        tables = ("streams/s", "streams/s.diverted", "ledger", "carry/s.held")
+        tables = ("streams/s", f"streams/{group.side}", "ledger", "carry/s.held")
         found |= group.told(*(group.read(done, table) for table in tables))
     return found
 
