@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expectations.laws import JUDGED, columns_of, kinds_of, marks
-from expectations.views import AT, DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,15 +67,20 @@ class PlainView:
         """As `View` has it."""
         return self.rows.scan(where=pc.scalar(False)).schema  # noqa: FBT003 - no row
 
-    def chosen(self, columns: Sequence[str] | None, where: str) -> pd.DataFrame:
+    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> pd.DataFrame:
         """As `View` has it."""
-        wanted = None if columns is None else needed_columns(columns, where)
+        wanted = None if columns is None else needed_columns((*columns, *key), where)
         kinds = kinds_asked(where)
         rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
         if where and self.truth is not None:
             rows = rows.filter(self.truth(where, rows))
-        rows = with_floats(rows)
-        return as_pandas(rows if columns is None else rows.append_column(AT, ticks_of(rows["arrival"])))
+        frame = with_floats(rows)
+        if columns is not None:
+            at, _, *keys = told_by(key)
+            frame = frame.append_column(at, ticks_of(rows["arrival"]))
+            for name, column in zip(keys, key, strict=True):
+                frame = frame.append_column(name, rows[column])
+        return as_pandas(frame)
 
     def _batch(self, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         rows = self.rows.scan(columns, where)

@@ -7,7 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from expectations.laws import JUDGED, columns_of, marks, quoted
-from expectations.views import AT, DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns
+from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,17 +49,21 @@ class SparkView:
 
         return to_arrow_schema(self.rows.schema, timezone="UTC")
 
-    def chosen(self, columns: Sequence[str] | None, where: str) -> DataFrame:
+    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> DataFrame:
         """As `View` has it."""
         from pyspark.sql import functions as sql
 
-        wanted = self.rows.columns if columns is None else needed_columns(columns, where)
+        wanted = self.rows.columns if columns is None else needed_columns((*columns, *key), where)
         rows = self.rows.select(*(sql.col(quoted(name)) for name in wanted))
         kinds = kinds_asked(where)
         rows = rows if kinds is None else rows.where(sql.col("kind").isin(list(kinds)))
         if where and self.truth is not None:
             rows = rows.mapInArrow(partial(_true, self.truth, where), rows.schema)
-        return rows if columns is None else rows.withColumn(AT, sql.unix_micros("arrival"))
+        if columns is None:
+            return rows
+        at, _, *keys = told_by(key)
+        copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
+        return rows.withColumns({at: sql.unix_micros("arrival"), **copies})
 
     def _answer(self, query: str, columns: Sequence[str]) -> DataFrame:
         session = self.rows.sparkSession

@@ -11,7 +11,7 @@ from expectations.checkpoints import Checkpoints, size_of
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
-from expectations.views import AT
+from expectations.views import told_by
 from pipelines.errors import Exit, PulselineError
 from pipelines.flows.checks import EITHER, IGNORED, PAIRED, expected_column, instant_of, misfit_of, strange_column
 from pipelines.flows.known_columns import kind_of
@@ -166,9 +166,8 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
 
     key = flow.key_of(table)
     columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in check.columns))
-    index = [AT, "place", *key]
-    frame, schema = view.chosen(None if columns is None else (*columns, *key), checks[0].where), view.schema
-    asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, index)
+    frame, schema = view.chosen(columns, checks[0].where, key), view.schema
+    asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, told_by(key))
     for check in checks:
         found = asked[check.label]
         if found.rows and keep is not None:

@@ -49,12 +49,13 @@ class View(Protocol):
     def schema(self) -> pa.Schema:
         """Give all columns of the table, in its order."""
 
-    def chosen(self, columns: Sequence[str] | None, where: str) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
+    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
         """Give the events, for Great Expectations.
 
         Args:
-            columns: those that are asked for, with `__at`, the arrival in ticks; None gives the table as it is.
+            columns: those that are asked for, with what `told_by` names; None gives the table as it is.
             where: an expression; only rows of which it is true. One that names `kind` speaks of all rows.
+            key: columns by which the table is numbered.
         """
 
     @property
@@ -77,6 +78,15 @@ class Views:
     and nothing of what a stream published, whose epochs end anywhere."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By stream and kind: rows held in its carry at the end of the span, less those at its beginning."""
+
+
+def told_by(key: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of a frame that tell its rows apart: the key stands there twice: a check may see it otherwise.
+
+    >>> told_by(["gate"])
+    ('__at', 'place', '__key_0')
+    """
+    return (AT, "place", *(f"__key_{number}" for number in range(len(key))))
 
 
 def kinds_asked(where: str) -> tuple[str, ...] | None:

@@ -215,9 +215,9 @@ def view_of(rows: pa.Table, session: SparkSession | None) -> PlainView | SparkVi
     return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3).cache())
 
 
-def flow_of(folder: Path, checks: Sequence[str]) -> Flow:
+def flow_of(folder: Path, checks: Sequence[str], by_key: str = "") -> Flow:
     file = folder / "own.yaml"
-    file.write_text(FLOW.format(checks="\n".join(f"      - {check}" for check in checks)))
+    file.write_text((FLOW + by_key).format(checks="\n".join(f"      - {check}" for check in checks)))
     return read_flow(file)
 
 
@@ -261,3 +261,44 @@ def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, either: SparkSessio
     broken = [each.expectation for each in judged(flow, fewer, either) if not each.held]
     lasting = {"expect_column_to_exist()", "expect_table_column_count_to_be_between()"}
     assert set(broken) == set(whole) - lasting
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.decimal128(6, 2), ["0.10", "0.20"]),
+        (pa.decimal128(20, 0), ["9007199254740992", "9007199254740993"]),
+        (pa.date32(), [19_000, 19_001]),
+        (pa.bool_(), [True, False]),
+        (pa.string(), ["it's", 'a "b"']),
+    ],
+    ids=str,
+)
+def test_a_row_is_shown_whatever_its_key_is(
+    tmp_path: Path, either: SparkSession | None, kind: pa.DataType, values: Sequence[Any]
+) -> None:
+    """Two keys have a row at each arrival and place; one of the rows is odd, also where the check is about the key."""
+    rows = table(odd=False).select([field.name for field in ORDER_FIELDS])
+    first, second = (
+        pa.array([value] * ROWS, kind) if kind == pa.date32() else pa.array([value] * ROWS).cast(kind)
+        for value in values
+    )
+    fine, odd = pa.array([5] * ROWS), pa.array([5] * SPOILT + [10] + [5] * (ROWS - SPOILT - 1))
+    both = pa.concat_tables(
+        rows.append_column("gate", gate).append_column("c", c) for gate, c in ((first, fine), (second, odd))
+    )
+    flow = flow_of(
+        tmp_path,
+        [
+            "expect_column_values_to_be_between: {column: c, max_value: 9}",
+            "expect_column_values_to_be_null: {column: gate}",
+        ],
+        "    by: gate\n",
+    )
+    found = {each.expectation.split("(")[0]: each for each in judged(flow, both, either)}
+    one, of_the_key = found["expect_column_values_to_be_between"], found["expect_column_values_to_be_null"]
+    assert [(str(row["gate"]).lower(), str(row["c"])) for row in one.rows] == [
+        (second.cast(pa.string())[0].as_py(), "10")
+    ]
+    assert of_the_key.unexpected == 2 * ROWS
+    assert of_the_key.rows
