@@ -235,6 +235,17 @@ class Sight:
         return HolderStanding.LAPSED if age > LAPSES_AFTER else HolderStanding.HELD
 
 
+def seems_held(root: Path, lease: Entry | None, now: int) -> bool:
+    """Say whether somebody is at work on a run, as far as a glance tells; see `Sight.standing`.
+
+    Args:
+        root: the run's folder.
+        lease: the newest lease row of `commits`, if there is one.
+        now: wall time, in ticks.
+    """
+    return lease is not None and look(root, lease, this_process()).standing(now) is HolderStanding.HELD
+
+
 def look(root: Path, lease: Entry, seen_from: Holder) -> Sight:
     """Look at a lease, once.
 

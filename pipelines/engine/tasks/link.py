@@ -551,11 +551,15 @@ class Link:
             "cti_arrival": times(np.ascontiguousarray(out["cti_arrival"])),
             "cti_place": pa.array(out["cti_place"], mask=np.asarray(out["cti_place"]) == NULL),
             "row": pc.if_else(pa.array(note), None, json_rows(taken, self._payload)),
-            "raw": pa.nulls(rows, pa.binary()),
+            "raw": self._told_more(out, table),
         }
         return pa.Table.from_arrays(
             [_as(columns[field.name], field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA
         )
+
+    def _told_more(self, out: Records, table: pa.Table) -> pa.Array:  # noqa: ARG002 - for links that know more of a row
+        """Give what a line of the ledger says beside the row, as JSON: column `raw`."""
+        return pa.nulls(len(out), pa.binary())
 
     def _key_texts(self, keys: Longs) -> pa.Array | pa.ChunkedArray:
         """Give each row's key as text."""

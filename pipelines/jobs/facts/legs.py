@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.lease import HolderStanding, look, this_process
+from pipelines.engine.commits.lease import seems_held
 from pipelines.engine.commits.leg_roots import leg_root, noted_legs
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.crossing import QUEUE, WAITS, tickets_in
@@ -31,13 +31,8 @@ def legs_facts(root: Path, now: int, known: Mapping[str, LogState] | None = None
     """
     noted = noted_legs(root) or {}
     states = {name: (known or {}).get(name) or log_state(leg_root(root, name)) for name in noted}
-    driven = bool(noted) and _is_driven(root, states[MAIN], now)
+    driven = bool(noted) and seems_held(root, states[MAIN].lease, now)
     return [_leg(root, name, told["reads"], states, now, driven=driven) for name, told in noted.items()]
-
-
-def _is_driven(root: Path, state: LogState, now: int) -> bool:
-    lease = state.lease
-    return lease is not None and look(root, lease, this_process()).standing(now) is HolderStanding.HELD
 
 
 def behind(legs: Sequence[Facts]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
-from pipelines.engine.commits.lease import HolderStanding, look, this_process, wall_ticks
+from pipelines.engine.commits.lease import seems_held, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
     is_taken_from,
@@ -273,9 +273,7 @@ class KnownRun:
     @property
     def is_driven(self) -> bool:
         """Say whether a driver is at work on the run."""
-        lease = self.state.lease
-        seen = None if lease is None else look(self.root, lease, this_process())
-        return seen is not None and seen.standing(wall_ticks()) is HolderStanding.HELD
+        return seems_held(self.root, self.state.lease, wall_ticks())
 
 
 def open_run(called: str, run: str) -> KnownRun:

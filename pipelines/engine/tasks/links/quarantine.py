@@ -54,15 +54,11 @@ class QuarantineLink(ExpressionLink):
         ]
         return pa.array(names, pa.string()).take(pa.array(at.ravel()))
 
-    def _ledger(self, out: Records, table: pa.Table) -> pa.Table:
-        """Say, beside a row that went aside, which checks it breaks."""
-        lines = super()._ledger(out, table)
-        if not lines.num_rows:
-            return lines
+    def _told_more(self, out: Records, table: pa.Table) -> pa.Array:  # noqa: ARG002 - as every link has it
+        """Say of a row that went aside which checks it breaks."""
         told = pa.table({BROKEN: self._checks_broken(np.ascontiguousarray(out["src"]))})
         went = pa.array(out["reason"] == Reason.QUARANTINED)
-        raw = pc.if_else(went, json_rows(told, told.column_names).cast(pa.binary()), pa.scalar(None, pa.binary()))
-        return lines.set_column(lines.schema.get_field_index("raw"), "raw", raw)
+        return pc.if_else(went, json_rows(told, told.column_names).cast(pa.binary()), pa.scalar(None, pa.binary()))
 
     @staticmethod
     def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
