@@ -120,6 +120,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         *([] if facts["pending"] else [("pending", "nothing")]),
         *([("unsettled", unsettled)] if (unsettled := _unsettled_text(known, facts)) else []),
         ("stale", _stale_text(known, facts)),
+        *([("edited", _edited_text(facts))] if facts["edited"] else []),
         *([("other flow", facts["other_flow"])] if facts["other_flow"] else []),
         ("lease", lease_text(facts["lease"], facts["now_at"])),
     ]
@@ -139,6 +140,15 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     of = " of main, and other legs have theirs" if facts["legs"] else ""
     tables += [f"last commits{of}:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
+
+
+def _edited_text(facts: Facts) -> str:
+    remedy = (
+        "put it back as it was, for a run in legs takes no other flow"
+        if facts["legs"]
+        else "put it back, or `apply` it (with --dry-run it says what that means)"
+    )
+    return f"the file has changed since, and the run does not go on with it ({facts['edited']}): {remedy}"
 
 
 def _clock(facts: Facts) -> int:

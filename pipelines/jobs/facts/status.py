@@ -24,6 +24,7 @@ from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.promised import newest_of, promises
 from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.runs.gate import blocking
+from pipelines.jobs.runs.in_use import unapplied
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.runs.replaced import others_text, under_another_flow
 from pipelines.jobs.runs.stop_note import read_stop
@@ -42,6 +43,8 @@ DOCTOR = "pulseline doctor FLOW"
 MOST_SAID = 200
 """Characters of what a library says of a file."""
 KINDS_OF = {"newest": KIND_NAMES, "newest_cti": ("cti",)}
+GO_ON = ("pulseline run", "pulseline stream")
+"""Commands that go on with the flow that the run was made by, and with no other."""
 LAST = 10
 """Commits that are told one by one; idle epochs in a row count as one."""
 
@@ -76,6 +79,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "broken": _broken(known),
         "unsettled": _unsettled(known),
         "stale": _stale(known),
+        "edited": unapplied(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
         "live": live,
         "legs": legs_facts(known.root, now, known.states),
@@ -89,7 +93,11 @@ def status_of(known: KnownRun, now: int) -> Facts:
     facts["sources"] = _read(lambda: presence_of(known, facts["lease"], live, now), {}, damaged) if is_known else {}
     facts["damaged"] = damaged[0] if damaged else None
     gone = facts["live"] is not None and facts["live"]["backlog"]["gone"] is not None
-    return facts | {"next": known.command("doctor") if damaged or gone else _next(known, facts)}
+    if damaged or gone:
+        return facts | {"next": known.command("doctor")}
+    going_on = _next(known, facts)
+    is_refused = facts["edited"] and going_on.startswith(GO_ON)
+    return facts | {"next": known.command("apply", "--dry-run") if is_refused else going_on}
 
 
 def _is_done(facts: Facts) -> bool:

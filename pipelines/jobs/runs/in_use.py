@@ -6,18 +6,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
+from pipelines.errors import PulselineError
 from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.environment.settings import called, command, read_settings
+from pipelines.jobs.environment.settings import called, command, load_flow, read_settings
+from pipelines.jobs.runs.known import is_replayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
+    from pipelines.jobs.runs.known import KnownRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,23 @@ def edited(state: LogState, commit: int, flow: Flow) -> Edited:
         return Edited(older=None, changes=(), newer_code=False)
     older = flow_from_json(definition_of(row))
     return Edited(older=older, changes=changes(older, flow), newer_code=row.fingerprint != fingerprint_of(older))
+
+
+def unapplied(known: KnownRun) -> str | None:
+    """Say in a few words what the flow's file has otherwise than the run goes on with.
+
+    Returns:
+        None where it is the same, where it cannot be read (other commands say that), and where nothing goes on.
+    """
+    tip = known.state.tip
+    if tip is None or is_replayed(known.root):
+        return None
+    try:
+        flow = load_flow(read_settings(), known.called, known.given)
+    except PulselineError:
+        return None
+    found = edited(known.state, tip.commit, as_run(flow, known.state))
+    return str(found) if found.differs else None
 
 
 def begins_in_regions(own: str, flow: Flow) -> str:

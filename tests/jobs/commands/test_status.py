@@ -25,8 +25,11 @@ from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import utc_text
+from tests.jobs.conftest import copied
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.jobs.conftest import House
 
 DAYS = [int(dt.datetime(2013, 1, day, 5, tzinfo=dt.UTC).timestamp()) * 1_000_000 for day in (1, 2, 3, 4)]
@@ -101,6 +104,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "also_pending",
         "stopped",
         "stale",
+        "edited",
         "other_flow",
         "unsettled",
         "live",
@@ -113,6 +117,23 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "commits",
         "next",
     }
+
+
+def test_a_file_that_was_changed_and_not_applied_is_told_with_what_to_do(
+    ran: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = copied(ran, tmp_path / "own", monkeypatch)
+    file = ran.config / "flows" / "tiny.yaml"
+    before = file.read_text()
+    assert facts(ran)["edited"] is None
+    file.write_text(before.replace("interval: 6h", "interval: 2h"))
+    assert file.read_text() != before
+    told = facts(ran)
+    assert told["edited"]
+    assert told["next"] == "pulseline apply tiny --dry-run"
+    assert "the run does not go on with it" in status(ran)
+    file.write_text(before.replace("interval: 6h", "intervall: 6h"))
+    assert facts(ran)["edited"] is None
 
 
 def test_before_the_first_run_it_says_what_to_type(house: House) -> None:
@@ -168,7 +189,8 @@ def test_a_lease_that_is_held_names_its_holder(house: House) -> None:
         assert "lease      held by process " in text
         assert "which is alive, since " in text
         assert "it is being worked on; to look again: pulseline status tiny" in text
-        driver.intent(2, Span(DAYS[1], DAYS[2]), 1, [2], {}, "print")
+        plan = json.loads(CommitLog(house.root).state().commits[1].plan or "")
+        driver.intent(2, Span(DAYS[1], DAYS[2]), 1, [2], plan, "print")
         assert "the holder of the lease is at it" in status(house)
 
 
