@@ -28,7 +28,7 @@ CHECKED = b"crc\0"
 """How Hadoop's file of checksums begins; then a size, and the CRC-32 of each block of that size."""
 
 
-def checkpoint(root: Path, name: str, since: int, tell: Callable[[str], object]) -> Path:
+def checkpoint(root: Path, name: str, since: int, tell: Callable[[str], object], overtaken: int = 0) -> Path:
     """Give the folder of a query's checkpoint, and remove those that must not be met again.
 
     Spark plans what comes behind the newest offset of a checkpoint, so one that a reset has left ahead of the tables
@@ -41,9 +41,11 @@ def checkpoint(root: Path, name: str, since: int, tell: Callable[[str], object])
         name: of the query.
         since: number of the newest reset, 0 for none.
         tell: told of a checkpoint that cannot be read.
+        overtaken: number of the lease that was taken from a driver that lived, 0 for none: Spark of that one may still
+            plan batches, where its driver was stopped, and must do so elsewhere.
     """
     folder = of_this_machine(root) / CHECKPOINTS
-    wanted = folder / (f"{name}-{since}" if since else name)
+    wanted = folder / "-".join([name, *([str(since)] if since else []), *([f"lease{overtaken}"] if overtaken else [])])
     for other in folder.glob(f"{name}*"):
         # Of a home in a store, another machine may have gone on meanwhile, or begun it anew.
         if folder.parent != root or other != wanted or not any((other / ENDED).glob("[0-9]*")):

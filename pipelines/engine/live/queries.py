@@ -96,6 +96,7 @@ class LiveQuery:
         epoch: what an epoch does with (after, up to).
         gate: through which its epochs go.
         since: number of the reset that the query goes on from, 0 for none: each has a checkpoint of its own.
+        overtaken: number of the lease that was taken from a driver that lived, 0 for none: as well.
         watched: around each job of the query's own, which workers have to take however small an epoch is.
     """
 
@@ -107,6 +108,7 @@ class LiveQuery:
     epoch: Callable[[int, int], object]
     gate: Gate
     since: int = 0
+    overtaken: int = 0
     watched: Callable[[], AbstractContextManager[object]] = nullcontext
     error: BaseException | None = None
     query: StreamingQuery | None = None
@@ -125,7 +127,8 @@ class LiveQuery:
         register(self.spark)
         rows = self.spark.readStream.format(self.source).options(**self.options).load()
         writer = rows.writeStream.foreachBatch(self._run).queryName(f"{self.name}-{self.root.name}")
-        writer = writer.option("checkpointLocation", str(checkpoint(self.root, self.name, self.since, tell)))
+        folder = checkpoint(self.root, self.name, self.since, tell, self.overtaken)
+        writer = writer.option("checkpointLocation", str(folder))
         writer = writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)
         self.query = writer.start()
 

@@ -340,6 +340,7 @@ class Session:
             to_options(live.flow.region, self._replayed),
         )
         landing.watched = flow.watched = live.spark.watched
+        landing.overtaken = flow.overtaken = self.driver.token if live.claim is Claim.TAKE_OVER else 0
         return landing, flow
 
     def _advance(self, after: int, upto: int) -> None:

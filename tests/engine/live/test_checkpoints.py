@@ -174,3 +174,18 @@ def test_what_a_source_notes_is_read_too(stream: Stream, harm: Callable[[Path], 
     assert torn(stream.folder) == ""
     harm(file)
     assert torn(stream.folder).startswith("sources/0/0 ")
+
+
+def test_who_takes_over_from_a_driver_that_lives_shares_no_checkpoint_with_its_spark(stream: Stream) -> None:
+    own = checkpoint(stream.root, "flow", 0, stream.told.append, 2)
+    assert own != stream.folder
+    assert not stream.folder.exists()
+    # Spark of a driver that was stopped goes on planning, and makes its folder again.
+    (stream.folder / "offsets").mkdir(parents=True)
+    (stream.folder / "offsets" / "5").write_text("v1")
+    assert checkpoint(stream.root, "flow", 0, stream.told.append, 2) == own
+    assert checkpoint(stream.root, "flow", 0, stream.told.append, 3) != own
+    # The next start without a driver to take over from begins its own anew.
+    assert checkpoint(stream.root, "flow", 0, stream.told.append) == stream.folder
+    assert not stream.folder.exists()
+    assert stream.told == []
