@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pipelines.flows import definition
+from pipelines.flows.dividing import remembers_something
 from pipelines.flows.durations import spell
 from pipelines.flows.forks import INTERLEAVE
 from pipelines.operators.specs import SPECS
@@ -27,6 +28,8 @@ SILENT = definition.SILENT | {"buffers", "advancing"}
 """What changes no row."""
 LIMITS = frozenset({"max_held", "max_open", "max_kept"})
 """Settings that only say when a run stops."""
+OF_INPUTS = frozenset({"ports", "declared"})
+"""What follows from the inputs of a stream, and is not told beside them."""
 NOTHING = "nothing"
 
 
@@ -86,8 +89,9 @@ def changes(older: Flow, newer: Flow) -> tuple[Change, ...]:
         newer: the flow that it is to be made by.
     """
     found: dict[str, Change] = {}
+    dealt = _dealt_otherwise(older, newer)
     for name, stream in newer.streams.items():
-        found[name] = _change(older, newer, stream, found)
+        found[name] = _change(older, newer, stream, found, dealt.get(name, ""))
     gone = (name for name in older.streams if name not in newer.streams)
     return (*found.values(), *(Change(stream=name, fate=StreamFate.GONE) for name in gone))
 
@@ -115,12 +119,37 @@ def _unbounded(stream: Stream) -> Policy:
     return bare
 
 
-def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change]) -> Change:
+def _dealt_otherwise(older: Flow, newer: Flow) -> dict[str, str]:
+    """Say of streams within instances that other rows are dealt to them, where they remember rows of before.
+
+    What a row says decides which instance remembers something of it; by another dispatch that is another instance.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for name, stream in newer.streams.items():
+        was = older.streams.get(name)
+        if stream.operator == "dispatch" and was is not None and (told := _other_dealing(was.policy, stream.policy)):
+            found[name] = (f"{name.rpartition('.')[0]}.", told)
+            continue
+        behind = (found.get(newer.owner(read).name, ("", "")) for read in stream.inputs)
+        found[name] = next(((within, told) for within, told in behind if within and name.startswith(within)), ("", ""))
+    return {name: told for name, (_, told) in found.items() if told and remembers_something(newer, newer.streams[name])}
+
+
+def _other_dealing(was: Any, now: Any) -> str:  # noqa: ANN401 - of dispatches
+    """Say how a dispatch deals its rows otherwise; nothing where what a row says decides nothing."""
+    if not (was.numeric or was.of or now.numeric or now.of):
+        return ""
+    told = ", ".join(_differing(was, now, ["style", "numeric", "of", "instances"]))
+    return f"dealt otherwise: {told}" if told else ""
+
+
+def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Change], dealt: str) -> Change:
     was = older.streams.get(stream.name)
     if was is None:
         return Change(stream=stream.name, fate=StreamFate.NEW)
     lasting, passing = _own(was, stream)
-    lasting = (*lasting, *_otherwise_declared(older, newer, stream), *_otherwise_ordered(older, newer, stream))
+    elsewhere = (*_otherwise_declared(older, newer, stream), *_otherwise_ordered(older, newer, stream))
+    lasting = (*lasting, *elsewhere, *([dealt] if dealt else []))
     fed = tuple(_otherwise_fed(older, newer, stream))
     behind = tuple(_upstream(older, newer, stream, before))
     if lasting:
@@ -135,12 +164,16 @@ def _change(older: Flow, newer: Flow, stream: Stream, before: Mapping[str, Chang
 def _own(was: Stream, now: Stream) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give what differs in a stream itself: under which its carry cannot stand, and under which it can."""
     parts = [field.name for field in dataclasses.fields(now) if field.name not in {"policy", "body", *SILENT}]
+    if was.inputs != now.inputs:
+        parts = [name for name in parts if name not in OF_INPUTS]
     lasting = tuple(_differing(was, now, parts))
     inside = () if was.body == now.body else ("what goes round in it",)
     if was.operator != now.operator:
         return lasting, ()
     stands = SPECS[now.operator].stands
     settings = [field.name for field in dataclasses.fields(now.policy) if field.name not in LIMITS]
+    if now.operator == INTERLEAVE and was.inputs != now.inputs:
+        settings = [name for name in settings if name not in OF_INPUTS]
     may, must_not = ([name for name in settings if (name in stands) is wanted] for wanted in (True, False))
     passing = (*_differing(was.policy, now.policy, may), *inside)
     return (*lasting, *_differing(was.policy, now.policy, must_not)), passing

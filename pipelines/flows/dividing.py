@@ -339,7 +339,7 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
     shares = _shares(flow, reference)
     ports = set(reference.inputs.values())
     for stream in _inside(flow, reference):
-        if stream.name in ports or not _remembers_something(flow, stream):
+        if stream.name in ports or not remembers_something(flow, stream):
             continue
         parts = [_share(shares, read) for read in stream.feeding]
         dealt = [part for part in parts if not part.whole]
@@ -355,7 +355,7 @@ def _parted(flow: Flow, reference: ModuleUse) -> Iterator[str]:
         yield f"{reference.name}.{inner} {_remembers(stream, scope)}, and {_apart(dealt, scope)}; {remedy}"
 
 
-def _remembers_something(flow: Flow, stream: Stream) -> bool:
+def remembers_something(flow: Flow, stream: Stream) -> bool:
     """Say whether rows that an operator got before matter to those that come."""
     if stream.operator == INTERLEAVE:
         # What has no fork in common meets by how far each side's time has come in an arrival.

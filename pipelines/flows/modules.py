@@ -465,7 +465,13 @@ def _resolved(place: _Place, outside: Mapping[str, str]) -> Iterator[Draft]:
                 if read not in known:
                     others = {other: known[other] for other in known if other != name}
                     raise drafted.section.wrong(drafted.operator, *_unknown(read, others, place.used))
-            yield replace(drafted, inputs=tuple(known[read] for read in drafted.inputs))
+            inputs = tuple(known[read] for read in drafted.inputs)
+            if drafted.spec.inputs != "one" and len(set(inputs)) < len(inputs):
+                twice = next(given for given in inputs if inputs.count(given) > 1)
+                called = " and ".join(f"`{read}`" for read in drafted.inputs if known[read] == twice)
+                came = f"`{twice}` twice under `{drafted.operator}`, as {called},"
+                raise drafted.section.wrong(drafted.operator, came, "different streams")
+            yield replace(drafted, inputs=inputs)
         else:
             yield from place.used[name].drafts(known, place.used)
 

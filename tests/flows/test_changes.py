@@ -48,6 +48,57 @@ def test_sources_that_change_places_in_the_file_change_what_orders_their_rows_an
     assert found["both"].why == ("sources in the file doors, bells → bells, doors",)
 
 
+IN_INSTANCES = """\
+flow: shops
+sources:
+  sales: {feed: {parquet: sales.parquet}, key: shop, time: sold, arrival: seen}
+modules:
+  counted:
+    inputs: [x]
+    streams:
+      large: {filter: x, where: n > 1}
+      once: {deduplicate: large, on: n, within: 1h}
+      shown: {project: once, columns: {n: n + 1}}
+    outputs: {out: shown}
+streams:
+  few: {filter: sales, where: n > 0}
+  r: {module: counted, inputs: {x: few}, instances: 2, dispatch: {x: {of: shop}}}
+  again: {deduplicate: r.out, on: n, within: 1h}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("instances: 2", "instances: 3", "dealt otherwise: instances 2 → 3"),
+        ("{of: shop}", "{numeric: n}", "dealt otherwise: style of → numeric, numeric nothing → n, of shop → nothing"),
+        ("{of: shop}", "broadcast", "dealt otherwise: style of → broadcast, of shop → nothing"),
+        ("n > 0", "n > 1", None),
+    ],
+)
+def test_what_instances_remember_stands_only_where_their_rows_are_dealt_as_before(
+    tmp_path: Path, before: str, after: str, expected: str | None
+) -> None:
+    """A row that another instance gets now would meet nothing of what was remembered of it, or be remembered twice."""
+    older, newer = read(tmp_path, IN_INSTANCES), read(tmp_path, IN_INSTANCES.replace(before, after))
+    found = {each.stream: each for each in changes(older, newer)}
+    anew = {name: each.why for name, each in found.items() if any("dealt otherwise" in why for why in each.why)}
+    assert anew.keys() == ({"r.0.once", "r.1.once"} if expected else set())
+    assert all(expected in why for why in anew.values())
+    assert {found[name].fate for name in anew} <= {StreamFate.RESET}
+    # Without a memory, or outside of the instances, all goes on.
+    assert {found[name].fate for name in ("r.0.large", "r.0.shown", "again")} == {StreamFate.FOLLOWS}
+
+
+@pytest.mark.parametrize("dispatch", ["broadcast", "in_turn"])
+def test_more_instances_that_get_all_or_are_dealt_in_turn_go_on(tmp_path: Path, dispatch: str) -> None:
+    text = IN_INSTANCES.replace("{of: shop}", dispatch)
+    older, newer = read(tmp_path, text), read(tmp_path, text.replace("instances: 2", "instances: 3"))
+    found = {each.stream: each.fate for each in changes(older, newer)}
+    assert found["r.0.once"] is StreamFate.FOLLOWS
+    assert found["r.2.once"] is StreamFate.NEW
+
+
 EDITS: list[tuple[str, str, dict[str, StreamFate], str]] = [
     ("buckets: 2", "buckets: 5", {}, ""),
     ("[front, back]}}", "[front, back]}, max_held: 9}", {}, ""),

@@ -5,6 +5,7 @@ Rules of docs/semantics.md: X4
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -222,6 +223,18 @@ def test_modules__pasting(
     text = read_flow(written(folder, HEAD + "\n".join(["streams:", *pasted]), "pasted.yaml"))
 
     assert fingerprint_of(flow) == fingerprint_of(text)
+
+
+def test_one_stream_for_two_inputs_that_meet_is_refused_as_the_pasted_text_is(tmp_path: Path) -> None:
+    text = """\
+modules:
+  m: {inputs: [a, b], streams: {i: {interleave: [a, b]}}, outputs: {o: i}}
+streams:
+  x: {module: m, inputs: {a: d, b: d}}
+"""
+    told = "`d` twice under `interleave`, as `a` and `b`, in stream `x.i` of module `m`, expected different streams"
+    with pytest.raises(FlowError, match=re.escape(told)):
+        read_flow(written(tmp_path, HEAD + text))
 
 
 @pytest.mark.parametrize(

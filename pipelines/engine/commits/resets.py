@@ -114,15 +114,6 @@ def newest_state(state: LogState) -> int:
     return state.tip.commit if state.tip else BEGINNING
 
 
-def state_behind(sequence: int) -> str:
-    """Spell the state that covers what landed up to a sequence, as `--to` takes it: 0 is the beginning.
-
-    >>> state_behind(12), state_behind(0)
-    ('sequence:12', '0')
-    """
-    return f"sequence:{sequence}" if sequence else str(START_OF_RUN)
-
-
 def state_at_sequence(state: LogState, sequence: int) -> int:
     """Give the newest state that covers no sequence after one.
 

@@ -49,6 +49,8 @@ class Ill(Enum):
     """A table is gone, or an older copy of it stands in its place."""
     AHEAD = "ahead"
     """A table has commits that `commits` does not: an older copy of `commits` stands there."""
+    BEHIND = "behind"
+    """A leg ends before what another has taken of it: a reset takes that one back."""
     FOREIGN = "foreign"
     """Somebody else changed a table's rows or columns."""
     MISSING = "missing"

@@ -21,7 +21,6 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import gone_legs, leg_root, note_legs, require_own
-from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.crossed import laid_again
@@ -53,18 +52,17 @@ LOOK = 0.05
 class LegAheadError(CommitError):
     """A leg has taken more than what it reads has come to.
 
-    Facts: the leg, the last sequence that it has taken, the other, its last one, and to what all go back.
+    Facts: the leg, the last sequence that it has taken, the other, and its last one.
     """
 
     leg: str
     taken: int
     writer: str
     published: int
-    to: str
     says = (
         "leg {leg} must not stand beyond {writer}, which it reads; it has taken sequence {taken}, and {writer} stands "
         "at {published}: a reset was cut short, {writer} is an older copy, or its folder was lost; pulseline reset "
-        "FLOW --to {to} does the rest"
+        "FLOW takes {leg} back behind it"
     )
 
 
@@ -185,7 +183,7 @@ class Legs:
                 # An older copy of the log alone is told by its tables; a reset takes a leg back before its readers.
                 runners[writer].driver.agree()
                 upto = runners[writer].upto
-                raise LegAheadError(each.leg.name, each.runner.upto, writer, upto, state_behind(upto))
+                raise LegAheadError(each.leg.name, each.runner.upto, writer, upto)
 
     def _resume(self, each: RunningLeg, tell: Callable[[str], object]) -> None:
         state = each.runner.driver.state()

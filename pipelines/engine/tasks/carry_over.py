@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
-from pipelines.engine.columnar.columns import LEDGER_SCHEMA, RESERVED
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, RESERVED, ticks, times
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
@@ -38,8 +40,12 @@ if TYPE_CHECKING:
 
 HELD = "held"
 """The part of a carry with rows that came in and did not leave yet; commits count them by that name."""
+WINDOWS = "windows"
+"""The part with windows that are open."""
 BEGUN_ANEW = "begun_anew"
 """Why a row that waited is in the ledger: its stream began anew, or went, when a changed flow was taken into use."""
+LEFT_OPEN = "left_open"
+"""Of a window that was open, and of a row that a join or union held, which may have left as a part of a result."""
 OF_THE_ROW = ("landed_at", "landed_place", "kind", "arrival", "place", "event_time", "event_end")
 NOT_OF_THE_ROW = RESERVED | NOT_HASHED
 
@@ -74,7 +80,7 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
 ) -> Entry:
     """Publish a commit that has the carry of a state and no row; what was left half done before is given up first.
 
-    What waited in a stream that begins anew, or is gone, has a line in its ledger.
+    What waited in a stream that begins anew, or is gone, has a line in its ledger; so has each window that was open.
 
     Args:
         driver: holds the lease of the run that takes the carry over.
@@ -107,7 +113,7 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
         if rows.num_rows:
             files[table_name(driver.root, path)] = [_write(path, number, rows)]
     found = {**detail, "sequence": ground.sequence, "kept": sorted(streams)}
-    lines, hashes = _left_behind(ground, streams, number), dict[str, str]()
+    lines, hashes = left_behind(ground, streams, number), dict[str, str]()
     if lines.num_rows:
         told = TableFile(driver.root, LEDGER, f"c{number:08d}-adopted")
         told.write(lines)
@@ -116,20 +122,59 @@ def adopt(  # noqa: PLR0913 - what is taken over, by whom
     return driver.written_and_published(number, files, held, hashes, carry.text, {}, detail=found)
 
 
-def _left_behind(ground: Ground, streams: Collection[str], number: int) -> pa.Table:
-    """Give the ledger's lines of rows that wait in streams which do not stand."""
+def left_behind(ground: Ground, streams: Collection[str], number: int) -> pa.Table:
+    """Give the ledger's lines of what is lost with streams whose carry does not stand.
+
+    Rows that wait; rows that a join or union holds, which may have left as a part of a result, are noted, and so are
+    windows that are open.
+
+    Args:
+        ground: whose carry.
+        streams: those whose carry stands.
+        number: of the commit that the lines are of.
+    """
     found, older, written = [LEDGER_SCHEMA.empty_table()], ground.older, carry_format(ground.state, ground.commit)
     if older is None or written is None:
         return found[0]
+
+    def carried(stream: Stream, part: str, order: str) -> pa.Table:
+        key = carry_key(stream, part)
+        rows = read_carry(ground.root, stream.name, part, ground.commit, key=key, state=ground.state)
+        plain = rows.sort_by(order).drop_columns([COMMIT.name, CHANGE.name]) if rows.num_rows else rows
+        return UPGRADES.upgraded(stream, part, plain, written)
+
     for name, stream in older.streams.items():
-        if name not in streams and stream.accountable:
-            key = carry_key(stream, HELD)
-            rows = read_carry(ground.root, name, HELD, ground.commit, key=key, state=ground.state)
-            if rows.num_rows:
-                plain = rows.sort_by("position").drop_columns([COMMIT.name, CHANGE.name])
-                now = UPGRADES.upgraded(stream, HELD, plain, written)
-                found.append(_lines(stream, source_behind(older, name), now, number))
+        if name in streams:
+            continue
+        source = source_behind(older, name)
+        for part, order, spelled in ((HELD, "position", _as_held), (WINDOWS, "age", partial(_as_windows, ground.end))):
+            if part in carry_parts(older)[name] and (rows := carried(stream, part, order)).num_rows:
+                found.append(_lines(stream, source, spelled(stream, rows), number))
     return pa.concat_tables(found)
+
+
+def _as_held(stream: Stream, rows: pa.Table) -> pa.Table:
+    """Give what a line says of rows that wait."""
+    spelled = json_rows(rows, [name for name in rows.column_names if name not in NOT_OF_THE_ROW])
+    reason, action = (BEGUN_ANEW, "dropped") if stream.accountable else (LEFT_OPEN, "noted")
+    known = {"reason": [reason] * rows.num_rows, "action": [action] * rows.num_rows, "row": spelled}
+    return pa.table({**{name: rows[name] for name in (*stream.by, *OF_THE_ROW)}, **known})
+
+
+def _as_windows(end: int, stream: Stream, rows: pa.Table) -> pa.Table:
+    """Give what a line says of open windows: their lifetimes, and what they have measured."""
+    size: int = stream.policy.size  # type: ignore[attr-defined]
+    begun = ticks(rows["window_start"])
+    known = {
+        "kind": ["data"] * rows.num_rows,
+        "reason": [LEFT_OPEN] * rows.num_rows,
+        "action": ["noted"] * rows.num_rows,
+        "arrival": times(np.full(rows.num_rows, end)),
+        "event_time": times(begun),
+        "event_end": times(begun + size),
+        "row": json_rows(rows, [name for name in rows.column_names if name not in {*stream.by, "age", "window_start"}]),
+    }
+    return pa.table({**{name: rows[name] for name in stream.by}, **known})
 
 
 def _lines(stream: Stream, source: str | None, rows: pa.Table, number: int) -> pa.Table:
@@ -137,13 +182,10 @@ def _lines(stream: Stream, source: str | None, rows: pa.Table, number: int) -> p
         "commit": pa.repeat(number, rows.num_rows),
         "stream": pa.repeat(stream.name, rows.num_rows),
         "operator": pa.repeat(stream.operator, rows.num_rows),
-        "reason": pa.repeat(BEGUN_ANEW, rows.num_rows),
-        "action": pa.repeat("dropped", rows.num_rows),
         "source": pa.repeat(pa.scalar(source, pa.string()), rows.num_rows),
         "key": json_rows(rows, stream.by) if stream.by else pa.repeat("{}", rows.num_rows),
-        "row": json_rows(rows, [name for name in rows.column_names if name not in NOT_OF_THE_ROW]),
     }
-    known |= {name: rows[name] for name in OF_THE_ROW}
+    known |= {name: rows[name] for name in (*OF_THE_ROW, "reason", "action", "row") if name in rows.column_names}
     nothing = pa.nulls(rows.num_rows)
     return pa.table([known.get(field.name, nothing).cast(field.type) for field in LEDGER_SCHEMA], schema=LEDGER_SCHEMA)
 

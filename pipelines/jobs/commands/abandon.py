@@ -11,7 +11,7 @@ import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.history import State
+from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.leg_roots import leg_of
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.commands.run import facts_of
@@ -58,7 +58,8 @@ def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo
         echo(json.dumps({"flow": known.name, "run": run, **facts_of(entry), "next": next_command}))
         return
     echo(f"commit {number} ({known.moments.span(*entry.span)}) is given up; nobody has seen anything of it")
-    echo(f"next, under the flow as it is now: {next_command}")
+    # A run in legs goes on with the flow that it began with, and with no other.
+    echo(f"next{'' if len(known.parts) > 1 else ', under the flow as it is now'}: {next_command}")
 
 
 def _allowed(known: KnownRun, entry: Entry) -> Entry:
@@ -67,8 +68,8 @@ def _allowed(known: KnownRun, entry: Entry) -> Entry:
     if entry.state is State.REJECTED:
         raise WrongUse(f"commit {number} was rejected and is nothing to give up: nobody sees it; {status}")
     if entry.state is State.PUBLISHED:
-        raise WrongUse(
-            f"only a commit that waits can be given up; commit {number} is published: running its span again replaces "
-            f"it, see {status}"
+        again = (
+            "a reset takes a stream back" if entry.kind is CommitKind.EPOCH else "running its span again replaces it"
         )
+        raise WrongUse(f"only a commit that waits can be given up; commit {number} is published: {again}, see {status}")
     return entry

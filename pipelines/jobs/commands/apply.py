@@ -7,6 +7,7 @@ format of now. What is published stays as it is.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from pipelines.engine.landing.arrived import is_declared
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.landed_schema import payloads_over
-from pipelines.engine.tasks.carry_over import BEGUN_ANEW, Ground, adopt
+from pipelines.engine.tasks.carry_over import BEGUN_ANEW, LEFT_OPEN, Ground, adopt, left_behind
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
@@ -27,7 +28,6 @@ from pipelines.flows.legs import in_legs
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
-from pipelines.jobs.facts.awaited import held_rows
 from pipelines.jobs.facts.contracts import broken, consumers_of
 from pipelines.jobs.facts.live import last_closed
 from pipelines.jobs.runs.feeds import open_feeds
@@ -96,7 +96,7 @@ class ApplyPlan:
     in_regions: bool
     """Whether the flow asks for regions, which the run does not have."""
     waiting: Mapping[str, int]
-    """Rows that wait in each stream that does not go on from what it remembers; the ledger takes them."""
+    """Rows and open windows in each stream that does not go on from what it remembers; the ledger takes them."""
     binding: tuple[str, ...]
     """Streams of which readers have timers or CTIs that what comes now does not know of."""
 
@@ -187,16 +187,16 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
     if not UPGRADES.oldest <= written <= UPGRADES.current:
         raise UnknownCarryError(tip.commit, written, UPGRADES.oldest, UPGRADES.current)
     found = edited(state, tip.commit, flow)
-    older = found.older.streams if found.older else {}
-    lost = (each.stream for each in found.changes if not each.fate.remembers and each.stream in older)
-    waiting = {name: held_rows(known, name) for name in lost if older[name].accountable}
+    stands = {each.stream for each in found.changes if each.fate.remembers}
+    ground = _ground(known.root, state, tip, found.older)
+    lost = Counter(left_behind(ground, stands, tip.commit)["stream"].to_pylist())
     forgets = [flow.streams[each.stream] for each in found.changes if _forgets(flow, each)]
     return ApplyPlan(
         ground=tip,
         found=found,
         written=written,
         in_regions=bool(in_legs(flow)),
-        waiting={name: rows for name, rows in waiting.items() if rows},
+        waiting=dict(lost),
         binding=tuple(each.name for each in forgets if flow.promises(each.name) or flow.has_timers(each.name)),
     )
 
@@ -222,19 +222,16 @@ def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> En
     if pending is not None:
         driver.abandon(pending.commit, why="the carry was not wholly taken over")
     state = driver.state()
-    ground = Ground(
-        root=driver.root,
-        state=state,
-        commit=tip.commit,
-        end=tip.span.end,
-        sequence=tip.upto,
-        latest=_latest(flow, plan),
-        older=plan.found.older,
-    )
+    ground = replace(_ground(driver.root, state, tip, plan.found.older), latest=_latest(flow, plan))
     fates = {each.stream: each.fate for each in plan.found.changes}
     streams = [name for name in flow.streams if fates[name].remembers]
     detail = {"fates": {name: str(fate) for name, fate in fates.items()}, "format_before": plan.written}
     return adopt(driver, flow, ground, streams, _payloads(driver.root, flow, tip, base), detail)
+
+
+def _ground(root: Path, state: LogState, tip: Entry, older: Flow | None) -> Ground:
+    """Give the state whose carry is taken over."""
+    return Ground(root=root, state=state, commit=tip.commit, end=tip.span.end, sequence=tip.upto, older=older)
 
 
 def _latest(flow: Flow, plan: ApplyPlan) -> dict[str, int]:
@@ -274,7 +271,7 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
     if not plan.needed:
         return [f"run `{known.run}` of {known.name} is made by this flow already; nothing to do"]
     lines = [f"run `{known.run}` of {known.name}, behind commit {plan.ground.commit} ({text}):"]
-    lines += [_line(each, plan.waiting.get(each.stream, 0)) for each in plan.found.changes]
+    lines += [f"{_line(each)}{_lost(plan, each.stream)}" for each in plan.found.changes]
     if plan.found.newer_code:
         lines.append("an operator has another version than when the run was made; its carry stands")
     if plan.written != UPGRADES.current:
@@ -292,10 +289,20 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
     return [*lines, f"commit {done.commit} takes it into use; next: {_next(known, plan)}"]
 
 
-def _line(change: Change, waiting: int) -> str:
+def _line(change: Change) -> str:
     why = f" ({', '.join(change.why)})" if change.why else ""
-    lost = f"; {number_of(waiting, 'row')} that waited in it: to the ledger, as `{BEGUN_ANEW}`" if waiting else ""
-    return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}{lost}"
+    return f"  {WORDS[change.fate]:8}{change.stream}{why}: {TOLD[change.fate]}"
+
+
+def _lost(plan: ApplyPlan, name: str) -> str:
+    """Say what of a stream is lost to the run, if anything is."""
+    if name not in plan.waiting or plan.found.older is None:
+        return ""
+    stream = plan.found.older.streams[name]
+    if stream.accountable:
+        return f"; {number_of(plan.waiting[name], 'row')} that waited in it: to the ledger, as `{BEGUN_ANEW}`"
+    # Windows, or rows that could still be paired.
+    return f"; {plan.waiting[name]:,} that stood open in it: noted in the ledger, as `{LEFT_OPEN}`"
 
 
 def _next(known: KnownRun, plan: ApplyPlan) -> str:

@@ -27,7 +27,6 @@ from pipelines.engine.commits.leg_roots import (
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.commits.resets import state_behind
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
     from pipelines.jobs.runs.known import KnownRun
 
-GRAVE = frozenset({Ill.TORN, Ill.LOST, Ill.AHEAD, Ill.FOREIGN, Ill.MISSING, Ill.LANDING, Ill.VERDICTS, Ill.BLOCKED})
+GRAVE = frozenset(Ill) - {Ill.UNSETTLED, Ill.STRAY}
 """What keeps a run from going on, or readers from counting right."""
 BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""
@@ -177,9 +176,8 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
                 "gone"
             )
             if stands:
-                again = known.command("reset", "--to", state_behind(upto))
-                sentence += f", or a reset was cut short; {again} takes every leg back there"
-            yield Finding(ill=Ill.AHEAD, table="commits", sentence=sentence, remedy="")
+                sentence += f", or a reset was cut short; {known.command('reset')} takes {name} back behind it"
+            yield Finding(ill=Ill.BEHIND if stands else Ill.AHEAD, table="commits", sentence=sentence, remedy="")
 
 
 def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]:

@@ -17,7 +17,7 @@ from pipelines.jobs.facts.pages import ledger_pages
 from pipelines.jobs.runs.counts import ledger_counts
 from pipelines.jobs.runs.known import KnownRun, offered, open_run
 from pipelines.jobs.text.tables import print_pages, table_text, times_note
-from pipelines.jobs.words.ledger import ACTIONS, KNOWN_REASONS, REASONS, Accounts
+from pipelines.jobs.words.ledger import ACTIONS, KNOWN_REASONS, NOTES, REASONS, Accounts
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -236,8 +236,8 @@ def _print_counts(known: KnownRun, counts: Counts, tell: Tell) -> None:
 
 def _meaning(known: KnownRun, stream: str, reason: str, action: str) -> str:
     why = REASONS.get(reason, reason.replace("_", " "))
-    done = ACTIONS.get(action, action).format(side=known.aside(stream))
-    return f"{why}; {done}".format(arrival=known.sources.get(stream, {}).get("arrival", "arrival"))
+    done = "" if reason in NOTES else f"; {ACTIONS.get(action, action).format(side=known.aside(stream))}"
+    return f"{why}{done}".format(arrival=known.sources.get(stream, {}).get("arrival", "arrival"))
 
 
 def _print_lines(  # noqa: PLR0913 - what was asked for, and what is there

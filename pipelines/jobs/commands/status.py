@@ -205,7 +205,8 @@ def _pending_text(known: KnownRun, facts: Facts, pending: Facts) -> str:
         waits = "failed its check, and publish rejects it" if pending["failed"] else "waits for its check"
         return f"{told} since {since}: it {waits}; nobody sees it"
     left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
-    way_out = "" if written else f"; where that fails again: {pending['abandon']}, then run the flow as it is"
+    then = "go on" if len(known.parts) > 1 else "run the flow as it is"
+    way_out = "" if written else f"; where that fails again: {pending['abandon']}, then {then}"
     return f"{told} since {since}: {left}; the next run finishes it first{way_out}"
 
 

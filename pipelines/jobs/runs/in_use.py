@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.known import KnownRun
 
 
+MOST_TOLD = 3
+"""Streams of which a glance says what has changed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Edited:
     """What a flow is, held against the one that a run was made by."""
@@ -40,9 +44,14 @@ class Edited:
 
     def __str__(self) -> str:
         """Say in a few words what has changed."""
+        return "; ".join(self.told)
+
+    @property
+    def told(self) -> list[str]:
+        """Say what has changed, stream by stream, then sources and code."""
         told = [str(each) if each.why else f"{each.stream} is {each.fate}" for each in self.changes if _is_own(each)]
         fed = dict.fromkeys(why for each in self.changes if not _is_own(each) for why in each.fed)
-        return "; ".join([*told, *fed, *(["an operator has another version"] if self.newer_code else [])])
+        return [*told, *fed, *(["an operator has another version"] if self.newer_code else [])]
 
 
 def _is_own(change: Change) -> bool:
@@ -95,7 +104,7 @@ def unapplied(known: KnownRun) -> str | None:
     except PulselineError:
         return None
     found = edited(known.state, tip.commit, as_run(flow, known.state))
-    return str(found) if found.differs else None
+    return "; ".join([*found.told[:MOST_TOLD], *(["…"] if found.told[MOST_TOLD:] else [])]) if found.differs else None
 
 
 def begins_in_regions(own: str, flow: Flow) -> str:

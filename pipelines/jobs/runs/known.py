@@ -207,7 +207,8 @@ class KnownRun:
         """Say what makes the rows of a leg again of which nothing is left: no leg may stand beyond what it reads."""
         if is_taken_from(self.root, leg):
             return (
-                f"type {self.command('reset', '--to', '0')}, then {self.command('stream')}, which makes all rows again"
+                f"type {self.command('reset')}, which takes back what read it, then {self.command('stream')}, which "
+                "makes their rows again"
             )
         return f"have {self.command('stream')} make its rows again"
 

@@ -57,6 +57,7 @@ REASONS = {
     "offsets_lost": "rows that the topic, or the spool of a socket, no longer has, and that somebody gave up",
     "filtered": "a filter's condition was not true of it",
     "begun_anew": "waited in its stream when an apply began that one anew, or left it out",
+    "left_open": "a window that stood open, or a row that could still be paired, when an apply began its stream anew",
     "max_windows": "lasts over more windows than max_windows allows, so it is in none",
     "out_of_time": "would leave the readable years, 1 to 9999, by what was to be done to its time",
     "duration_set": "the end of an event whose duration was set when it started",
@@ -72,7 +73,7 @@ REASONS = {
 NOTES = frozenset(
     {
         *("punctuation", "disconnected", "new_column", "same_content", "buffers_lost", "offsets_lost"),
-        *("versions_lost", "expired"),
+        *("versions_lost", "expired", "left_open"),
     }
 )
 """Reasons whose lines stand for no row, though they tell something in `row` or `raw`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import CommitKind, Span
 from pipelines.engine.commits.paths import SchemaChangedError, landed_path, ledger_path
 from pipelines.engine.commits.plan import carry_format, plan_of
-from pipelines.engine.commits.readers import log_state, read_carry, rows_of
+from pipelines.engine.commits.readers import log_state, read_carry, read_stream, rows_of
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
@@ -254,9 +256,26 @@ sources:
   readings: {feed: {csv: rows.csv, types: {at: timestamp, bar: int64}, timezone: UTC}, key: pump, time: at, arrival: at}
 modules:
   half: {inputs: [r], streams: {low: {filter: r, where: bar < 50}}, outputs: {p: low}}
+  counted:
+    inputs: [x]
+    streams:
+      t: {advance_time: x, every: {events: 1}, late: drop, by: key}
+      w: {window: t, size: 30m, group: pump, measures: {n: count}}
+    outputs: {w: w}
 streams:
   hot: {filter: readings, where: bar > 20}
 """
+COUNTED = """\
+  t: {advance_time: hot, every: {events: 1}, late: drop}
+  w: {window: t, size: %s, group: pump, measures: {n: count}}
+"""
+PAIRED = """\
+  x: {advance_time: hot, every: {events: 1}, late: drop}
+  y: {alter_duration: x, duration: 1h}
+  z: {project: y, columns: {pump: pump, low: bar}}
+  p: {join: [y, z], on: pump}
+"""
+IN_INSTANCES = "  r: {module: counted, inputs: {x: hot}, instances: N, dispatch: {x: {of: pump}}}\n"
 HELD = "  m: {merge: hot, ports_by: {pump: [a, b, c, %s]}}\n"
 
 
@@ -322,6 +341,67 @@ def test_what_each_flow_made_is_judged_by_it(tmp_path: Path, before: str, after:
     hours.apply(after)
     assert hours.check() == (Exit.FINE, [])
     hours.run(after, 1)
+    assert hours.check() == (Exit.FINE, [])
+
+
+def left_open(root: Path) -> list[dict[str, Any]]:
+    """Give the lines of the commit of an apply, which is the second."""
+    lines: list[dict[str, Any]] = (
+        rows_of(root, ledger_path(root), [2], LEDGER_SCHEMA, log_state(root)).scan().to_pylist()
+    )
+    assert {line["reason"] for line in lines} <= {"left_open"}
+    assert {line["action"] for line in lines} <= {"noted"}
+    return lines
+
+
+@pytest.mark.parametrize("after", [COUNTED % "31m", ""], ids=["anew", "gone"])
+@pytest.mark.usefixtures("house")
+def test_windows_that_were_open_in_a_stream_that_begins_anew_stand_in_the_ledger(tmp_path: Path, after: str) -> None:
+    hours = Hours(tmp_path)
+    hours.run(COUNTED % "30m", 0)
+    root = read_settings().root("pumps", "main")
+    known = log_state(root)
+    carried = read_carry(root, "w", "windows", 1, key=("age",), state=known).sort_by("age").to_pylist()
+    assert carried
+    assert f"{len(carried)} that stood open in it" in hours.apply(after)
+    lines = left_open(root)
+    assert [line["event_time"] for line in lines] == [each["window_start"] for each in carried]
+    assert {line["event_end"] - line["event_time"] for line in lines} == {dt.timedelta(minutes=30)}
+    told = [json.loads(line["row"]) for line in lines]
+    assert [(each["pump"], each["n_count"]) for each in told] == [(each["pump"], each["n_count"]) for each in carried]
+    assert hours.check() == (Exit.FINE, [])
+
+
+@pytest.mark.usefixtures("house")
+def test_rows_that_a_join_could_still_have_paired_stand_in_the_ledger(tmp_path: Path) -> None:
+    hours = Hours(tmp_path)
+    hours.run(PAIRED, 0)
+    root = read_settings().root("pumps", "main")
+    held = read_carry(root, "p", "held", 1, key=("position",), state=log_state(root))
+    assert held.num_rows
+    assert f"{held.num_rows} that stood open in it" in hours.apply("")
+    assert len(left_open(root)) == held.num_rows
+    assert hours.check() == (Exit.FINE, [])
+
+
+@pytest.mark.usefixtures("house")
+def test_instances_that_are_dealt_other_rows_begin_anew(tmp_path: Path) -> None:
+    """Behind the change each window has what came of its pump, whichever instance had the pump before."""
+    few, many = (IN_INSTANCES.replace("N", number) for number in "23")
+    hours = Hours(tmp_path)
+    hours.run(few, 0)
+    told = hours.apply(many)
+    assert "r.0.w (dealt otherwise: instances 2 → 3" in told
+    assert left_open(read_settings().root("pumps", "main"))
+    hours.run(many, 1)
+    root = read_settings().root("pumps", "main")
+    found = read_stream(root, "r.w")
+    rows = found.filter(pc.and_(pc.equal(found["commit"], 3), pc.equal(found["kind"], "data"))).to_pylist()
+    whole = {row["pump"]: row["n"] for row in rows if row["event_time"].hour == 1}
+    hot = [("abc"[n % 3], n % 10 * 6) for n in range(10, 20) if n * 37 % 101 > 20]
+    first = Counter(pump for pump, minute in hot if minute < 30)
+    assert whole == {pump: first[pump] for pump, minute in hot if minute >= 30 and pump in first}
+    assert len(whole) > 1
     assert hours.check() == (Exit.FINE, [])
 
 

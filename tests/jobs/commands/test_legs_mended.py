@@ -448,17 +448,21 @@ def test_a_commit_of_no_leg_is_refused(regional: House, named: str) -> None:
 
 
 def test_a_leg_that_others_have_read_is_made_again_with_them(regional: House) -> None:
-    """A leg cannot stand beyond what it reads, so what is told takes all of them back to their beginning."""
+    """A leg cannot stand beyond what it reads: what is told takes back those that read it, and no other."""
     calm = content(regional.root)
     shutil.rmtree(leg_root(regional.root, "timed"))
 
-    again = "type pulseline reset tiny --to 0, then pulseline stream tiny, which makes all rows again"
+    again = (
+        "type pulseline reset tiny, which takes back what read it, then pulseline stream tiny, which makes their rows "
+        "again"
+    )
     assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
     assert again in regional.text
     assert "no repair makes `commits` anew" not in regional.text
     with pytest.raises(LegGoneError, match=again):
         show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - as above
-    reset_run(ResetRequest(flow="tiny", to="0"), regional.tell)
+    reset_run(ResetRequest(flow="tiny"), regional.tell)
+    assert log_state(regional.root).tip.upto == 3  # type: ignore[union-attr]
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
 
