@@ -96,8 +96,11 @@ def status_of(known: KnownRun, now: int) -> Facts:
     if damaged or gone:
         return facts | {"next": known.command("doctor")}
     going_on = _next(known, facts)
-    is_refused = facts["edited"] and going_on.startswith(GO_ON)
-    return facts | {"next": known.command("apply", "--dry-run") if is_refused else going_on}
+    # What was begun is finished under its own plan, whatever the file says now.
+    if facts["edited"] and not facts["pending"] and going_on.startswith(GO_ON):
+        in_legs = f"put the flow's file back as it was, then {going_on}"
+        return facts | {"next": in_legs if facts["legs"] else known.command("apply", "--dry-run")}
+    return facts | {"next": going_on}
 
 
 def _is_done(facts: Facts) -> bool:

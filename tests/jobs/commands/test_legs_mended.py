@@ -15,6 +15,7 @@ from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
 from pipelines.engine.commits.paths import ActiveFile, CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
@@ -39,6 +40,7 @@ from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range
@@ -522,3 +524,15 @@ def test_an_interval_is_refused_with_what_goes_on(regional: House) -> None:
     finish_flow("tiny", "main", (), regional.tell)
     with pytest.raises(WrongUse, match=r"its stream has ended; add --run NAME for a run in one piece$"):
         run_flow(RunRequest(flow="tiny", start="2013-01-04", end="2013-01-05"), regional.tell)
+
+
+def test_a_file_that_was_changed_under_a_run_in_legs_is_told_to_be_put_back(regional: House) -> None:
+    file = regional.config / "flows" / "tiny.yaml"
+    before = file.read_text()
+    file.write_text(before.replace("6h", "2h"))
+    assert file.read_text() != before
+    facts = status_of(open_run("tiny", "main"), wall_ticks())
+    assert facts["edited"]
+    assert facts["next"].startswith("put the flow's file back as it was, then pulseline ")
+    show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+    assert "for a run in legs takes no other flow" in regional.text
