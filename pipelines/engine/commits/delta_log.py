@@ -38,7 +38,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import Snapshot, read_young
 from pipelines.engine.files import durable
-from pipelines.engine.files.stored import StoreFailedError, for_arrow, is_stored, told
+from pipelines.engine.files.stored import StoreFailedError, StorePath, for_arrow, is_stored, told
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -89,10 +89,15 @@ def open_table(path: Path) -> DeltaTable | None:
         if is_stored(path):
             raise _unreadable(path, str(problem)) from None
         return _open_readable(path, str(problem).partition("\n")[0])
-    # delta-rs takes a version without bytes, as a power cut leaves one, for a transaction that does nothing.
-    if is_stored(path):
+    # delta-rs takes a version without bytes for a transaction that does nothing: what it added would be gone unsaid.
+    last = table.version()
+    empty = [number for number in _empty_versions(path) if number <= last]
+    if not empty:
         return table
-    return _open_readable(path, "it is empty") if _is_empty(version_path(path, table.version())) else table
+    if is_stored(path) or empty != list(range(empty[0], last + 1)):
+        raise TornLogError(str(path), version_path(path, empty[0]).name, "it is empty")
+    # As a power cut leaves the newest ones.
+    return _open_readable(path, "it is empty")
 
 
 @contextmanager
@@ -126,14 +131,34 @@ def _by_the_system(problem: Exception, path: Path) -> OSError | None:
 
 
 def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:
-    """Say why a table in a store cannot be opened: a version of it is gone, or the store does not answer."""
+    """Say why a table in a store cannot be opened: a version is gone, or is none, or the store does not answer."""
+    return _torn(path) or StoreFailedError(str(path), told(problem))
+
+
+def _torn(path: Path) -> TornLogError | None:
+    """Name the version of a log that is gone, or that is none; None where all are there."""
     gap = _gap(path)
-    if gap is None:
-        return StoreFailedError(str(path), told(problem))
-    return TornLogError(str(path), f"version {gap}", "its file is gone, and later ones stand")
+    if gap is not None:
+        return TornLogError(str(path), f"version {gap}", "its file is gone, and later ones stand")
+    ground = checkpoint_version(path)
+    for number in (number for number in _versions(path) if number > ground):
+        if not _is_version(version_path(path, number)):
+            return TornLogError(str(path), version_path(path, number).name, "it is not what a version is")
+    return None
 
 
-def _is_empty(file: Path) -> bool:
+def _empty_versions(path: Path) -> list[int]:
+    """Give the versions of a log that have no bytes, and that no checkpoint stands for, in order."""
+    ground, log = checkpoint_version(path), path / LOG
+    if isinstance(log, StorePath):
+        empty = {file.name for file, said in log.below() if not said.st_size}
+    else:
+        with os.scandir(log) as found:
+            empty = {each.name for each in found if _is_empty(each)}
+    return [number for number in _versions(path) if number > ground and version_path(path, number).name in empty]
+
+
+def _is_empty(file: os.DirEntry[str]) -> bool:
     try:
         return not file.stat().st_size
     except FileNotFoundError:
@@ -153,9 +178,7 @@ def _open_readable(path: Path, problem: str) -> DeltaTable:
             raise
         if (said := _by_the_system(failed, path)) is not None:
             raise said from failed
-        gap = _gap(path)
-        what, why = (LOG, problem) if gap is None else (f"version {gap}", "its file is gone, and later ones stand")
-        raise TornLogError(str(path), what, why) from None
+        raise (_torn(path) or TornLogError(str(path), LOG, problem)) from None
     weakref.finalize(table, shutil.rmtree, folder, ignore_errors=True)
     return table
 
@@ -380,13 +403,18 @@ def _names(path: Path) -> list[str]:
         return []
 
 
+def _versions(path: Path) -> list[int]:
+    """Give the numbers of the versions that a log has, in order."""
+    return sorted(_number(name) for name in _names(path) if name[:DIGITS].isdigit() and name.endswith(".json"))
+
+
 def _number(name: str) -> int:
     return int(name[:DIGITS])
 
 
 def _gap(path: Path) -> int | None:
     """Give the first version that is not there though one before it and one behind it are; None where none is."""
-    numbers = sorted(_number(name) for name in _names(path) if name[:DIGITS].isdigit() and name.endswith(".json"))
+    numbers = _versions(path)
     return next((one + 1 for one, other in pairwise(numbers) if other != one + 1), None)
 
 

@@ -281,18 +281,19 @@ class LegMixedError(CommitError):
 
 @dataclass(eq=False)
 class LegGoneError(CommitError):
-    """The folder of a leg is gone, and with it all that it had published: taken for one that is behind it would be.
+    """The folder of a leg is gone, or its log: taken for one that has published nothing it would lose all of it.
 
-    Facts: the folder, the leg, the streams that it makes, and how its rows are made again.
+    Facts: the folder, the leg, the streams that it makes, what is left of it, and how its rows are made again.
     """
 
     folder: str
     leg: str
     streams: str
+    left: str
     again: str
     code = Exit.RUN_FAILED
     says = (
-        "{folder} must hold leg {leg}, which makes {streams}; nothing is there, so what the leg had published is in no "
+        "{folder} must hold leg {leg}, which makes {streams}; {left}, so what the leg had published is in no "
         "table: put the folder back out of a copy of the run's folder, or {again}, out of what its run has landed"
     )
 

@@ -137,7 +137,7 @@ def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -
 
 
 def gone_legs(root: Path, state: LogState) -> Noted:
-    """Give the legs of a run of which nothing is left, though it has published: each has a log before any commit.
+    """Give the legs of a run of which no log is left, though it has published: each has one before any commit.
 
     Args:
         root: the run's folder.
@@ -148,6 +148,22 @@ def gone_legs(root: Path, state: LogState) -> Noted:
         return {}
     begun = legs_begun(root)
     return {leg: told for leg, told in noted.items() if leg not in begun and leg != MAIN}
+
+
+def put_gone_aside(root: Path, state: LogState) -> tuple[str, ...]:
+    """Put what is left of legs whose log is gone out of the way of those that begin there anew; give their names.
+
+    Under the run's lease alone.
+
+    Args:
+        root: the run's folder.
+        state: its log.
+    """
+    gone = tuple(gone_legs(root, state))
+    for leg in gone:
+        if leg_root(root, leg).is_dir():
+            durable.put_aside(leg_root(root, leg))
+    return gone
 
 
 def is_taken_from(root: Path, leg: str) -> bool:

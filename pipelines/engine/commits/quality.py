@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import checkpoint, checkpoint_version, create, mend, snapshot
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.log import UNREADABLE
 from pipelines.engine.commits.paths import LOG, ConcurrentAddError, NewFile, QualityLostError, TornLogError
 from pipelines.engine.commits.table_log import TableChange, TableLog
-from pipelines.engine.files.durable import sync_files
+from pipelines.engine.files import durable
 from pipelines.engine.files.parquet import dataset, write_table
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def write_quality(root: Path, rows: Sequence[Quality]) -> None:
 def _write(path: Path, judged: str, rows: Sequence[Quality]) -> NewFile:
     name = f"{_stem(judged)}{uuid.uuid4().hex}{SUFFIX}"
     commit, size = rows[0].commit, write_table(_table(rows), path / name)
-    sync_files(path, [path / name])
+    durable.sync_files(path, [path / name])
     return NewFile(name=name, rows=len(rows), size=size, first=commit, last=commit)
 
 
@@ -217,8 +216,7 @@ def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
 def put_aside(root: Path) -> None:
     """Leave what cannot be read of the table under another name, so that the next check writes it anew."""
     path = quality_path(root)
-    what = path / LOG if path.is_dir() else path
-    what.rename(what.with_name(f"{what.name}-aside-{wall_ticks()}"))
+    durable.put_aside(path / LOG if path.is_dir() else path)
 
 
 def before(rows: Sequence[Quality], end: int | None) -> tuple[Quality, ...]:

@@ -19,6 +19,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -297,6 +298,21 @@ def remove_folder(folder: Path, *, ignore_errors: bool = False, but: Path | None
         return
     with suppress(*([OSError] if ignore_errors else [])):
         folder.remove_all(but)
+
+
+def put_aside(path: Path) -> Path:
+    """Leave a file or folder under another name beside it, which is given; objects of a store are copied, then removed.
+
+    Cut short in a store it stands as it was or lacks a part, and is put aside again.
+    """
+    aside = path.with_name(f"{path.name}-aside-{time.time_ns() // 1_000}")
+    if isinstance(path, StorePath):
+        path.copy_all(path_of(aside))  # type: ignore[arg-type]
+        path.remove_all()
+    else:
+        path.rename(aside)
+        sync_folder(aside.parent)
+    return aside
 
 
 def of_this_machine(folder: Path) -> Path:

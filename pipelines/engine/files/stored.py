@@ -461,6 +461,15 @@ class StorePath(PosixPath):
         with self._asked():
             obstore.delete(self.store, self.key)
 
+    def copy_all(self, to: StorePath) -> None:
+        """Copy all that lies below to another place of the same store."""
+        import obstore
+
+        keys = [path.key for path, _ in self.below()]
+        with self._asked():
+            for key in keys:
+                obstore.copy(self.store, key, f"{to.key}{key.removeprefix(self.key)}")
+
     def remove_all(self, but: Path | None = None) -> None:
         """Remove all that lies below, but for one object."""
         import obstore

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import gone_legs, leg_root, note_legs, require_own
+from pipelines.engine.commits.leg_roots import leg_root, note_legs, put_gone_aside, require_own
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.live.crossed import laid_again
@@ -362,7 +362,7 @@ def open_legs(
     flow = main.flow
     legs = legs_of(flow)
     note_legs(root, legs)
-    gone = gone_legs(root, main.driver.state())
+    gone = put_gone_aside(root, main.driver.state())
     layouts = _layouts(flow)
     queues = {
         (writer, reader.name): Queue(
@@ -393,7 +393,7 @@ def open_legs(
             each = RunningLeg(leg, runner, outs)
             runner.handed = each.hand
             running.append(each)
-        yield Legs(running[0], tuple(running[1:]), tuple(gone), asked or threading.Event())
+        yield Legs(running[0], tuple(running[1:]), gone, asked or threading.Event())
 
 
 def _layouts(flow: Flow) -> Callable[[str, int], Layout]:

@@ -11,7 +11,6 @@ from pipelines.engine.commits.delta_log import create, exists
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LegsLostError
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import (
     FILE,
     REGIONS,
@@ -28,6 +27,7 @@ from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
 from pipelines.engine.live.relanding import land_again
@@ -120,6 +120,10 @@ def _lost_legs(known: KnownRun) -> list[Finding]:
 def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
     """Note anew which legs a run has, as the flow of its newest commit is cut into them."""
     with held_log(known.root, known.name):
+        if not known.state.commits:
+            echo(f"nothing was begun: what lies in {REGIONS}/ is put aside, and {known.command('stream')} begins anew")
+            durable.put_aside(known.root / REGIONS)
+            return
         legs = legs_of(flow_from_json(known.definition))
         strange = sorted(legs_begun(known.root) - {leg.name for leg in legs})
         if strange:
@@ -138,19 +142,21 @@ def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
     found, gone = [], gone_legs(known.root, known.state)
     for part in known.folders:
-        own = examine_run(part.root, part.state, deep=deep)
         if part.root.name in gone:
-            found.append([*own, _gone(known, part.root.name, gone[part.root.name]["streams"])])
+            found.append([_gone(known, part.root.name, gone[part.root.name]["streams"])])
             continue
+        own = examine_run(part.root, part.state, deep=deep)
         found.append([*own, *_overtaken(known, part, stands=all(each.ill not in BESIDE for each in own))])
     return found
 
 
 def _gone(known: KnownRun, leg: str, streams: Sequence[str]) -> Finding:
-    """Tell of a leg of which nothing is left."""
+    """Tell of a leg of which no log is left."""
+    rest = leg_root(known.root, leg).is_dir()
+    what = "`commits` of this leg is gone" if rest else "nothing is left of this leg"
     sentence = (
-        f"nothing is left of this leg, which makes {some_of(streams)}: what it had published is in no table; put its "
-        f"folder back out of a copy, or {known.rows_again(leg)}"
+        f"{what}, which makes {some_of(streams)}: what it had published is in no table; put its folder back out of a "
+        f"copy, or {known.rows_again(leg)}{'; what else is left of it is put aside then' if rest else ''}"
     )
     return Finding(ill=Ill.LOST, table="", sentence=sentence, remedy="")
 
@@ -163,9 +169,9 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
         part: the leg.
         stands: whether its tables go with its `commits`, which a reset needs.
     """
-    own = leg_of(part.root)
+    own, gone = leg_of(part.root), gone_legs(known.root, known.state)
     for name, told in (noted_legs(known.root) or {}).items():
-        if own not in told["reads"]:
+        if own not in told["reads"] or name in gone:
             continue
         # What reads it first: a driver at work goes on meanwhile.
         tip, last = log_state(leg_root(known.root, name)).tip, log_state(part.root).tip
@@ -285,7 +291,7 @@ def _make_anew(driver: Driver, name: str) -> None:
     """
     path, state = driver.root / name, driver.state()
     if exists(path) and not _is_of_use(driver, name):
-        (path / LOG).rename(path / f"{LOG}-aside-{wall_ticks()}")
+        durable.put_aside(path / LOG)
     past = state.recorded.versions.get(name, 0)
     row = Entry(state=State.REBUILT, kind=CommitKind.HOUSE, detail={"table": name, "past": past})
     if not exists(path):

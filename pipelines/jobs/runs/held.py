@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.lease import Claim
+from pipelines.engine.commits.leg_roots import put_gone_aside
 from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
@@ -26,12 +27,14 @@ def held_legs(known: KnownRun, leases: ExitStack, claim: Claim = Claim.ASK, *, g
         known: the run.
         leases: holds them.
         claim: whether to take the run's from a holder that lives.
-        gone: of a leg of which nothing is left, too: it begins there anew.
+        gone: of a leg of which no log is left, too: it begins there anew, and what else is left is put aside.
 
     Raises:
         LeaseHeldError: a driver is at work on the run.
     """
     main = leases.enter_context(open_driver(known.root, flow=known.name, claim=claim))
+    if gone:
+        put_gone_aside(known.root, main.state())
     legs = {
         leg: leases.enter_context(open_driver(part.root, flow=known.name, under=main.state))
         for leg, part in (known.by_folder if gone else known.by_leg).items()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
+from pipelines.engine.commits.history import LogState
 from pipelines.engine.commits.lease import seems_held, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
@@ -44,7 +45,7 @@ from pipelines.operators.plain_words import some_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.commits.history import Entry
     from pipelines.jobs.environment.settings import Settings
 
 Definition = dict[str, Any]
@@ -81,7 +82,9 @@ class KnownRun:
             LegGoneError: nothing is left of one.
         """
         for leg, told in gone_legs(self.root, self.state).items():
-            raise LegGoneError(str(leg_root(self.root, leg)), leg, some_of(told["streams"]), self.rows_again(leg))
+            folder = leg_root(self.root, leg)
+            left = "its `commits` is gone" if folder.is_dir() else "nothing is there"
+            raise LegGoneError(str(folder), leg, some_of(told["streams"]), left, self.rows_again(leg))
         return self.folders
 
     @cached_property
@@ -93,14 +96,14 @@ class KnownRun:
             LegMixedError: the folder of one holds another.
         """
         noted = planned_legs(self.root, self.state) or {}
-        found = {MAIN: self, **{leg: self._leg(leg) for leg in noted if leg != MAIN}}
+        roots = {leg: leg_root(self.root, leg) for leg in noted if leg != MAIN}
+        # Tables that are left of one do not make it one that has lost some of its log.
+        gone = gone_legs(self.root, self.state)
+        states = {leg: LogState.of([]) if leg in gone else log_state(root) for leg, root in roots.items()}
+        found = {MAIN: self, **{leg: replace(self, root=root, state=states[leg]) for leg, root in roots.items()}}
         for leg, told in noted.items():
             require_own(found[leg].root, leg, told["streams"], found[leg].state)
         return tuple(found.values())
-
-    def _leg(self, leg: str) -> KnownRun:
-        root = leg_root(self.root, leg)
-        return replace(self, root=root, state=log_state(root))
 
     @property
     def by_leg(self) -> dict[str, KnownRun]:

@@ -19,13 +19,22 @@ from deltalake.exceptions import DeltaError
 from pipelines.engine.commits import delta_log
 from pipelines.engine.commits.delta_log import HINT, SETTLED, LogFiles, checkpoint, clean_log, mend, open_table
 from pipelines.engine.commits.driver import CommitLog, open_driver
-from pipelines.engine.commits.paths import ConcurrentAddError, TornLogError, commits_path, stream_path, version_path
+from pipelines.engine.commits.paths import (
+    ConcurrentAddError,
+    NewFile,
+    TornLogError,
+    commits_path,
+    stream_path,
+    version_path,
+)
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from tests.engine.commits.test_table_log import SCHEMA, new_file, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pipelines.engine.files.stored import StorePath
 
 AT_ONCE = dt.timedelta(0)
 
@@ -260,3 +269,30 @@ def test_too_few_open_files_are_told_as_that_and_not_as_a_torn_log(folder: Path)
         resource.setrlimit(resource.RLIMIT_NOFILE, kept)
     assert refused.value.errno == errno.EMFILE
     assert rows(folder) == list(range(1, 60))
+
+
+@pytest.mark.parametrize("harm", [b"", b'{"commitInfo": {"opera'], ids=["emptied", "cut"])
+@pytest.mark.parametrize("where", ["folder", "store"])
+def test_a_harmed_version_behind_which_others_stand_is_told_by_its_name(
+    where: str, harm: bytes, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """delta-rs takes an empty one for a transaction that does nothing: the rows that it added would be gone unsaid."""
+    root: Path = tmp_path if where == "folder" else request.getfixturevalue("store")
+    path = stream_path(root, "s")
+    delta_log.create(path, SCHEMA)
+    log = TableLog(path)
+    for commit in range(1, 6):
+        log.look()
+        log.commit(TableChange(adds=[NewFile(f"c{commit}.parquet", 1, 9, "", commit, commit)]), {SETTLED: commit})
+    version_path(path, 2).write_bytes(harm)
+    with pytest.raises(TornLogError, match=f"{2:020d}.json cannot"):
+        TableLog(path).look()
+
+
+def test_the_newest_version_in_a_store_that_is_empty_is_told(store: StorePath) -> None:
+    """No power cut leaves one there: somebody wrote it."""
+    path = stream_path(store, "s")
+    delta_log.create(path, SCHEMA)
+    version_path(path, 1).write_bytes(b"")
+    with pytest.raises(TornLogError, match=f"{1:020d}.json cannot"):
+        TableLog(path).look()

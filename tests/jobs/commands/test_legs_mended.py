@@ -16,7 +16,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root
+from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root, note_legs
 from pipelines.engine.commits.paths import ActiveFile, CommitsLostError, commits_path, landed_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.commits.settling import write_together
@@ -26,6 +26,7 @@ from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.live.landing import LandingBehindError
 from pipelines.errors import Exit
+from pipelines.flows.legs import legs_of
 from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.check import check_flow
@@ -467,6 +468,50 @@ def test_a_leg_that_others_have_read_is_made_again_with_them(regional: House) ->
     assert log_state(regional.root).tip.upto == 3  # type: ignore[union-attr]
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+@pytest.mark.parametrize("leg", ["timed", "main-2"])
+def test_a_leg_of_which_the_commits_alone_are_gone_is_made_again(regional: House, leg: str) -> None:
+    """Its tables would be ahead of a log that begins anew: what is left of it is put aside, and no byte is removed."""
+    calm = content(regional.root)
+    shutil.rmtree(commits_path(leg_root(regional.root, leg)))
+    left = {path.relative_to(leg_root(regional.root, leg)) for path in leg_root(regional.root, leg).rglob("*.parquet")}
+
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    told = regional.text
+    assert f"lost       regions/{leg}: `commits` of this leg is gone" in told
+    assert "what else is left of it is put aside then" in told
+    assert "no repair makes `commits` anew" not in told
+    with pytest.raises(LegGoneError, match="its `commits` is gone"):
+        show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - as above
+    if leg == "timed":
+        assert "type pulseline reset tiny" in told
+        reset_run(ResetRequest(flow="tiny"), regional.tell)
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+    (aside,) = (regional.root / REGIONS).glob(f"{leg}-aside-*")
+    assert {path.relative_to(aside) for path in aside.rglob("*.parquet")} >= left
+    assert examine("tiny", "main", False, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
+
+
+def test_legs_that_nothing_names_and_that_nothing_was_begun_in_begin_anew(house: House) -> None:
+    made = wanted(house)
+    # Leases were taken, and nothing was begun.
+    with open_driver(made.root, flow="tiny") as main:
+        note_legs(made.root, legs_of(made.flow))
+        for leg in ("timed", "main-2"):
+            with open_driver(leg_root(made.root, leg), flow="tiny", under=main.state):
+                pass
+    (made.root / REGIONS / FILE).unlink()
+    with pytest.raises(LegsLostError):
+        taken(house, 3, 3, 3)
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert "nothing was begun: what lies in regions/ is put aside" in house.text
+    taken(house, 3, 3, 3)
+    came = content(house.root)
+    shutil.rmtree(house.root)
+    taken(house, 3, 3, 3)
+    assert came == content(house.root)
 
 
 def test_tables_at_a_commit_are_an_instant_of_every_leg(house: House) -> None:
