@@ -229,7 +229,7 @@ def _feed_changes(was: Source | None, now: Source) -> Iterator[str]:
 def _differing(was: object, now: object, names: list[str]) -> Iterator[str]:
     for name in names:
         before, after = getattr(was, name, None), getattr(now, name)
-        if before == after:
+        if before == after or _spelled(name, before) == _spelled(name, after) == NOTHING:
             continue
         if _is_names(before) and _is_names(after) and max(len(before), len(after)) > LONG:
             yield f"{name} {_moved(before, after)}"

@@ -76,7 +76,13 @@ def _flush(section: Section, key: str, ends: type[IntEnum]) -> IntEnum:
 def _columns(section: Section, key: str, taken: Mapping[str, str]) -> tuple[str, ...]:
     """Read columns that are made; one that stays anyway may be named as itself, for where it would not stay."""
     told, inside = section.words(key), section.inner(key, f"`{key}` of {section.what}")
-    made = {name: text for name, text in told.items() if name in RESERVED or name not in taken or text != name}
+    # A name with a blank stands in backquotes in an expression, and means itself without them where it is all there is.
+    told = {name: f"`{name}`" if text == name and not name.isidentifier() else text for name, text in told.items()}
+    made = {
+        name: text
+        for name, text in told.items()
+        if name in RESERVED or name not in taken or text not in {name, f"`{name}`"}
+    }
     for name, text in made.items():
         if name in taken:
             itself = "" if name in RESERVED else f", or `{name}: {name}`"
@@ -120,6 +126,12 @@ def _measure(section: Section, name: str, tree: Tree) -> str:
     found = MEASURE.fullmatch(text.strip())
     column = None if found is None else found[2] or found[3]
     if found is None or found[1] not in MEASURES or (column is None and found[1] != "count"):
-        near = nearest(text.partition("(")[0].strip(), MEASURES)
+        function, bracket, rest = text.strip().partition("(")
+        column = rest.removesuffix(")")
+        if function in MEASURES and bracket and " " in column and "`" not in column:
+            raise section.wrong(
+                name, f"`{name}: {text}`", f"backquotes around a name with a blank, {function}(`{column}`)"
+            )
+        near = nearest(function.strip(), MEASURES)
         raise section.wrong(name, f"`{name}: {text}`", expected, f"{near}(<column>)" if near else None)
     return found[1] if column is None else f"{found[1]}({column})"

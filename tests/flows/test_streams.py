@@ -14,6 +14,7 @@ import pytest
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
 from pipelines.flows.plan import plan
+from pipelines.flows.reading import read_flow
 from pipelines.operators.advance_time import AdvanceTimePolicy, Late, LateEnd, PromiseAtEnd
 from pipelines.operators.alter_duration import AlterDurationPolicy
 from pipelines.operators.filter import FilterPolicy
@@ -28,6 +29,8 @@ from pipelines.operators.union import UnionPolicy
 from pipelines.operators.window import Measure, WindowPolicy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.flows.conftest import Read
 
 DAY = 86_400_000_000
@@ -472,3 +475,35 @@ def test_ctis_may_come_with_the_rows_of_a_source_alone(read: Read) -> None:
         streams="  c: {advance_time: d, late: drop}\n  w: {window: d, size: 1h, measures: {n: count}}\n",
     )
     assert flow.streams["c"].policy == AdvanceTimePolicy(shape=Shape.POINT, late=Late.DROP, max_ahead=DAY)
+
+
+BLANK = """\
+flow: shop
+modules:
+  m: {inputs: [r], streams: {a: {project: r, columns: {Shop Id: SAID, amount: amount}}}, outputs: {a: a}}
+sources:
+  orders:
+    feed: {csv: o.csv, timezone: UTC, types: {at: timestamp, amount: int64, Shop Id: string}}
+    key: Shop Id
+    time: at
+    arrival: at
+streams:
+  keyed: {module: m, inputs: {r: orders}}
+  turned: {module: m, inputs: {r: orders}, instances: 2, dispatch: {r: in_turn}}
+  seen: {advance_time: orders, every: {events: 1}, late: drop}
+"""
+
+
+@pytest.mark.parametrize("said", ["Shop Id", "'`Shop Id`'"])
+def test_a_key_with_a_blank_is_named_as_itself_where_it_stays_and_where_it_would_not(tmp_path: Path, said: str) -> None:
+    (tmp_path / "f.yaml").write_text(BLANK.replace("SAID", said))
+    flow = read_flow(tmp_path / "f.yaml")
+    assert dict(flow.streams["keyed.a"].policy.parsed()).keys() == {"amount"}  # type: ignore[attr-defined]
+    assert dict(flow.streams["turned.0.a"].policy.parsed()).keys() == {"Shop Id", "amount"}  # type: ignore[attr-defined]
+
+
+def test_a_measure_of_a_column_with_a_blank_is_told_to_take_backquotes(tmp_path: Path) -> None:
+    window = "  w: {window: seen, size: 1h, measures: {n: count(Shop Id)}}\n"
+    (tmp_path / "f.yaml").write_text(BLANK.replace("SAID", "Shop Id") + window)
+    with pytest.raises(FlowError, match=r"expected backquotes around a name with a blank, count\(`Shop Id`\)"):
+        read_flow(tmp_path / "f.yaml")

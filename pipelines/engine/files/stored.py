@@ -64,6 +64,8 @@ NO_BUCKET = "NoSuchBucket"
 CUT = "response body"
 """What the library says where an answer began well and ended too soon."""
 CODE = re.compile(r"<Code>(\w+)</Code>")
+TO_DO = {"NoSuchBucket": "NoSuchBucket: make the bucket, or mend its name"}
+"""What a store's word means for whoever reads it, where that is not in the word."""
 
 
 @dataclass(eq=False)
@@ -506,7 +508,10 @@ def told(text: str) -> str:
     """Say in a few words what a store said, without its address."""
     status, code = STATUS.search(text.partition("\n")[0]), CODE.search(text)
     if status:
-        return f"{status[1].strip()}{f', {code[1]}' if code else ''}"
+        more = TO_DO.get(code[1], code[1]) if code else ""
+        return f"{status[1].strip()}{f', {more}' if more else ''}"
+    if "builder error" in text and os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://") and not allows_http():
+        return "AWS_ENDPOINT_URL is an address without TLS, and AWS_ALLOW_HTTP=true is not set"
     return " ".join(ADDRESS.sub("", text.partition("Debug source")[0]).split())[:LONG]
 
 

@@ -43,6 +43,7 @@ def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo
 
     Raises:
         WrongUse: there is no such commit, or it is published or rejected.
+        TableAheadError: a table has it, so it was published: an older copy of `commits` stands there.
         LeaseHeldError: a driver is at work on this run, perhaps on this very commit.
     """
     known = open_run(called, run)
@@ -52,6 +53,8 @@ def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo
         driver = held_legs(known, leases)[leg_of(part.root) or MAIN]
         entry = _allowed(known, driver.state().commits[commit])
         if entry.state is not State.ABANDONED:
+            # Where an older copy of `commits` stands, what is called begun may have been published.
+            driver.agree(commit)
             entry = driver.abandon(commit, why=WHY)
     next_command = command_for(known, entry)
     if as_json:

@@ -281,7 +281,10 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
         lines.append(f"stale: {made}; what they would be now: {known.command('replay')}")
     if plan.binding:
         told = f"timers and CTIs that {', '.join(plan.binding)} published stand too"
-        lines.append(f"promised: {told}; where rows from here on break them, {known.command('check')} says so")
+        broken = f"{known.command('check')} says so"
+        if not _is_streamed(known, plan):
+            broken = f"their day is held back, and {known.command('run', '--plan')} makes the days before anew as well"
+        lines.append(f"promised: {told}; where rows from here on break them, {broken}")
     if done is None:
         todo = known.command("apply") if keeps else "agree with who keeps the contract, for apply does not break it"
         lines.append(f"nothing was done; next: {todo}")
@@ -305,9 +308,12 @@ def _lost(plan: ApplyPlan, name: str) -> str:
     return f"; {plan.waiting[name]:,} that stood open in it: noted in the ledger, as `{LEFT_OPEN}`"
 
 
+def _is_streamed(known: KnownRun, plan: ApplyPlan) -> bool:
+    return plan.ground.kind is CommitKind.EPOCH or any(row.kind is CommitKind.EPOCH for row in known.state.published)
+
+
 def _next(known: KnownRun, plan: ApplyPlan) -> str:
-    streamed = any(row.kind is CommitKind.EPOCH for row in known.state.published)
-    if streamed or plan.ground.kind is CommitKind.EPOCH:
+    if _is_streamed(known, plan):
         # A run that is taken into use is in one piece, whatever its flow asks for.
         return known.command("stream", *(("--regions", "off") if plan.in_regions else ()))
     from pipelines.flows.grid import cuts_between

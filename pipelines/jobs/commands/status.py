@@ -204,6 +204,8 @@ def _pending_text(known: KnownRun, facts: Facts, pending: Facts) -> str:
     if written and pending["check"]:
         waits = "failed its check, and publish rejects it" if pending["failed"] else "waits for its check"
         return f"{told} since {since}: it {waits}; nobody sees it"
+    if facts["damaged"]:
+        return f"{told} since {since}, as far as `commits` tells"
     left = "its files are in their tables and nobody sees them" if written else "its tasks may be half done"
     then = "go on" if len(known.parts) > 1 else "run the flow as it is"
     way_out = "" if written else f"; where that fails again: {pending['abandon']}, then {then}"

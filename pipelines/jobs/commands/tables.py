@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -123,11 +124,13 @@ def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dic
         (f", columns={names}", f".select(*map(duckdb.ColumnExpression, {names}))") if alone else ("", "")
     )
     each = f"pandas.concat(pandas.read_parquet(each{of_table}) for each in {files})"
+    # Spark reads by Hadoop's file systems, of which the one for S3 has a name of its own.
+    by_hadoop = re.sub("^s3:", "s3a:", str(path)) if is_stored(path) else str(path)
     return {
         # Of several files at once pandas reads those of this machine alone.
         "pandas": each if is_stored(path) else f"pandas.read_parquet({files}{of_table})",
         "duckdb": f'duckdb.sql("FROM {whole}")' if version is None else f"duckdb.read_parquet({files}){selected}",
-        "spark": f'spark.read.format("delta"){option}.load({str(path)!r})',
+        "spark": f'spark.read.format("delta"){option}.load({by_hadoop!r})',
     }
 
 

@@ -153,3 +153,13 @@ def test_an_error_tells_neither_address_nor_key(store: StorePath, monkeypatch: p
     assert "127.0.0.1" not in str(told.value)
     assert "emulated" not in str(told.value)
     assert store.store is store.store
+
+
+def test_what_is_put_aside_stands_under_another_name_and_no_longer_under_its_own(store: StorePath) -> None:
+    for name in ("a/1", "a/b/2", "ab"):
+        (store / name).write_text(name)
+    aside = durable.put_aside(store / "a")
+    assert aside.name.startswith("a-aside-")
+    assert [(aside / name).read_text() for name in ("1", "b/2")] == ["a/1", "a/b/2"]
+    assert not (store / "a").is_dir()
+    assert (store / "ab").read_text() == "ab"

@@ -10,6 +10,8 @@ import pytest
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.log import CommitLog
+from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.flows.definition import fingerprint_of, flow_to_json
 from pipelines.jobs.commands.abandon import abandon_commit
@@ -108,6 +110,22 @@ def test_what_is_published_cannot_be_given_up(ran: House) -> None:
         give_up(ran, 2)
     with pytest.raises(WrongUse, match="there is no commit 9: see pulseline status tiny"):
         give_up(ran, 9)
+
+
+def test_a_commit_that_an_older_copy_of_commits_calls_begun_is_not_given_up(house: House) -> None:
+    """Readers have seen it, and the copy that lacks its last rows is to be put back."""
+    house.backfill(*DAYS)
+    log = commits_path(house.root)
+    versions = sorted((log / "_delta_log").glob("*.json"))
+    while CommitLog(house.root).state().pending is None:
+        versions.pop().unlink()
+    with pytest.raises(TableAheadError, match="must not be ahead of commit"):
+        give_up(house, CommitLog(house.root).state().pending.commit)  # type: ignore[union-attr]
+    assert all(row.state is not State.ABANDONED for row in CommitLog(house.root).state().entries)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    told = house.text
+    assert "damaged" in told
+    assert "pulseline abandon" not in told
 
 
 def test_a_written_commit_that_nobody_wants_is_given_up(house: House) -> None:

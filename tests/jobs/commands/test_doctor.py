@@ -13,14 +13,17 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.paths import (
     CommitsLostError,
     ForeignWriteError,
     TableAheadError,
     TornLogError,
     data_tables,
+    stream_path,
+    version_path,
 )
-from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.doctor import examine
@@ -34,6 +37,9 @@ from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pipelines.engine.files.stored import StorePath
+    from tests.jobs.conftest import House
 
 
 @pytest.fixture(scope="module")
@@ -382,3 +388,23 @@ def test_commits_of_which_a_file_is_torn_are_refused_by_name_and_no_other_advice
         doctor()
     for refused in (torn, gone):
         assert "put it back out of a copy of the run's folder" in exit_code_of(refused.value)[1]
+
+
+@pytest.mark.parametrize("harm", [b"", b'{"commitInfo": {"opera'], ids=["emptied", "cut"])
+def test_a_log_in_a_store_that_somebody_harmed_is_told_and_made_anew(
+    house: House, store: StorePath, monkeypatch: pytest.MonkeyPatch, harm: bytes
+) -> None:
+    """An empty version was one that does nothing, and the rows that it added were gone without a word."""
+    monkeypatch.setenv("PULSELINE_HOME", str(store))
+    house.backfill("2013-01-01", "2013-01-03")
+    root = store / "tiny" / "main"
+    calm = content_hash(read_stream(root, "beating"))
+    version_path(stream_path(root, "beating"), 1).write_bytes(harm)
+
+    with pytest.raises(TornLogError, match=r"00001\.json cannot"):
+        house.backfill("2013-01-03", "2013-01-04")
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "lost       streams/beating: its log cannot be read" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert content_hash(read_stream(root, "beating")) == calm
+    house.backfill("2013-01-03", "2013-01-04")
