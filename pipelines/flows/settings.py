@@ -76,8 +76,7 @@ def _flush(section: Section, key: str, ends: type[IntEnum]) -> IntEnum:
 def _columns(section: Section, key: str, taken: Mapping[str, str]) -> tuple[str, ...]:
     """Read columns that are made; one that stays anyway may be named as itself, for where it would not stay."""
     told, inside = section.words(key), section.inner(key, f"`{key}` of {section.what}")
-    # A name with a blank stands in backquotes in an expression, and means itself without them where it is all there is.
-    told = {name: f"`{name}`" if text == name and not name.isidentifier() else text for name, text in told.items()}
+    told = {name: f"`{name}`" if text == name and not _is_expression(text) else text for name, text in told.items()}
     made = {
         name: text
         for name, text in told.items()
@@ -89,6 +88,17 @@ def _columns(section: Section, key: str, taken: Mapping[str, str]) -> tuple[str,
             raise inside.wrong(name, f"`{name}`, a column that {taken[name]},", f"another name{itself}")
         expression_at(inside, name, text)
     return tuple(f"{name}={text}" for name, text in made.items())
+
+
+def _is_expression(text: str) -> bool:
+    """Say whether a text can be read as one; a name with a blank cannot, and means itself where it is all there is."""
+    from pipelines.flows.expressions import ExpressionError, parse_expression
+
+    try:
+        parse_expression(text)
+    except ExpressionError:
+        return False
+    return True
 
 
 def expression_at(section: Section, key: str, text: str) -> str:

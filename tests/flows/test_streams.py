@@ -502,6 +502,15 @@ def test_a_key_with_a_blank_is_named_as_itself_where_it_stays_and_where_it_would
     assert dict(flow.streams["turned.0.a"].policy.parsed()).keys() == {"Shop Id", "amount"}  # type: ignore[attr-defined]
 
 
+def test_a_column_that_is_called_as_an_expression_is_that_expression(tmp_path: Path) -> None:
+    text = (
+        BLANK.replace("SAID", "Shop Id") + "  p: {project: orders, columns: {amount + 1: amount + 1, part.x: part.x}}\n"
+    )
+    (tmp_path / "f.yaml").write_text(text.replace("csv: o.csv", "json: o.jsonl"))
+    made = dict(read_flow(tmp_path / "f.yaml").streams["p"].policy.parsed())  # type: ignore[attr-defined]
+    assert made == {"amount + 1": "amount + 1", "part.x": "part.x"}
+
+
 def test_a_measure_of_a_column_with_a_blank_is_told_to_take_backquotes(tmp_path: Path) -> None:
     window = "  w: {window: seen, size: 1h, measures: {n: count(Shop Id)}}\n"
     (tmp_path / "f.yaml").write_text(BLANK.replace("SAID", "Shop Id") + window)
