@@ -47,6 +47,11 @@ GOVERNOR = ("kind", "event_time", "arrival", "place", "commit")
 ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 """Columns that a law may ask for, beside its scope."""
 MAX, LAST = "MAX", "LAST_VALUE"
+BEGUN_ANEW = (
+    " Where `pulseline apply` began the stream anew in between, that is why: `pulseline run FLOW --plan` makes what "
+    "stands before it anew as well."
+)
+"""Why a stream may break what it said itself, though nothing went wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +178,7 @@ def timers_increase(table: str, scope: tuple[str, ...], *, merged: bool = False)
         table=table,
         sentence=f"Timer timestamps of {table} strictly increase in stream order, {each}.",
         remedy="A timer that has left is never sent again, so a task or a carry has gone wrong: run the interval again "
-        "with the other engine (--engine core, --engine batch) and compare with `pulseline parity`.",
+        f"with the other engine (--engine core, --engine batch) and compare with `pulseline parity`.{BEGUN_ANEW}",
         scope=scope,
         governors=("timer",),
         governed=("timer",),
@@ -225,7 +230,7 @@ def no_event_behind_cti(table: str, scope: tuple[str, ...]) -> Law:
         table=table,
         sentence=f"No event of {table} starts (an end edge: ends) before a CTI sent before it, {_timeline(scope)}.",
         remedy="Whoever trusted the promise has results without these rows: do not publish; run the interval again, "
-        "and where it stays so compare the engines with `pulseline parity`.",
+        f"and where it stays so compare the engines with `pulseline parity`.{BEGUN_ANEW}",
         scope=scope,
         governors=("cti",),
         governed=("data", "start", "end"),
@@ -243,7 +248,7 @@ def ctis_increase(table: str, scope: tuple[str, ...]) -> Law:
         table=table,
         sentence=f"CTIs of {table} strictly increase in stream order, {_timeline(scope)}.",
         remedy="A promise that does not move time forward is never sent, so the newest CTI was lost on the way: run "
-        "the interval again, and where it stays so compare the engines with `pulseline parity`.",
+        f"the interval again, and where it stays so compare the engines with `pulseline parity`.{BEGUN_ANEW}",
         scope=scope,
         governors=("cti",),
         governed=("cti",),

@@ -7,7 +7,7 @@ others, each with commits, carry, lease and tables. Which legs there are stands 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.commits.delta_log import exists
 from pipelines.engine.commits.entry import LEDGER
@@ -20,7 +20,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.flows.model import main_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
@@ -171,6 +171,36 @@ def is_taken_from(root: Path, leg: str) -> bool:
     begun = {MAIN, *legs_begun(root)}
     readers = (name for name, told in (noted_legs(root) or {}).items() if leg in told["reads"] and name in begun)
     return any(_upto(leg_root(root, name)) for name in readers)
+
+
+class Overtaken(NamedTuple):
+    """A leg that ends before what another has read of it."""
+
+    leg: str
+    upto: int
+    """Its last sequence."""
+    reader: str
+    taken: int
+    """Up to which sequence that one has read it."""
+
+    def __str__(self) -> str:
+        """Say what it means."""
+        return (
+            f"leg {self.leg} ends at sequence {self.upto}, and {self.reader} has read it up to {self.taken}: what it "
+            "had published is gone"
+        )
+
+
+def overtaken(root: Path) -> Iterator[Overtaken]:
+    """Find the legs of a run that end before what another has read of them; nobody streams on from there."""
+    noted, begun = noted_legs(root) or {}, {MAIN, *legs_begun(root)}
+    # Of which no log is left is told otherwise.
+    for reader in (name for name in noted if name in begun):
+        for leg in (name for name in noted[reader]["reads"] if name in begun):
+            # What reads it first: a driver at work goes on meanwhile.
+            taken = _upto(leg_root(root, reader))
+            if taken > (upto := _upto(leg_root(root, leg))):
+                yield Overtaken(leg, upto, reader, taken)
 
 
 def legs_begun(root: Path) -> set[str]:

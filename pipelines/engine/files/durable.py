@@ -305,14 +305,15 @@ def put_aside(path: Path) -> Path:
 
     Cut short in a store it stands as it was or lacks a part, and is put aside again.
     """
-    aside = path.with_name(f"{path.name}-aside-{time.time_ns() // 1_000}")
+    name = f"{path.name}-aside-{time.time_ns() // 1_000}"
     if isinstance(path, StorePath):
-        path.copy_all(path_of(aside))  # type: ignore[arg-type]
+        aside = path.with_name(name)
+        path.copy_all(aside)
         path.remove_all()
-    else:
-        path.rename(aside)
-        sync_folder(aside.parent)
-    return aside
+        return aside
+    path.rename(path.with_name(name))
+    sync_folder(path.parent)
+    return path.with_name(name)
 
 
 def of_this_machine(folder: Path) -> Path:

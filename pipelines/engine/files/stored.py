@@ -64,7 +64,7 @@ NO_BUCKET = "NoSuchBucket"
 CUT = "response body"
 """What the library says where an answer began well and ended too soon."""
 CODE = re.compile(r"<Code>(\w+)</Code>")
-TO_DO = {"NoSuchBucket": "NoSuchBucket: make the bucket, or mend its name"}
+TO_DO = {NO_BUCKET: f"{NO_BUCKET}: make the bucket, or mend its name"}
 """What a store's word means for whoever reads it, where that is not in the word."""
 
 

@@ -143,12 +143,13 @@ def left_behind(ground: Ground, streams: Collection[str], number: int) -> pa.Tab
         plain = rows.sort_by(order).drop_columns([COMMIT.name, CHANGE.name]) if rows.num_rows else rows
         return UPGRADES.upgraded(stream, part, plain, written)
 
+    parts = carry_parts(older)
     for name, stream in older.streams.items():
         if name in streams:
             continue
         source = source_behind(older, name)
         for part, order, spelled in ((HELD, "position", _as_held), (WINDOWS, "age", partial(_as_windows, ground.end))):
-            if part in carry_parts(older)[name] and (rows := carried(stream, part, order)).num_rows:
+            if part in parts[name] and (rows := carried(stream, part, order)).num_rows:
                 found.append(_lines(stream, source, spelled(stream, rows), number))
     return pa.concat_tables(found)
 

@@ -316,6 +316,8 @@ def _next(known: KnownRun, plan: ApplyPlan) -> str:
     if _is_streamed(known, plan):
         # A run that is taken into use is in one piece, whatever its flow asks for.
         return known.command("stream", *(("--regions", "off") if plan.in_regions else ()))
+    if plan.binding:
+        return known.command("run", "--plan")
     from pipelines.flows.grid import cuts_between
 
     end = plan.ground.span.end

@@ -25,7 +25,7 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.flows.grid import cut_at
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.engines import CORE
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.recomputed import recomputed
@@ -238,11 +238,13 @@ def check_flow(  # noqa: PLR0913 - the options of the command
 
     Raises:
         WrongUse: no such flow, run or commit, or nothing is published there.
-        JobError: it was taken back or replaced meanwhile.
+        JobError: it was taken back or replaced meanwhile, or a leg of the run has read more than there is.
     """
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
     known, settings = open_run(name, run), read_settings()
+    if told := known.out_of_step:
+        raise JobError(f"what is judged must go together: {told[0]}")
     flow = _with_own(known, settings, _flow_of(known, commit))
     parts = _wanted(known, flow, start, end, commit)
     job = Job(

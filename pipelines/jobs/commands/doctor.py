@@ -19,13 +19,12 @@ from pipelines.engine.commits.leg_roots import (
     leg_root,
     legs_begun,
     note_legs_anew,
-    noted_legs,
+    overtaken,
     planned_legs,
     run_root,
 )
 from pipelines.engine.commits.paths import LOG, TornLogError
 from pipelines.engine.commits.quality import put_aside
-from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
@@ -35,7 +34,7 @@ from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.flows.definition import flow_from_json
-from pipelines.flows.legs import MAIN, legs_of
+from pipelines.flows.legs import legs_of
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
@@ -134,8 +133,8 @@ def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
             )
         echo(f"noting anew that the run has the legs {', '.join(leg.name for leg in legs)}")
         note_legs_anew(known.root, legs)
-        if gone := [leg.name for leg in legs if leg.name != MAIN and leg.name not in legs_begun(known.root)]:
-            echo(f"nothing is left of {', '.join(gone)}: {known.command('stream')} begins there anew")
+        for leg in gone_legs(known.root, known.state):
+            echo(f"nothing is left of {leg}: {known.rows_again(leg)}")
 
 
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
@@ -169,20 +168,11 @@ def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Fin
         part: the leg.
         stands: whether its tables go with its `commits`, which a reset needs.
     """
-    own, gone = leg_of(part.root), gone_legs(known.root, known.state)
-    for name, told in (noted_legs(known.root) or {}).items():
-        if own not in told["reads"] or name in gone:
-            continue
-        # What reads it first: a driver at work goes on meanwhile.
-        tip, last = log_state(leg_root(known.root, name)).tip, log_state(part.root).tip
-        upto = last.upto if last else 0
-        if tip and tip.upto > upto:
-            sentence = (
-                f"leg {own} ends at sequence {upto}, and {name} has read it up to {tip.upto}: what it had published is "
-                "gone"
-            )
+    for each in overtaken(known.root):
+        if each.leg == leg_of(part.root):
+            sentence = str(each)
             if stands:
-                sentence += f", or a reset was cut short; {known.command('reset')} takes {name} back behind it"
+                sentence += f", or a reset was cut short; {known.command('reset')} takes {each.reader} back behind it"
             yield Finding(ill=Ill.BEHIND if stands else Ill.AHEAD, table="commits", sentence=sentence, remedy="")
 
 

@@ -28,7 +28,9 @@ GO_ON = (
     "says where that is"
 )
 DEBUG = "PULSELINE_DEBUG"
-LONGEST = 600
+LONGEST = 1_200
+END = 400
+"""Letters at the end of a longer line that stay: what to do stands there."""
 NEEDED_JAVA = 17
 JAVA_ADVICE = (
     "install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17) and set "
@@ -406,4 +408,4 @@ def _worker_text(text: str) -> str:
 
 def _one_line(text: str) -> str:
     joined = re.sub(r"\s+", " ", text).strip()
-    return joined if len(joined) <= LONGEST else joined[: LONGEST - 1] + "…"
+    return joined if len(joined) <= LONGEST else f"{joined[: LONGEST - END - 3]} … {joined[-END:]}"

@@ -56,7 +56,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
-    damaged: list[str] = _ahead(known)
+    damaged = [*_ahead(known), *known.out_of_step]
     # Each leg begins commits of its own.
     begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
     before = len(damaged)

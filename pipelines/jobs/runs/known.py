@@ -22,6 +22,7 @@ from pipelines.engine.commits.leg_roots import (
     is_taken_from,
     leg_root,
     noted_legs,
+    overtaken,
     planned_legs,
     require_own,
     root_of,
@@ -214,6 +215,12 @@ class KnownRun:
                 "makes their rows again"
             )
         return f"have {self.command('stream')} make its rows again"
+
+    @property
+    def out_of_step(self) -> tuple[str, ...]:
+        """Say of each leg that ends before what another has read of it, which no rows can be counted by."""
+        told = f"or a reset was cut short: {self.command('doctor')} says more"
+        return tuple(f"{each}, {told}" for each in overtaken(self.root))
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
-from pipelines.engine.commits.entry import State
+from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking, broken_words
@@ -213,8 +213,9 @@ def _told(row: Mapping[str, Any]) -> str:
 def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
     known = verdict.known
-    if not verdict.held and len(verdict.legs) > 1:
-        # No interval can be run over a run that lives in legs; a replay says what the rows must be.
+    streamed = any(entry.kind is CommitKind.EPOCH for entry in verdict.judged.entries)
+    if not verdict.held and (streamed or len(verdict.legs) > 1):
+        # No interval can be run over a stream's epochs; a replay says what the rows must be.
         return known.command("replay")
     publish = ("publish", "--commit", str(verdict.commit))
     if not verdict.held and verdict.waits:

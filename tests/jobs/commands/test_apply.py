@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA
@@ -342,6 +343,23 @@ def test_what_each_flow_made_is_judged_by_it(tmp_path: Path, before: str, after:
     assert hours.check() == (Exit.FINE, [])
     hours.run(after, 1)
     assert hours.check() == (Exit.FINE, [])
+
+
+@pytest.mark.usefixtures("house")
+def test_a_backfill_that_may_break_what_it_promised_is_told_to_make_all_of_it_anew(tmp_path: Path) -> None:
+    hours = Hours(tmp_path)
+    hours.run(COUNTED % "30m", 0)
+    told = hours.apply(COUNTED % "20m")
+    again = f"pulseline run {hours.name} --plan"
+    assert f"and {again} makes the days before anew as well" in told
+    assert told.endswith(f"next: {again}")
+
+
+def test_a_stream_that_breaks_what_it_promised_is_played_again_for_no_interval_is_run_over_it(live: House) -> None:
+    file = max((live.root / "streams" / "beating").rglob("*.parquet"), key=lambda each: each.stat().st_size)
+    pq.write_table(pq.read_table(file).slice(1), file)
+    assert check_flow("tiny", None, None, None, "main", False, live.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flag
+    assert live.text.endswith("next: pulseline replay tiny")
 
 
 def left_open(root: Path) -> list[dict[str, Any]]:

@@ -206,7 +206,7 @@ def test_a_run_whose_regions_are_all_gone_is_none_in_one_piece(regional: House) 
     assert examine("tiny", "main", False, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
     assert examine("tiny", "main", True, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
     said = regional.text
-    assert "nothing is left of timed, main-2: pulseline stream tiny begins there anew" in said
+    assert "nothing is left of timed: have pulseline stream tiny make its rows again" in said
     assert "lost       regions/main-2: nothing is left of this leg, which makes last" in said
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
@@ -468,6 +468,14 @@ def test_a_leg_that_others_have_read_is_made_again_with_them(regional: House) ->
     assert log_state(regional.root).tip.upto == 3  # type: ignore[union-attr]
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+def test_a_leg_that_others_have_read_is_told_so_where_nothing_names_the_legs(regional: House) -> None:
+    shutil.rmtree(leg_root(regional.root, "timed"))
+    (regional.root / REGIONS / FILE).unlink()
+
+    assert examine("tiny", "main", True, False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "nothing is left of timed: type pulseline reset tiny, which takes back what read it" in regional.text
 
 
 @pytest.mark.parametrize("leg", ["timed", "main-2"])

@@ -16,12 +16,13 @@ from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import LegAheadError, open_legs
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
 
@@ -141,6 +142,12 @@ def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     assert stands(regional) == [1, 3, 3]
     with pytest.raises(LegAheadError, match=r"pulseline reset FLOW takes .+ back behind it"):
         taken(regional, 3, 3, 3)
+    with pytest.raises(JobError, match="leg main ends at sequence 1, and timed has read it up to 3"):
+        check_flow("tiny", None, None, None, "main", False, regional.tell)  # noqa: FBT003 - the command's flag
+    show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - as above
+    told = regional.text
+    assert "or a reset was cut short: pulseline doctor tiny says more" in told
+    assert told.endswith("next: pulseline doctor tiny")
 
     reset(regional, None)
     assert stands(regional) == [1, 1, 1]

@@ -52,6 +52,13 @@ def test_errors_of_ours_say_all_themselves(error: Exception, code: int) -> None:
     assert exit_code_of(error) == (code, str(error))
 
 
+def test_of_a_long_line_the_end_stays_which_says_what_to_do() -> None:
+    _, line = exit_code_of(JobError(f"it {'really ' * 400}failed: type this"))
+    assert len(line) == ending.LONGEST
+    assert line.startswith("it really")
+    assert line.endswith("really failed: type this")
+
+
 @pytest.mark.parametrize(
     ("error", "where"),
     [
