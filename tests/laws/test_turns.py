@@ -377,6 +377,65 @@ def test_what_was_held_is_of_the_turn_that_let_it_go(tmp_path: Path) -> None:
     assert found == [(0, 1), (1, 1), (0, 1), (1, 1), (3, 1), (2, 1), (3, 1), (2, 5)]
 
 
+KEYED = """\
+flow: turns
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: k, time: sent, arrival: seen}
+modules:
+  same:
+    inputs: [came]
+    streams: {s: {filter: came, where: n >= 0}}
+    outputs: {s: s}
+streams:
+  fork: {filter: rows, where: n >= 0}
+  some: {filter: fork, where: left > 0}
+  every: {module: same, inputs: {came: fork}, instances: 2, dispatch: {came: in_turn}}
+  both: {interleave: [some, every.s]}
+"""
+
+
+def by_time_and_key(rows: list[tuple[int, str, int]]) -> list[tuple[int, str, int]]:
+    """Give rows of one arrival, numbered per key, as a stream without a key reads them: (time so far, key, number)."""
+    highest: dict[str, int] = {}
+    told = []
+    for n, key, second in rows:
+        highest[key] = max(highest.get(key, second), second)
+        told.append((highest[key], key, n))
+    return sorted(told)
+
+
+@settings(max_examples=examples_of(8, 20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(keys=["A", "O", "O"], seconds=[17, 18, 4], shift=1)
+@example(keys=["b", "O", "O"], seconds=[17, 18, 4], shift=1)
+@given(
+    keys=st.lists(st.sampled_from("AOb"), min_size=2, max_size=9),
+    seconds=st.lists(st.integers(0, SPAN - 2), min_size=9, max_size=9),
+    shift=st.integers(0, 3),
+)
+def test_turns__what_counts_as_an_earlier_turn_counts_as_the_whole_of_it_whatever_keys_are_called(
+    tmp_path_factory: pytest.TempPathFactory, keys: list[str], seconds: list[int], shift: int
+) -> None:
+    """A branch whose rows were chosen stands by other times than the fork, so its turns fall behind one another."""
+    rows = list(zip(range(len(keys)), keys, seconds, strict=False))
+    left = {n: (n + shift) % 4 for n, *_ in rows}
+    table = feed([SPAN - 1] * len(keys), keys).drop_columns(["sent", "left"])
+    table = table.append_column("sent", times(BEGIN + np.array([second for *_, second in rows]) * SECOND))
+    here = trial(
+        folder_of(tmp_path_factory), KEYED, {"rows": table.append_column("left", pa.array(list(left.values())))}
+    )
+    here.ran("run", [(BEGIN, BEGIN + SPAN * SECOND)])
+
+    turn = {each[-1]: each for each in by_time_and_key(rows)}
+    counted = [(turn[n], 1, n) for *_, n in by_time_and_key(rows)]
+    latest = min(turn.values())
+    for *_, n in by_time_and_key([row for row in rows if left[row[0]]]):
+        latest = max(latest, turn[n])
+        counted.append((latest, 0, n))
+    wanted = [n for *_, n in sorted(counted, key=lambda each: each[:2])]
+    assert [row["n"] for row in here.table("run", "both").to_pylist()] == wanted
+
+
 OTHERS = "  others: {feed: {parquet: others.parquet}, key: k, time: sent, arrival: seen}\n"
 TWO = """\
 flow: turns

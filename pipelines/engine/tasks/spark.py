@@ -202,6 +202,8 @@ def spark_session(
         return shared
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Spark asks for this machine's address even where it then takes another, and ends where the name has none.
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # On a cluster Python has to lie where it lies here, unless an archive or a setting says where.
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))

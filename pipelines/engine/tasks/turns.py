@@ -347,10 +347,10 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
         turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
         # What is told apart already stands before all turns of the others, as what came before their forks does.
-        for level in (*_wide(chosen, columns), turn):
-            every = np.full(len(mine), BEFORE, dtype=np.int64)
-            every[there] = level
-            compare(every)
+        every = np.full(len(mine), BEFORE, dtype=np.int64)
+        # One level, as a row that counts as one of another turn has time, key and place of that one.
+        every[there] = _ranks([*_wide(chosen, columns), turn]) if columns.key else turn
+        compare(every)
         own = (branch >= 0) & (whose[there] < 0)
         came = there[own]
         whose[came] = number

@@ -56,7 +56,7 @@ def abandon_commit(called: str, number: int | str, run: str, as_json: bool, echo
             # Where an older copy of `commits` stands, what is called begun may have been published.
             driver.agree(commit)
             entry = driver.abandon(commit, why=WHY)
-    next_command = command_for(known, entry)
+    next_command = known.command("doctor") if known.out_of_step else command_for(known, entry)
     if as_json:
         echo(json.dumps({"flow": known.name, "run": run, **facts_of(entry), "next": next_command}))
         return

@@ -69,7 +69,7 @@ TOLD: Mapping[StreamFate, str] = {
     StreamFate.CHANGED: "from what it remembers, under its new settings",
     StreamFate.RESET: "what it remembers cannot stand, so it begins anew",
     StreamFate.NEW: "it begins with nothing",
-    StreamFate.GONE: "its rows stay readable, and none comes behind them",
+    StreamFate.GONE: "its rows stay readable, where `pulseline tables` says, and none comes behind them",
 }
 STALE = frozenset({StreamFate.FOLLOWS, StreamFate.CHANGED, StreamFate.RESET})
 

@@ -33,8 +33,6 @@ from pipelines.engine.live.relanding import land_again
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
-from pipelines.flows.definition import flow_from_json
-from pipelines.flows.legs import legs_of
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
@@ -123,7 +121,7 @@ def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
             echo(f"nothing was begun: what lies in {REGIONS}/ is put aside, and {known.command('stream')} begins anew")
             durable.put_aside(known.root / REGIONS)
             return
-        legs = legs_of(flow_from_json(known.definition))
+        legs = known.legs
         strange = sorted(legs_begun(known.root) - {leg.name for leg in legs})
         if strange:
             raise JobError(

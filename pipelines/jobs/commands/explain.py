@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.entry import State
+from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.flows.grid import instant_of
 from pipelines.flows.model import main_of
 from pipelines.jobs.environment.errors import WrongUse
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
+    from pipelines.engine.commits.history import Entry
     from pipelines.jobs.facts.crossed import CrossedQueue
     from pipelines.jobs.facts.owners import Owners
 
@@ -90,6 +92,7 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
     row = _named(known, trace)
     if not known.stands:
         raise WrongUse(known.nothing_yet())
+    known = _as_made(known, row)
     there = LandedThere(known, row.landed_at, row.landed_place)
     lines = _lines(known, row, there)
     steps = list(_steps(known, row, there, lines))
@@ -120,6 +123,17 @@ def _named(known: KnownRun, trace: str) -> LandedRow:
     landed = instant_of(known.grid, found["instant"], "the instant of --trace")
     _see_which(known, found["instant"], landed)
     return LandedRow(source=source, landed_at=landed, landed_place=int(found["place"] or 1))
+
+
+def _as_made(known: KnownRun, row: LandedRow) -> KnownRun:
+    """Give the run with the flow by which a row was worked on, which an `apply` behind it has not changed."""
+    commit = next((each.commit for each in known.state.published if _holds(each, row.landed_at)), None)
+    made = None if commit is None else planned(known.state, commit)
+    return known if made is None else replace(known, definition=definition_of(made))
+
+
+def _holds(entry: Entry, at: int) -> bool:
+    return entry.span.start <= at < entry.span.end
 
 
 def _see_which(known: KnownRun, said: str, landed: int) -> None:

@@ -286,19 +286,24 @@ def _first_run(flow: Flow, name: str, arrivals: Collection[tuple[int, int]]) -> 
         return shlex.join(["pulseline", "stream", name, *parameter_words(flow.given)])
     feeds = [source.feed.where for source in flow.sources.values()]
     known = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), None)
-    start, end = known or _first_intervals(flow, arrivals) or (ANY_START, ANY_END)
+    start, end, more = (*known, "") if known else _first_intervals(flow, arrivals) or (ANY_START, ANY_END, "")
     given = parameter_words(flow.given)
-    return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given])
+    return shlex.join(["pulseline", "run", name, "--start", start, "--end", end, *given]) + more
 
 
-def _first_intervals(flow: Flow, arrivals: Collection[tuple[int, int]]) -> tuple[str, str] | None:
-    """Name where the first intervals that have rows begin and end; None where the feeds do not tell, or are large."""
+def _first_intervals(flow: Flow, arrivals: Collection[tuple[int, int]]) -> tuple[str, str, str] | None:
+    """Name where the first intervals that have rows begin and end, and say how far rows go on behind them.
+
+    Returns:
+        None where the feeds do not tell, or are large.
+    """
     from pipelines.flows.grid import cuts_between
     from pipelines.jobs.text.moments import Moments
 
     if not arrivals:
         return None
     first, last = min(span[0] for span in arrivals), max(span[1] for span in arrivals)
-    cuts = cuts_between(flow, first, min(last + 1, first + (AT_FIRST + 1) * flow.every))
-    spell = Moments(flow.timezone).argument
-    return spell(cuts[0]), spell(cuts[: AT_FIRST + 1][-1])
+    cuts = cuts_between(flow, first, min(last + 1, first + (AT_FIRST + 1) * flow.every))[: AT_FIRST + 1]
+    moments = Moments(flow.timezone)
+    more = f"  (the first {AT_FIRST} intervals; rows arrive up to {moments.text(last)})" if last >= cuts[-1] else ""
+    return moments.argument(cuts[0]), moments.argument(cuts[-1]), more

@@ -14,9 +14,10 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.stored import StorePath
 from pipelines.engine.live.examining import examine_run
 from pipelines.engine.live.upkeep import Upkeep
-from pipelines.errors import Exit
+from pipelines.errors import Exit, PulselineError
 from pipelines.jobs.commands.doctor import GRAVE
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.runs.held import held_legs
 from pipelines.jobs.runs.known import flow_name, open_run, runs_of
@@ -49,7 +50,7 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
     runs = runs_of(settings, name)
     if not runs:
         raise WrongUse(f"nothing of {name} was run yet, so there is nothing to maintain")
-    found = {run: _kept(open_run(called, run), settings.keep_landed, echo) for run in runs}
+    found = {run: _kept_or_told(called, run, settings.keep_landed, echo) for run in runs}
     freed = sum(each["freed_bytes"] for each in found.values())
     echo(f"{name}, all runs: {_freed(freed)}")
     ill = [f"{run}: {sentence}" for run, each in found.items() for sentence in each["ill"]]
@@ -59,6 +60,17 @@ def maintain(called: str, as_json: bool, echo: Callable[[str], None]) -> int:  #
         last = {"sentence": ill[0]} if ill else {}
         echo(json.dumps({"flow": name, "freed_bytes": freed, "runs": found, **last}))
     return Exit.CHECK_FAILED if ill else Exit.FINE
+
+
+def _kept_or_told(called: str, run: str, rows: int | None, echo: Callable[[str], None]) -> Facts:
+    """Put a run in order; of one that cannot be read, say so: the others are put in order all the same."""
+    try:
+        return _kept(open_run(called, run), rows, echo)
+    except PulselineError as problem:
+        told = named(str(problem), called, run)
+        echo(f"run {run}: left as it is")
+        nothing = {"before": 0, "after": 0}
+        return {"files": nothing, "bytes": nothing, "freed_bytes": 0, "left": told, "ill": [told]}
 
 
 def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Facts:

@@ -26,6 +26,7 @@ from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import counted as rows_in
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.held import held_legs
+from pipelines.jobs.runs.in_use import going_on, unapplied
 from pipelines.jobs.runs.known import is_replayed, open_run
 from pipelines.jobs.runs.played import read_range
 from pipelines.operators.plain_words import counted
@@ -111,7 +112,7 @@ def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
         done = reset_to(drivers[MAIN], plan, asked=wanted.to)
         if plan.legs is not None:
             take_back(drivers, plan.legs, WHY, wanted.to)
-    _tell(known, wanted, plan, done, echo)
+    _tell(open_run(wanted.flow, wanted.run), wanted, plan, done, echo)
 
 
 def _planned(known: KnownRun, states: Mapping[str, LogState], to: str | None) -> ResetPlan:
@@ -249,7 +250,12 @@ def _tell(
         echo(f"nothing was done; next: {known.command('reset', *words)}")
         return
     echo(f"commit {done.commit} did that; what comes behind it gets new numbers, Spark's checkpoint is made anew")
-    echo(f"next: {known.command('stream')}")
+    echo(f"next: {_next(known, plan)}")
+
+
+def _next(known: KnownRun, plan: ResetPlan) -> str:
+    """Spell what goes on from there: behind an `apply` that was taken back the flow's file is another one."""
+    return going_on(known, unapplied(known), known.command("stream"), in_legs=plan.legs is not None)
 
 
 def facts_of(known: KnownRun, plan: ResetPlan, done: Entry | None) -> dict[str, Any]:
@@ -271,5 +277,5 @@ def facts_of(known: KnownRun, plan: ResetPlan, done: Entry | None) -> dict[str, 
         "rows": plan.rows,
         "waiting": {"sequences": len(plan.waiting), "rows": plan.waiting_rows},
         **({} if plan.legs is None else {"legs": leg_facts(plan.legs)}),
-        "next": known.command("stream"),
+        "next": _next(known, plan),
     }

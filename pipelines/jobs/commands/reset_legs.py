@@ -13,8 +13,7 @@ from pipelines.engine.commits.history import START_OF_RUN
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import way_back
 from pipelines.engine.live.legs_back import states_at
-from pipelines.flows.definition import flow_from_json
-from pipelines.flows.legs import MAIN, legs_of
+from pipelines.flows.legs import MAIN
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.states import asked_state
 from pipelines.jobs.runs.counts import numbered
@@ -70,7 +69,7 @@ def legs_back(known: KnownRun, states: Mapping[str, LogState], to: str | None) -
         WrongUse: it is no state, or what is to be played again is not kept.
         CommitError: no state covers so little.
     """
-    main, legs = states[MAIN], legs_of(flow_from_json(known.definition))
+    main, legs = states[MAIN], known.legs
     roots = {leg: part.root for leg, part in known.by_folder.items()}
     asked = _sequence(main, asked_state(known, main, to).commit)
     found = states_at(legs, roots, states, asked)

@@ -119,6 +119,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
         *[("pending", _pending_text(known, facts, each)) for each in _all_pending(facts)],
         *([] if facts["pending"] else [("pending", "nothing")]),
         *([("unsettled", unsettled)] if (unsettled := _unsettled_text(known, facts)) else []),
+        *([("rejected", _rejected_text(known, facts["rejected"]))] if facts["rejected"] else []),
         ("stale", _stale_text(known, facts)),
         *([("edited", _edited_text(facts))] if facts["edited"] else []),
         *([("other flow", facts["other_flow"])] if facts["other_flow"] else []),
@@ -140,6 +141,11 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     of = " of main, and other legs have theirs" if facts["legs"] else ""
     tables += [f"last commits{of}:", _commits_text(known, facts), ""] if facts["commits"] else []
     return [*head, *lines, "", *tables, _next_text(facts)]
+
+
+def _rejected_text(known: KnownRun, rejected: Facts) -> str:
+    span, plan = known.moments.span(rejected["start"], rejected["end"]), known.command("plan")
+    return f"commit {rejected['commit']} ({span}) is not published: {rejected['why']}; what to do about it: {plan}"
 
 
 def _edited_text(facts: Facts) -> str:
@@ -352,7 +358,7 @@ def _milliseconds(row: Facts, name: str) -> str:
 def _next_text(facts: Facts) -> str:
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"it is being worked on; to look again: {facts['next']}"
-    if facts["pending"]:
+    if facts["pending"] and facts["next"] == facts["pending"]["command"]:
         begun = ", ".join(_pending_name(each) for each in _all_pending(facts))
         return f"next: {facts['next']}  (finishes commit {begun})"
     if facts["stale"]:

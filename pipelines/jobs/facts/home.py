@@ -20,6 +20,7 @@ from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import HolderStanding
 from pipelines.errors import PulselineError
+from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
 from pipelines.jobs.facts.live import live_of
 from pipelines.jobs.facts.overview import read_overview
@@ -85,7 +86,7 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
     try:
         return read(name, run)
     except (PulselineError, OSError, pa.ArrowException) as error:
-        said = f"It cannot be read: {' '.join(str(error).split())}"[:MOST_SAID]
+        said = f"It cannot be read: {named(' '.join(str(error).split()), name, run)}"[:MOST_SAID]
         need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
         return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
 

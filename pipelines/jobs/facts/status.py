@@ -24,7 +24,7 @@ from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.promised import newest_of, promises
 from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
 from pipelines.jobs.runs.gate import blocking
-from pipelines.jobs.runs.in_use import unapplied
+from pipelines.jobs.runs.in_use import going_on, unapplied
 from pipelines.jobs.runs.known import is_replayed
 from pipelines.jobs.runs.replaced import others_text, under_another_flow
 from pipelines.jobs.runs.stop_note import read_stop
@@ -78,6 +78,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "also_pending": begun[1:],
         "broken": _broken(known),
         "unsettled": _unsettled(known),
+        "rejected": _rejected(known),
         "stale": _stale(known),
         "edited": unapplied(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
@@ -95,12 +96,10 @@ def status_of(known: KnownRun, now: int) -> Facts:
     gone = facts["live"] is not None and facts["live"]["backlog"]["gone"] is not None
     if damaged or gone:
         return facts | {"next": known.command("doctor")}
-    going_on = _next(known, facts)
+    then = _next(known, facts)
     # What was begun is finished under its own plan, whatever the file says now.
-    if facts["edited"] and not facts["pending"] and going_on.startswith(GO_ON):
-        in_legs = f"put the flow's file back as it was, then {going_on}"
-        return facts | {"next": in_legs if facts["legs"] else known.command("apply", "--dry-run")}
-    return facts | {"next": going_on}
+    edited = facts["edited"] if not facts["pending"] and then.startswith(GO_ON) else None
+    return facts | {"next": going_on(known, edited, then, in_legs=bool(facts["legs"]))}
 
 
 def _is_done(facts: Facts) -> bool:
@@ -250,6 +249,19 @@ def command_for(known: KnownRun, row: Entry) -> str:
     return known.run_command(*row.span) if row.kind is CommitKind.INTERVAL else known.command("stream")
 
 
+def _rejected(known: KnownRun) -> Facts | None:
+    """Tell the newest commit that was rejected, unless its span was published behind it."""
+    rejected = {number: row for number, row in known.state.commits.items() if row.state is State.REJECTED}
+    newest = rejected.get(max(rejected, default=0))
+    if newest is None or any(row.commit > newest.commit and _meet(row, newest) for row in known.state.published):
+        return None
+    return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
+
+
+def _meet(row: Entry, other: Entry) -> bool:
+    return row.span.start < other.span.end and other.span.start < row.span.end
+
+
 def _stale(known: KnownRun) -> list[Facts]:
     """Give runs of stale commits that follow one another, and the command that heals each.
 
@@ -333,8 +345,14 @@ def _next(known: KnownRun, facts: Facts) -> str:
     if facts["live"]:
         lost = facts["replay"] and facts["replay"]["lost"]
         return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts)}"
-    if not known.state.published:
-        return known.first_command()
+    return _next_interval(known, facts) if known.state.published else known.first_command()
+
+
+def _next_interval(known: KnownRun, facts: Facts) -> str:
+    """Spell what goes on with a backfill."""
+    if facts["rejected"] and any(row.kind is CommitKind.ADOPT for row in known.state.published):
+        # A flow of before may have promised what this one breaks: the same interval again would be rejected again.
+        return known.command("plan")
     from pipelines.flows.grid import cuts_between
 
     end = facts["published"]["end"]

@@ -107,6 +107,20 @@ def unapplied(known: KnownRun) -> str | None:
     return "; ".join([*found.told[:MOST_TOLD], *(["…"] if found.told[MOST_TOLD:] else [])]) if found.differs else None
 
 
+def going_on(known: KnownRun, edited: str | None, command: str, *, in_legs: bool) -> str:
+    """Say how a run goes on: where the flow's file has changed, that comes before the command that goes on.
+
+    Args:
+        known: the run.
+        edited: what `unapplied` says of it.
+        command: which goes on with the flow that the run was made by.
+        in_legs: whether it is in legs, which take no other flow.
+    """
+    if edited is None:
+        return command
+    return f"put the flow's file back as it was, then {command}" if in_legs else known.command("apply", "--dry-run")
+
+
 def begins_in_regions(own: str, flow: Flow) -> str:
     """Say which command begins a run in regions with a flow as it is; of a recorded feed it needs a range."""
     span = () if flow.clock is Clock.WALL else ("--start", "START", "--end", "END")

@@ -31,10 +31,10 @@ from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import lands_elsewhere
 from pipelines.engine.commits.readers import log_state
 from pipelines.errors import PulselineError
-from pipelines.flows.definition import flow_to_json
+from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
-from pipelines.flows.legs import MAIN
+from pipelines.flows.legs import MAIN, legs_of
 from pipelines.flows.model import DIVERTED, Flow, main_of, sides_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pipelines.engine.commits.history import Entry
+    from pipelines.flows.legs import Leg
     from pipelines.jobs.environment.settings import Settings
 
 Definition = dict[str, Any]
@@ -105,6 +106,12 @@ class KnownRun:
         for leg, told in noted.items():
             require_own(found[leg].root, leg, told["streams"], found[leg].state)
         return tuple(found.values())
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """Give the legs of the flow of the newest plan, also where a reset took its commit back: a run keeps them."""
+        plans = [(row.commit, row.plan) for row in self.state.commits.values() if row.plan]
+        return legs_of(flow_from_json(json.loads(max(plans)[1])["flow"] if plans else self.definition))
 
     @property
     def by_leg(self) -> dict[str, KnownRun]:

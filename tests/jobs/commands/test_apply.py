@@ -28,16 +28,20 @@ from pipelines.flows.definition import flow_to_json
 from pipelines.flows.model import Stream
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_flow
+from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.finish import finish_flow
+from pipelines.jobs.commands.publish import Answer, publish_commit
 from pipelines.jobs.commands.reset import ResetRequest as Reset
 from pipelines.jobs.commands.reset import reset_run
 from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.stream import StreamRequest, is_backfilled, stream_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.awaited import awaited
 from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.gate import RejectedError
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range, read_range
@@ -145,6 +149,7 @@ def test_what_is_kept_gives_the_rows_of_an_undisturbed_run(live: House) -> None:
     changed = hashes(live, SECOND[-1])
     assert open_run("tiny", "main").streams["punctual"]["policy"]["delay"] == 2 * HOUR
     reset_run(Reset(flow="tiny", to="4"), live.tell)
+    assert live.text.endswith("next: pulseline apply tiny --dry-run"), "the file has what was taken back"
     assert open_run("tiny", "main").streams["punctual"]["policy"]["delay"] == HOUR
     assert "delay 1h → 2h" in refused(live)
     edit(live, "delay: 2h", "delay: 1h")
@@ -176,7 +181,7 @@ def test_new_and_gone_streams_are_told(live: House) -> None:
     assert "timely is new; punctual is gone" in refused(live)
     told = apply(live, dry_run=True)
     assert "  new     timely: it begins with nothing" in told
-    assert "  gone    punctual: its rows stay readable, and none comes behind them" in told
+    assert "  gone    punctual: its rows stay readable, where `pulseline tables` says, and none comes behind" in told
     assert told.endswith("nothing was done; next: pulseline apply tiny")
     apply(live)
     Stage(live).play(SECOND)
@@ -353,6 +358,17 @@ def test_a_backfill_that_may_break_what_it_promised_is_told_to_make_all_of_it_an
     again = f"pulseline run {hours.name} --plan"
     assert f"and {again} makes the days before anew as well" in told
     assert told.endswith(f"next: {again}")
+    next_hour = Run(flow=hours.name, start="2026-01-01T01:00", end="2026-01-01T02:00", engine="core", hold=True)
+    run_flow(next_hour, hours.said.append)
+    check_flow(hours.name, None, None, 3, "main", False, hours.said.append)  # noqa: FBT003 - the command's flag
+    no = Answer(publish=False, reason="what it promised is broken", by="anna")
+    with pytest.raises(RejectedError):
+        publish_commit(hours.name, 3, "main", False, hours.said.append, no)  # noqa: FBT003 - as above
+    hours.said.clear()
+    show_status(hours.name, "main", False, hours.said.append)  # noqa: FBT003 - as above
+    told = "\n".join(hours.said)
+    assert "is not published: rejected by anna: what it promised is broken; " in told
+    assert told.endswith(f"next: pulseline plan {hours.name}")
 
 
 def test_a_stream_that_breaks_what_it_promised_is_played_again_for_no_interval_is_run_over_it(live: House) -> None:
@@ -411,6 +427,9 @@ def test_instances_that_are_dealt_other_rows_begin_anew(tmp_path: Path) -> None:
     told = hours.apply(many)
     assert "r.0.w (dealt otherwise: instances 2 → 3" in told
     assert left_open(read_settings().root("pumps", "main"))
+    hours.said.clear()
+    explain_row(hours.name, "readings@2026-01-01T00:06Z/1", "main", hours.said.append, as_json=False)
+    assert any("to instance" in line and "of 2" in line for line in hours.said), "as it was dealt then"
     hours.run(many, 1)
     root = read_settings().root("pumps", "main")
     found = read_stream(root, "r.w")

@@ -276,7 +276,8 @@ def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house
         "flow: own\ntimezone: America/New_York\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: "
         "timestamp}}, key: k, time: at, arrival: at}\nstreams:\n  once: {deduplicate: rows, on: k, within: 1h}\n"
     )
-    for last, end in (("2013-03-10T12:00:00Z", "2013-03-11"), ("2913-01-01T12:00:00Z", "2013-03-16")):
+    week = "2013-03-16  (the first 7 intervals; rows arrive up to 2913-01-01 07:00:00)"
+    for last, end in (("2013-03-10T12:00:00Z", "2013-03-11"), ("2913-01-01T12:00:00Z", week)):
         (tmp_path / "rows.csv").write_text(f"k,at\na,2013-03-09T12:00:00Z\nb,\na,{last}\n")
         validate_flow(str(tmp_path / "own.yaml"), house.tell)
         to_come = "warning: source rows: its last row arrives 2913-01-01 07:00:00, which is still to come"

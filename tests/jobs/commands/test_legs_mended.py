@@ -228,10 +228,11 @@ def test_a_leg_of_which_nothing_is_left_is_told_and_made_again(regional: House) 
         lambda: show_status("tiny", "main", False, regional.tell),  # noqa: FBT003 - the command's flag
         lambda: check_flow("tiny", None, None, None, "main", False, regional.tell),  # noqa: FBT003 - as above
         lambda: show_stream("tiny", "last", None, None, 5, "table", "main", regional.tell),
-        lambda: maintain("tiny", False, regional.tell),  # noqa: FBT003 - as above
     ):
         with pytest.raises(LegGoneError, match="nothing is there, so what the leg had published is in no table"):
             asked()
+    assert maintain("tiny", False, regional.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "nothing is there, so what the leg had published is in no table" in regional.text
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
     assert examine("tiny", "main", False, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above

@@ -16,6 +16,7 @@ from pipelines.engine.commits.paths import TableAheadError, commits_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.live.legs import LegAheadError, open_legs
 from pipelines.engine.tasks.local import CoreEngine
+from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
@@ -24,7 +25,7 @@ from pipelines.jobs.commands.reset import ResetRequest, reset_run
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.runs.readings import land_readings, runner_of
-from tests.jobs.regional import LEGS, begun, content, readings, taken, wanted
+from tests.jobs.regional import LEGS, begun, content, readings, stepped, taken, under_way, wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,6 +154,37 @@ def test_a_reset_that_was_cut_short_goes_on_with_the_same_command(
     assert stands(regional) == [1, 1, 1]
     taken(regional, 3, 3, 3)
     assert content(regional.root) == calm
+
+
+def test_behind_a_reset_that_was_cut_short_nothing_names_what_would_be_refused(house: House) -> None:
+    """An epoch that was begun is finished by nobody, for the next start refuses to go on."""
+    made, done = stepped(house, (1, 2), (1,), ()), Driver.reset
+
+    def dies(*_: Any, **__: Any) -> Any:  # noqa: ANN401 - as it is called
+        raise KeyboardInterrupt
+
+    def dies_behind_the_first(driver: Driver, *args: Any, **named: Any) -> Any:  # noqa: ANN401 - as above
+        return (done if driver.root == house.root else dies)(driver, *args, **named)
+
+    with under_way(made) as legs:
+        timed = legs.all[LEGS.index("timed")].runner
+        timed.engine = dies
+        with pytest.raises(KeyboardInterrupt):
+            timed.advance(1, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Driver, "reset", dies_behind_the_first)
+        patch.setattr(Driver, "abandon", dies)
+        with pytest.raises(KeyboardInterrupt):
+            reset(house, "0")
+
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    told = house.text
+    assert "commit 2 of timed " in told
+    assert told.endswith("next: pulseline doctor tiny")
+    abandon_commit("tiny", "timed:2", "main", False, house.tell)  # noqa: FBT003 - as above
+    assert house.text.endswith("pulseline doctor tiny")
+    assert set(reset(house, "0")["legs"]) == {"timed", "main-2"}
+    assert stands(house) == [0, 0, 0]
 
 
 def test_behind_an_older_copy_of_a_whole_leg_what_reads_it_goes_back_to_it(house: House, tmp_path: Path) -> None:

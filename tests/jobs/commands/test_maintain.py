@@ -10,9 +10,11 @@ import pytest
 
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.leg_roots import FILE, REGIONS
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.maintain import maintain
+from pipelines.jobs.commands.status import show_all
 from pipelines.jobs.environment.errors import WrongUse
 from tests.jobs.regional import begun, content
 
@@ -73,3 +75,17 @@ def test_of_a_run_in_legs_it_says_which_were_left_as_they_are(house: House) -> N
     told = house.text.splitlines()[0]
     assert " files became " in told
     assert "; what is of timed, main-2 is left as it is (a commit waits to be finished, or none was begun); " in told
+
+
+def test_a_run_that_cannot_be_read_is_told_with_its_name_and_the_others_are_put_in_order(regional: House) -> None:
+    regional.backfill("2013-01-01", "2013-01-02", run="other")
+    (regional.root / REGIONS / FILE).unlink()
+    regional.root.rename(regional.root.with_name("live"))
+    code, found, words = told(regional)
+    assert code == 1
+    assert "pulseline doctor tiny --run live --repair makes it anew" in found["sentence"]
+    assert "run live: left as it is" in words
+    assert found["runs"]["other"]["left"] is None
+
+    show_all(as_json=False, tell=regional.tell)
+    assert "pulseline doctor tiny --run live --repair makes it anew" in regional.text

@@ -103,6 +103,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "pending",
         "also_pending",
         "stopped",
+        "rejected",
         "stale",
         "edited",
         "other_flow",
