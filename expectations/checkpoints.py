@@ -188,7 +188,8 @@ def _project(docs: Path | None) -> DataContextConfig:
     """Keep everything in memory but the pages."""
     site = {
         "class_name": "SiteBuilder",
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": _view("IndexView")},
+        "site_section_builders": {section: {"view": _view("PageView")} for section in ("expectations", "validations")},
         "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(docs)},
     }
     return DataContextConfig(
@@ -197,6 +198,10 @@ def _project(docs: Path | None) -> DataContextConfig:
         progress_bars=ProgressBarsConfig(globally=False),
         analytics_enabled=False,
     )
+
+
+def _view(name: str) -> dict[str, str]:
+    return {"module_name": "expectations.docs_views", "class_name": name}
 
 
 def _whole(result: ExpectationSuiteValidationResult, needed: str) -> list[Any]:
