@@ -48,8 +48,9 @@ ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 """Columns that a law may ask for, beside its scope."""
 MAX, LAST = "MAX", "LAST_VALUE"
 BEGUN_ANEW = (
-    " Where `pulseline apply` began the stream anew in between, that is why: `pulseline run FLOW --plan` makes what "
-    "stands before it anew as well."
+    " Where `pulseline apply` began the stream anew in between, that is why: in a backfill `pulseline run FLOW --plan` "
+    "makes what stands before it anew as well; in a live run it stays, and `pulseline replay FLOW` says what it would "
+    "be."
 )
 """Why a stream may break what it said itself, though nothing went wrong."""
 
