@@ -49,8 +49,8 @@ ORDER = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 MAX, LAST = "MAX", "LAST_VALUE"
 BEGUN_ANEW = (
     " Where `pulseline apply` began the stream anew in between, that is why: in a backfill `pulseline run FLOW --plan` "
-    "makes what stands before it anew as well; in a live run it stays, and `pulseline replay FLOW` says what it would "
-    "be."
+    "makes what stands before it anew as well, in a live run `pulseline reset FLOW --to 0` and then `pulseline stream "
+    "FLOW`."
 )
 """Why a stream may break what it said itself, though nothing went wrong."""
 

@@ -129,9 +129,11 @@ def _line(problem: MarkedYAMLError) -> int:
 
 
 def _expected(text: str, line: int, problem: MarkedYAMLError) -> str:
-    """Say what to write: no tab, and quotes round a parameter, for its own braces are YAML's."""
+    """Say what to write: no tab, and quotes round backquotes and round a parameter, whose braces are YAML's own."""
     if "'\\t'" in (problem.problem or ""):
         return "spaces in place of the tab, for YAML takes no tabs there"
+    if "'`'" in (problem.problem or ""):
+        return 'a readable document: write "`a name`", in quotes, for backquotes begin nothing in YAML'
     found = BARE_PARAMETER.search("".join(text.splitlines()[line - 1 : line]))
     return f'a readable document: write "{found[1]}", in quotes' if found else "a readable document"
 

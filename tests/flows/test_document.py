@@ -43,6 +43,7 @@ def test_values_stay_as_written_and_know_their_lines(tmp_path: Path) -> None:
         ("a: \x07\n", 1, "no YAML"),
         ("a:\n  b: 1\n\tc: 2\n", 3, "no YAML (found character '\\t' that cannot start any token), expected spaces"),
         ("a:\n\t\tb: 1\n", 2, "spaces in place of the tab, for YAML takes no tabs there"),
+        ("a:\n  `b c`: 1\n", 2, 'write "`a name`", in quotes, for backquotes begin nothing in YAML'),
         ("a: {b: ${pace}, c: 1}\n", 1, 'a readable document: write "${pace}", in quotes'),
     ],
 )

@@ -11,6 +11,7 @@ from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
+from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking, broken_words
 from pipelines.operators.plain_words import counted
@@ -167,7 +168,7 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
         mark = "✓ holds " if each.held else ("✗ FAILS " if each.severity == BLOCKING else "! warns ")
         yield f"{mark} {each.table:{wide}}  {counted(each.looked_at, 'row'):>12}  {each.sentence}"
         if not each.held:
-            yield from _broken(each)
+            yield from (named(line, verdict.known.called, verdict.known.run) for line in _broken(each))
     held = sum(each.held for each in verdict.found)
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
     yield f"next: {next_step(verdict)}"
