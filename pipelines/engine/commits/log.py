@@ -25,6 +25,7 @@ from pipelines.engine.commits.paths import (
     CommitsLostError,
     ConcurrentAddError,
     NewFile,
+    RootGoneError,
     TableMissingError,
     commits_path,
     ledger_path,
@@ -183,6 +184,8 @@ class CommitLog:
         try:
             fresh = self._later(sorted(files))
         except FileNotFoundError as error:
+            if not is_stored(self._root) and not self._root.exists():
+                raise RootGoneError(str(self._root)) from None
             gone = next((name for name in sorted(files) if not (self.path / name).exists()), str(error))
             raise CommitsLostError(str(self.path), gone) from None
         except UNREADABLE as problem:

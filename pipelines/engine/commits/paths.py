@@ -102,6 +102,17 @@ class CommitsLostError(TableError):
 
 
 @dataclass(eq=False)
+class RootGoneError(TableError):
+    """The folder of a run is gone while a command works on it, as a disk that is no longer mounted takes it away."""
+
+    root: str
+    says = (
+        "{root} must be there as long as a command works on it, and is gone: see whether its disk is still mounted; "
+        "once it is there again, the same command goes on from here"
+    )
+
+
+@dataclass(eq=False)
 class QualityLostError(TableError):
     """What checks found cannot be read: nothing that a run computes stands on it, and it can be judged again."""
 

@@ -151,8 +151,13 @@ def _disk(error: BaseException) -> str | None:
     return None
 
 
+TOO_LARGE = f"(os error {errno.EFBIG})"
+"""As delta-rs tells it."""
+
+
 def _grown(error: BaseException) -> str | None:
-    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+    grown = isinstance(error, OSError) and (error.errno == errno.EFBIG or TOO_LARGE in str(error))
+    if isinstance(error, OSError) and grown:
         which = f"{error.filename} " if error.filename else "a file "
         return (
             f"{which}must grow beyond what this process may write: ulimit -f unlimited in the same shell, or another "
@@ -186,7 +191,8 @@ def _memory(error: BaseException) -> str | None:
 def _files(error: BaseException) -> str | None:
     if isinstance(error, PermissionError):
         return (
-            f"no permission for {error.filename or error}: see who owns it, or set PULSELINE_HOME to a folder of yours"
+            f"no permission for {error.filename or error}: see who owns it, and by lsattr whether it is immutable; or "
+            "set PULSELINE_HOME to a folder of yours"
         )
     made = isinstance(error, FileNotFoundError | NotADirectoryError) and str(error.filename).startswith(_home())
     if made and not Path(_home()).is_dir():
@@ -406,6 +412,9 @@ def _worker_text(text: str) -> str:
     return text.partition("\n=== Streaming Query ===")[0].partition("\n\tat ")[0]
 
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def _one_line(text: str) -> str:
-    joined = re.sub(r"\s+", " ", text).strip()
+    joined = re.sub(r"\s+", " ", COLOUR.sub("", text)).strip()
     return joined if len(joined) <= LONGEST else f"{joined[: LONGEST - END - 3]} … {joined[-END:]}"

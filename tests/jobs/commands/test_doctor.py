@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,9 +14,12 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from pipelines.engine.columnar.content import content_hash
+from pipelines.engine.commits import log
+from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
     CommitsLostError,
     ForeignWriteError,
+    RootGoneError,
     TableAheadError,
     TornLogError,
     data_tables,
@@ -408,3 +411,21 @@ def test_a_log_in_a_store_that_somebody_harmed_is_told_and_made_anew(
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert content_hash(read_stream(root, "beating")) == calm
     house.backfill("2013-01-03", "2013-01-04")
+
+
+def test_a_disk_that_goes_away_under_a_command_is_no_file_that_is_lost(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    away = house.root.with_name("away")
+
+    def unmounted(*_: object) -> NoReturn:
+        house.root.rename(away)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(log, "read_whole", unmounted)
+    with pytest.raises(RootGoneError, match="is gone: see whether its disk is still mounted; once it is there again"):
+        CommitLog(house.root).state()
+    monkeypatch.undo()
+    away.rename(house.root)
+    assert CommitLog(house.root).state().published

@@ -177,6 +177,9 @@ def test_missing_permission_package_memory_and_network_are_recognised() -> None:
     assert "ulimit -n 4096" in exit_code_of(OSError(errno.EMFILE, "Too many open files", "x"))[1]
     grown = exit_code_of(OSError(errno.EFBIG, "File too large", "/h/c.parquet"))[1]
     assert grown.startswith("/h/c.parquet must grow beyond what this process may write: ulimit -f unlimited")
+    said = "Generic LocalFileSystem error \x1b[31m↳\x1b[0m Unable to copy data to file File too large (os error 27)"
+    assert "ulimit -f unlimited" in exit_code_of(OSError(said))[1]
+    assert "\x1b" not in exit_code_of(OSError(said.partition(" Unable")[0]))[1]
     arrow = OSError(errno.EROFS, "Failed to open local file '/h/c.parquet'. Detail: [errno 30] Read-only file system")
     assert exit_code_of(arrow)[1].startswith("/h/c.parquet is on a read-only disk: mount it so that it can be written")
     line = exit_code_of(ModuleNotFoundError("No module named 'numba.core'", name="numba.core"))[1]
