@@ -436,6 +436,37 @@ def test_turns__what_counts_as_an_earlier_turn_counts_as_the_whole_of_it_whateve
     assert [row["n"] for row in here.table("run", "both").to_pylist()] == wanted
 
 
+PARTING_AGAIN = """\
+flow: turns
+every: 1h
+sources:
+  rows: {feed: {parquet: rows.parquet}, key: left, time: sent, arrival: seen}
+modules:
+  same:
+    inputs: [came]
+    streams: {s: {filter: came, where: n >= 0}}
+    outputs: {s: s}
+streams:
+  dealt: {module: same, inputs: {came: rows}, instances: 2, dispatch: {came: {numeric: left}}}
+  turned: {module: same, inputs: {came: rows}, instances: 2, dispatch: {came: in_turn}}
+  again: {filter: dealt.s, where: n >= 0}
+  both: {interleave: [dealt.s, again, turned.s]}
+"""
+
+
+def test_what_parts_again_behind_instances_stands_by_that_fork_whatever_else_arrives(tmp_path: Path) -> None:
+    """Rows 3 to 5 are of both instances, and stand in `dealt` by their times: 5, 3, 4."""
+    rows = feed([1, 1, 1, 15, 15, 15], ["a"] * 6).drop_columns(["left", "sent"])
+    rows = rows.append_column("left", pa.array([2, 2, 2, 2, 3, 5], pa.int64()))
+    rows = rows.append_column("sent", times(BEGIN + np.array([1, 1, 1, 17, 18, 16]) * SECOND))
+    here = trial(tmp_path, PARTING_AGAIN, {"rows": rows})
+    spans = {"whole": [(0, 20)], "cut": [(0, 10), (10, 20)]}
+    for run, parts in spans.items():
+        here.ran(run, [(BEGIN + start * SECOND, BEGIN + end * SECOND) for start, end in parts])
+        found = [row["n"] for row in here.table(run, "both").to_pylist() if row["arrival"].second == 15]
+        assert found == [3, 4, 5, 5, 3, 3, 4, 4, 5], run
+
+
 OTHERS = "  others: {feed: {parquet: others.parquet}, key: k, time: sent, arrival: seen}\n"
 TWO = """\
 flow: turns

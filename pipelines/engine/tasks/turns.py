@@ -24,9 +24,13 @@ from pipelines.operators.rows import INFINITY, NULL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from pipelines.flows.forks import MeetingOfTurns
     from pipelines.flows.model import Flow, Stream
     from pipelines.operators.rows import Longs
+
+    Bools = npt.NDArray[np.bool_]
 
 BEFORE, AFTER = NULL, INFINITY
 """Turns before and behind all rows of a fork."""
@@ -283,17 +287,68 @@ def _by_turns(
 ) -> Longs:
     """Order some rows by the turns of a fork, branch by branch, then as each branch says."""
     arrival, side, key = by
-    levels: list[Longs] = []
+    levels = _Levels(len(rows))
     _levels(table, rows, meeting, of, levels, 0, np.arange(len(rows)), side)
     own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
     begins = _begins(rows[own], (side, key, arrival))
-    ranks = _ranks(levels)
+    ranks = _ranks(levels.numbers)
     if (_lifted(ranks, own, begins) != ranks).any():
         ranks = np.zeros(len(rows), dtype=np.int64)
-        for level in levels:
-            ranks = _lifted(_ranks([ranks, level]), own, begins)
+        for depth, level in enumerate(levels.numbers):
+            before = _ranks([ranks, level])
+            ranks = _lifted(before, own, begins)
+            moved = ranks != before
+            levels.take_over(depth, moved, _last_itself(moved, own))
     order: Longs = rows[np.lexsort((rows, side[rows], ranks, arrival[rows]))]
     return order
+
+
+def _last_itself(moved: Bools, own: Longs) -> Longs:
+    """Give of each row the last one up to it, in its own order, that counts as itself."""
+    found = np.empty(len(own), dtype=np.int64)
+    found[own] = own[np.maximum.accumulate(np.where(moved[own], 0, np.arange(len(own))))]
+    return found
+
+
+class _Levels:
+    """What rows are compared by, level behind level, as numbers.
+
+    Args:
+        rows: how many there are.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self.numbers: list[Longs] = []
+        self._meetings: list[Longs] = []
+        """By level, of each row, which meeting's levels begin there; 0 where none does."""
+        self._known: dict[tuple[str, ...], int] = {}
+
+    def compare(self, depth: int, mine: Longs, level: Longs, begins: MeetingOfTurns | None) -> None:
+        """Compare some rows by numbers at a depth, which may be the first of a meeting; the others are alike there."""
+        if len(self.numbers) == depth:
+            self.numbers.append(np.zeros(self._rows, dtype=np.int64))
+            self._meetings.append(np.zeros(self._rows, dtype=np.int64))
+        self.numbers[depth][mine] = level
+        if begins is not None:
+            alike = (begins.fork, *(branch.first for branch in begins.branches))
+            self._meetings[depth][mine] = self._known.setdefault(alike, len(self._known) + 1)
+
+    def take_over(self, depth: int, moved: Bools, of: Longs) -> None:
+        """Have rows that count as of another branch stand in it as others do, unless both part again in one way.
+
+        The fork within a branch puts its rows in order, and no others.
+
+        Args:
+            depth: of the level that is compared.
+            moved: which rows count there as another one.
+            of: by row, the one that it counts as.
+        """
+        begins = self._meetings[depth + 1] if depth + 1 < len(self.numbers) else None
+        if begins is None or not (taken := moved & (begins != begins[of])).any():
+            return
+        for each in (*self.numbers[depth + 1 :], *self._meetings[depth + 1 :]):
+            each[taken] = each[of[taken]]
 
 
 def _lifted(ranks: Longs, own: Longs, begins: Longs) -> Longs:
@@ -315,7 +370,7 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     rows: Longs,
     meeting: MeetingOfTurns,
     of: TurnsOfFlow,
-    levels: list[Longs],
+    levels: _Levels,
     depth: int,
     mine: Longs,
     side: Longs,
@@ -329,12 +384,11 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     Returns:
         The number of levels there are now.
     """
+    first_depth = depth
 
     def compare(level: Longs) -> None:
         nonlocal depth
-        if len(levels) == depth:
-            levels.append(np.zeros(len(rows), dtype=np.int64))
-        levels[depth][mine] = level
+        levels.compare(depth, mine, level, meeting if depth == first_depth else None)
         depth += 1
 
     ports = side[rows[mine]]
@@ -344,12 +398,14 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
     left = np.ones(len(mine), dtype=bool)
     for number, each in enumerate(chain if meeting.fork else ()):
         columns, there = of.columns(each.fork), np.flatnonzero(left)
-        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows[mine[there]]))
-        turn, branch = longs(chosen[columns.turn]), longs(chosen[columns.branch])
+        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows))
+        turn, branch = (longs(chosen[name])[mine[there]] for name in (columns.turn, columns.branch))
         # What is told apart already stands before all turns of the others, as what came before their forks does.
         every = np.full(len(mine), BEFORE, dtype=np.int64)
-        # One level, as a row that counts as one of another turn has time, key and place of that one.
-        every[there] = _ranks([*_wide(chosen, columns), turn]) if columns.key else turn
+        # One level, as a row that counts as one of another turn has time, key and place of that one; numbered over all
+        # rows, as rows of several branches may part again by one fork.
+        whole = _ranks([*_wide(chosen, columns), longs(chosen[columns.turn])]) if columns.key else None
+        every[there] = turn if whole is None else whole[mine[there]]
         compare(every)
         own = (branch >= 0) & (whose[there] < 0)
         came = there[own]

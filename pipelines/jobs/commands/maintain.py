@@ -83,7 +83,8 @@ def _kept(known: KnownRun, rows: int | None, echo: Callable[[str], None]) -> Fac
             where = f" of {', '.join(left)}" if 0 < len(left) < len(held) else ""
     except LeaseHeldError:
         why, where = "a driver is at work, which keeps it in order itself", ""
-    after = _extent(known.root)
+    # Where a driver is at work, what has changed is its doing.
+    after = before if why and not where else _extent(known.root)
     # Behind it the log says more: whoever takes the lease finishes what an earlier driver left.
     found = [(part.root, each) for part in known.parts for each in examine_run(part.root, log_state(part.root))]
     grave = [

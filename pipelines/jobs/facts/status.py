@@ -246,7 +246,9 @@ def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[
 
 def command_for(known: KnownRun, row: Entry) -> str:
     """Spell the command that does a commit's work, or finishes it."""
-    return known.run_command(*row.span) if row.kind is CommitKind.INTERVAL else known.command("stream")
+    if row.kind is CommitKind.INTERVAL:
+        return known.run_command(*row.span)
+    return known.command("apply" if row.kind is CommitKind.ADOPT else "stream")
 
 
 def _rejected(known: KnownRun) -> Facts | None:
