@@ -154,9 +154,7 @@ def test_airflows_own_backfill_begins_with_all_days(stack: Stack) -> None:
     span = ("--from-date", f"{DAYS[0]}T00:00-05:00", "--to-date", f"{DAYS[-1]}T00:00-05:00")
     # Checks of what is published are made by hand below; here they would only take time.
     stack.doorway.ask("PATCH", "/api/v2/dags/quality_trips", {"is_paused": True})
-    # Without Java: Spark's way through Airflow is that of the stream beside, and of the days in front of a browser.
-    how = ("--dag-run-conf", json.dumps({"engine": "core"}))
-    words = ("airflow", "backfill", "create", "--dag-id", "backfill_trips", *span, *how)
+    words = ("airflow", "backfill", "create", "--dag-id", "backfill_trips", *span)
     made = stack.ground.call("pipelines.cli", *words, without=("AIRFLOW_HOME", "AIRFLOW_CONFIG"))
     assert made.returncode == 0, made.stdout + made.stderr
     runs = stack.runs("backfill_trips")
