@@ -33,6 +33,8 @@ STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
 
 SLOW_WORKER = "waiting for the Python worker to connect back"
 """Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
+CHANGED_MEANWHILE = ("java.io.OptionalDataException", "java.util.ConcurrentModificationException")
+"""Spark notes settings with a source's Python while it sends it off for another query, which then cannot be read."""
 MOST_STARTS = 5
 """How often a query is started before a worker that is slow to begin ends it for good."""
 
@@ -143,14 +145,17 @@ class LiveQuery:
             raise
 
     def _spans(self, rows: DataFrame) -> list[Row]:
-        try:
-            with self.watched():
-                return rows.collect()
-        except Exception as error:
-            # Spark ends a query that is to stop in the middle of its job.
-            if self.gate.is_shut(self.name):
-                raise StreamStopped(STOPPED) from error
-            raise
+        for left in reversed(range(MOST_STARTS)):
+            try:
+                with self.watched():
+                    return rows.collect()
+            except Exception as error:
+                # Spark ends a query that is to stop in the middle of its job.
+                if self.gate.is_shut(self.name):
+                    raise StreamStopped(STOPPED) from error
+                if not left or not any(each in str(error) for each in CHANGED_MEANWHILE):
+                    raise
+        return []
 
     @property
     def running(self) -> bool:
