@@ -20,6 +20,14 @@ class Span(NamedTuple):
     start: int
     end: int
 
+    def holds(self, at: int) -> bool:
+        """Say whether what arrived at an instant, in ticks, is covered."""
+        return self.start <= at < self.end
+
+    def meets(self, other: Span) -> bool:
+        """Say whether both cover some instant."""
+        return self.start < other.end and other.start < self.end
+
 
 NO_SPAN = Span(0, 0)
 NOTHING: Mapping[str, object] = MappingProxyType({})

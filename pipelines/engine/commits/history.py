@@ -309,6 +309,12 @@ class LogState:
             raise BeforeFirstError(start, rows[0].span.start)
         return START_OF_RUN
 
+    @property
+    def newest_plan(self) -> str | None:
+        """Give the newest plan, also where a reset took its commit back; None where there is none."""
+        planned = {row.commit: row.plan for row in self.commits.values() if row.plan}
+        return planned[max(planned)] if planned else None
+
     def superseded_by(self, span: Span) -> tuple[int, ...]:
         """Give the published intervals that a new commit of `span` replaces, in order.
 

@@ -111,8 +111,8 @@ def planned_legs(root: Path, state: LogState) -> Noted | None:
     """
     noted = noted_legs(root)
     if noted is None and run_root(root) == root:
-        planned = [(row.commit, row.plan) for row in state.commits.values() if row.plan]
-        if planned and json.loads(max(planned)[1]).get("flow", {}).get("legs"):
+        plan = state.newest_plan
+        if plan and json.loads(plan).get("flow", {}).get("legs"):
             raise LegsLostError(str(root / REGIONS / FILE), "is gone")
     return noted
 

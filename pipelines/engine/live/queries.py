@@ -37,6 +37,8 @@ CHANGED_MEANWHILE = ("java.io.OptionalDataException", "java.util.ConcurrentModif
 """Spark notes settings with a source's Python while it sends it off for another query, which then cannot be read."""
 MOST_STARTS = 5
 """How often a query is started before a worker that is slow to begin ends it for good."""
+MOST_ASKED = 5
+"""How often an epoch asks Spark for its spans before what another query changed meanwhile ends it."""
 
 
 @dataclass(eq=False)
@@ -145,17 +147,14 @@ class LiveQuery:
             raise
 
     def _spans(self, rows: DataFrame) -> list[Row]:
-        for left in reversed(range(MOST_STARTS)):
-            try:
-                with self.watched():
-                    return rows.collect()
-            except Exception as error:
-                # Spark ends a query that is to stop in the middle of its job.
-                if self.gate.is_shut(self.name):
-                    raise StreamStopped(STOPPED) from error
-                if not left or not any(each in str(error) for each in CHANGED_MEANWHILE):
-                    raise
-        return []
+        try:
+            with self.watched():
+                return _collected(rows)
+        except Exception as error:
+            # Spark ends a query that is to stop in the middle of its job.
+            if self.gate.is_shut(self.name):
+                raise StreamStopped(STOPPED) from error
+            raise
 
     @property
     def running(self) -> bool:
@@ -208,6 +207,17 @@ class LiveQuery:
         self.gate.shut(self.name)
         if self.query is not None:
             self.query.stop()
+
+
+def _collected(rows: DataFrame) -> list[Row]:
+    """Have Spark run an epoch's job; where it could not be sent off nothing of it was begun, and it is asked again."""
+    for _ in range(MOST_ASKED - 1):
+        try:
+            return rows.collect()
+        except Exception as error:
+            if not any(each in str(error) for each in CHANGED_MEANWHILE):
+                raise
+    return rows.collect()
 
 
 def landing_query(  # noqa: PLR0913 - what a query is made of

@@ -9,7 +9,7 @@ Rules of docs/semantics.md: X10, X11
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -219,11 +219,7 @@ def raised(turns: dict[str, pa.Array], columns: list[TurnColumns], arrival: Long
         # Rows that went by the fork on another way of what it comes from are told apart by that.
         passed = ~came[each.fork] & np.any([came[name] for name in each.outer if name in came], axis=0)
         highest = _lifted(np.where(passed, -1, ranks), own, begins)
-        counts_as = np.arange(len(own))
-        # The row that another one counts as is the last one before it that counts as itself.
-        itself = (~passed & (ranks == highest))[own]
-        counts_as[own] = own[np.maximum.accumulate(np.where(itself, np.arange(len(own)), 0))]
-        counts_as = np.where(passed | (highest == ranks), np.arange(len(own)), counts_as)
+        counts_as = np.where(passed, np.arange(len(own)), _last_itself(passed | (ranks != highest), own))
         taken = told.take(pa.array(counts_as))
         found |= {name: taken[name] for name in names}
     return found
@@ -287,8 +283,8 @@ def _by_turns(
 ) -> Longs:
     """Order some rows by the turns of a fork, branch by branch, then as each branch says."""
     arrival, side, key = by
-    levels = _Levels(len(rows))
-    _levels(table, rows, meeting, of, levels, 0, np.arange(len(rows)), side)
+    levels, taken = _Levels(len(rows)), _Rows(table, rows, side[rows], of)
+    _levels(taken, meeting, levels, 0, np.arange(len(rows)))
     own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
     begins = _begins(rows[own], (side, key, arrival))
     ranks = _ranks(levels.numbers)
@@ -308,6 +304,45 @@ def _last_itself(moved: Bools, own: Longs) -> Longs:
     found = np.empty(len(own), dtype=np.int64)
     found[own] = own[np.maximum.accumulate(np.where(moved[own], 0, np.arange(len(own))))]
     return found
+
+
+class _Turn(NamedTuple):
+    """What rows say of the turns of one fork."""
+
+    turn: Longs
+    branch: Longs
+    whole: Longs
+    """The turn with time and key where it has these, as one number: a row that counts as one of another turn has all of
+    it."""
+
+
+class _Rows:
+    """Rows that are to be ordered, and what they say of the turns of each fork, made out once.
+
+    Args:
+        table: that they are of.
+        rows: which.
+        ports: the port of each of them.
+        of: the turns of the flow.
+    """
+
+    def __init__(self, table: pa.Table, rows: Longs, ports: Longs, of: TurnsOfFlow) -> None:
+        self.ports = ports
+        self.of = of
+        self._table = table
+        self._at = None if len(rows) == table.num_rows else pa.array(rows)
+        self._known: dict[str, _Turn] = {}
+
+    def turn(self, fork: str) -> _Turn:
+        """Give what they say of a fork's turns, numbered over all of them: several branches may part again by one."""
+        if fork not in self._known:
+            columns = self.of.columns(fork)
+            told = self._table.select([field.name for field in columns.fields])
+            told = told if self._at is None else told.take(self._at)
+            turn, branch = longs(told[columns.turn]), longs(told[columns.branch])
+            whole = _ranks([*_wide(told, columns), turn]) if columns.key else turn
+            self._known[fork] = _Turn(turn, branch, whole)
+        return self._known[fork]
 
 
 class _Levels:
@@ -365,16 +400,7 @@ def _lifted(ranks: Longs, own: Longs, begins: Longs) -> Longs:
     return lifted
 
 
-def _levels(  # noqa: PLR0913 - one step of a recursion
-    table: pa.Table,
-    rows: Longs,
-    meeting: MeetingOfTurns,
-    of: TurnsOfFlow,
-    levels: _Levels,
-    depth: int,
-    mine: Longs,
-    side: Longs,
-) -> int:
+def _levels(rows: _Rows, meeting: MeetingOfTurns, levels: _Levels, depth: int, mine: Longs) -> int:
     """Lay out what `mine`, numbers among `rows`, are compared by: turns fork by fork, then branches, then within these.
 
     A row has a turn of the fork that it came out of, and of those before it in the chain. Branches, and what orders
@@ -391,26 +417,22 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         levels.compare(depth, mine, level, meeting if depth == first_depth else None)
         depth += 1
 
-    ports = side[rows[mine]]
+    ports = rows.ports[mine]
     chain = [meeting, *meeting.others()]
     # What came out of none of them is of the first.
     whose, place = np.full(len(mine), -1), _first_of(ports, meeting)[ports]
     left = np.ones(len(mine), dtype=bool)
     for number, each in enumerate(chain if meeting.fork else ()):
-        columns, there = of.columns(each.fork), np.flatnonzero(left)
-        chosen = table.select([field.name for field in columns.fields]).take(pa.array(rows))
-        turn, branch = (longs(chosen[name])[mine[there]] for name in (columns.turn, columns.branch))
+        there = np.flatnonzero(left)
+        turn, branch, whole = (told[mine[there]] for told in rows.turn(each.fork))
         # What is told apart already stands before all turns of the others, as what came before their forks does.
         every = np.full(len(mine), BEFORE, dtype=np.int64)
-        # One level, as a row that counts as one of another turn has time, key and place of that one; numbered over all
-        # rows, as rows of several branches may part again by one fork.
-        whole = _ranks([*_wide(chosen, columns), longs(chosen[columns.turn])]) if columns.key else None
-        every[there] = turn if whole is None else whole[mine[there]]
+        every[there] = whole
         compare(every)
         own = (branch >= 0) & (whose[there] < 0)
         came = there[own]
         whose[came] = number
-        place[came] = _branches(branch[own], ports[came], each, of)
+        place[came] = _branches(branch[own], ports[came], each, rows.of)
         # What counts as behind all its fork's rows is told from others by the row of another fork that it is behind.
         left[came] = turn[own] == AFTER
     # What counts as a row of another fork than its own stands behind all of that row, whatever branch they came by.
@@ -422,7 +444,7 @@ def _levels(  # noqa: PLR0913 - one step of a recursion
         for first, parted in enumerate(each.branches):
             if parted.inner is not None:
                 within = mine[(whose == number) & (place == first) & np.isin(ports, parted.inputs)]
-                deepest = max(deepest, _levels(table, rows, parted.inner, of, levels, depth, within, side))
+                deepest = max(deepest, _levels(rows, parted.inner, levels, depth, within))
     return deepest
 
 

@@ -39,10 +39,11 @@ from pipelines.jobs.runs.known import open_run
 from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from pipelines.engine.commits.leg_roots import Overtaken
     from pipelines.jobs.runs.known import KnownRun
 
 GRAVE = frozenset(Ill) - {Ill.UNSETTLED, Ill.STRAY}
@@ -137,14 +138,18 @@ def _say_legs(known: KnownRun, echo: Callable[[str], None]) -> None:
 
 def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
     """Look through the folders of a run, leg by leg."""
-    found, gone = [], gone_legs(known.root, known.state)
+    found, gone, ahead = [], gone_legs(known.root, known.state), list(overtaken(known.root))
     for part in known.folders:
         if part.root.name in gone:
             found.append([_gone(known, part.root.name, gone[part.root.name]["streams"])])
             continue
         own = examine_run(part.root, part.state, deep=deep)
-        found.append([*own, *_overtaken(known, part, stands=all(each.ill not in BESIDE for each in own))])
+        found.append([*own, *_overtaken(known, part, ahead, stands=_goes_with_tables(own))])
     return found
+
+
+def _goes_with_tables(found: Iterable[Finding]) -> bool:
+    return all(each.ill not in BESIDE for each in found)
 
 
 def _gone(known: KnownRun, leg: str, streams: Sequence[str]) -> Finding:
@@ -158,15 +163,16 @@ def _gone(known: KnownRun, leg: str, streams: Sequence[str]) -> Finding:
     return Finding(ill=Ill.LOST, table="", sentence=sentence, remedy="")
 
 
-def _overtaken(known: KnownRun, part: KnownRun, *, stands: bool) -> Iterator[Finding]:
+def _overtaken(known: KnownRun, part: KnownRun, ahead: Iterable[Overtaken], *, stands: bool) -> Iterator[Finding]:
     """Find that a leg ends before what another has read of it: what it had published is gone.
 
     Args:
         known: the run.
         part: the leg.
+        ahead: all that were found of the run.
         stands: whether its tables go with its `commits`, which a reset needs.
     """
-    for each in overtaken(known.root):
+    for each in ahead:
         if each.leg == leg_of(part.root):
             sentence = str(each)
             if stands:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from pipelines.engine.commits.history import Entry
     from pipelines.jobs.facts.crossed import CrossedQueue
     from pipelines.jobs.facts.owners import Owners
 
@@ -127,13 +126,9 @@ def _named(known: KnownRun, trace: str) -> LandedRow:
 
 def _as_made(known: KnownRun, row: LandedRow) -> KnownRun:
     """Give the run with the flow by which a row was worked on, which an `apply` behind it has not changed."""
-    commit = next((each.commit for each in known.state.published if _holds(each, row.landed_at)), None)
+    commit = next((each.commit for each in known.state.published if each.span.holds(row.landed_at)), None)
     made = None if commit is None else planned(known.state, commit)
     return known if made is None else replace(known, definition=definition_of(made))
-
-
-def _holds(entry: Entry, at: int) -> bool:
-    return entry.span.start <= at < entry.span.end
 
 
 def _see_which(known: KnownRun, said: str, landed: int) -> None:

@@ -18,7 +18,7 @@ from pipelines.engine.commits.resets import way_back
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
 from pipelines.flows.legs import MAIN
-from pipelines.jobs.commands.reset_legs import leg_facts, leg_lines, legs_back, take_back
+from pipelines.jobs.commands.reset_legs import commits_back, leg_facts, leg_lines, legs_back, take_back
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.history import require_kept
 from pipelines.jobs.facts.live import READING, last_closed
@@ -76,7 +76,7 @@ class ResetPlan:
     @property
     def superseded(self) -> tuple[int, ...]:
         """Number the commits that readers see no more."""
-        return tuple(row.commit for row in self.way.superseded)
+        return commits_back(self.way)
 
     @property
     def rows(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.history import START_OF_RUN
+from pipelines.engine.commits.history import START_OF_RUN, CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.resets import way_back
 from pipelines.engine.live.legs_back import states_at
@@ -44,7 +44,7 @@ class LegBack:
     @property
     def superseded(self) -> tuple[int, ...]:
         """Number the commits that readers see no more."""
-        return tuple(row.commit for row in self.way.superseded) if self.way else ()
+        return commits_back(self.way) if self.way else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,11 @@ class LegsBack:
     """The state that the leg that takes what lands goes to; as it was asked for, if it does not go further back."""
     further: bool
     others: tuple[LegBack, ...]
+
+
+def commits_back(way: WayBack) -> tuple[int, ...]:
+    """Number the commits that readers see no more; a reset before this one had shown them nothing."""
+    return tuple(row.commit for row in way.superseded if row.kind is not CommitKind.RESET)
 
 
 def legs_back(known: KnownRun, states: Mapping[str, LogState], to: str | None) -> LegsBack:
@@ -125,10 +130,8 @@ def leg_lines(plan: LegsBack) -> Iterator[str]:
             continue
         where = f"commit {each.target}" if each.target else "its beginning"
         commits = counted(len(each.superseded), "commit")
-        yield (
-            f"{each.leg} goes back to {where}, sequence {each.sequence:,}; taken back: {commits} "
-            f"({numbered(each.superseded)}){given_up}"
-        )
+        back = f"; taken back: {commits} ({numbered(each.superseded)})" if each.superseded else ""
+        yield f"{each.leg} goes back to {where}, sequence {each.sequence:,}{back}{given_up}"
 
 
 def leg_facts(plan: LegsBack) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
+from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
 from pipelines.engine.commits.machine import Life
 from pipelines.jobs.environment.exits import named
@@ -206,6 +207,8 @@ def _pending_text(known: KnownRun, facts: Facts, pending: Facts) -> str:
     told = f"commit {_pending_name(pending)} ({span}) at {pending['state']}"
     if facts["lease"]["standing"] == HolderStanding.HELD.value:
         return f"{told} since {since}; the holder of the lease is at it"
+    if pending["kind"] == CommitKind.ADOPT:
+        return f"{told} since {since}: an `apply` that was cut short; the next one gives it up, and begins anew"
     written = pending["state"] == "written"
     if written and pending["check"]:
         waits = "failed its check, and publish rejects it" if pending["failed"] else "waits for its check"

@@ -206,6 +206,7 @@ def _pending(known: KnownRun, part: KnownRun, row: Entry) -> Facts:
     return {
         "commit": row.commit,
         "leg": leg,
+        "kind": str(row.kind),
         "state": str(row.state),
         "start": row.span.start,
         "end": row.span.end,
@@ -255,13 +256,10 @@ def _rejected(known: KnownRun) -> Facts | None:
     """Tell the newest commit that was rejected, unless its span was published behind it."""
     rejected = {number: row for number, row in known.state.commits.items() if row.state is State.REJECTED}
     newest = rejected.get(max(rejected, default=0))
-    if newest is None or any(row.commit > newest.commit and _meet(row, newest) for row in known.state.published):
+    later = [row for row in known.state.published if newest is not None and row.commit > newest.commit]
+    if newest is None or any(row.span.meets(newest.span) for row in later):
         return None
     return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
-
-
-def _meet(row: Entry, other: Entry) -> bool:
-    return row.span.start < other.span.end and other.span.start < row.span.end
 
 
 def _stale(known: KnownRun) -> list[Facts]:
@@ -352,8 +350,7 @@ def _next(known: KnownRun, facts: Facts) -> str:
 
 def _next_interval(known: KnownRun, facts: Facts) -> str:
     """Spell what goes on with a backfill."""
-    if facts["rejected"] and any(row.kind is CommitKind.ADOPT for row in known.state.published):
-        # A flow of before may have promised what this one breaks: the same interval again would be rejected again.
+    if facts["rejected"] and known.is_applied:
         return known.command("plan")
     from pipelines.flows.grid import cuts_between
 

