@@ -13,7 +13,7 @@ from pipelines.engine.commits.delta_log import exists
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.errors import LegMixedError, LegsLostError
 from pipelines.engine.commits.log import CommitLog
-from pipelines.engine.commits.paths import commits_path
+from pipelines.engine.commits.paths import FILE, REGIONS, commits_path, run_root
 from pipelines.engine.files import durable
 from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.flows.legs import MAIN
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.legs import Leg
 
-REGIONS = "regions"
-FILE = "legs.json"
 LEGS = "legs"
 LANDED = "landed"
 """What a commit counts beside its streams: rows that it took in."""
@@ -38,12 +36,6 @@ Noted = dict[str, dict[str, list[str]]]
 def leg_root(root: Path, leg: str) -> Path:
     """Give the root of a leg of a run."""
     return root if leg == MAIN else root / REGIONS / leg
-
-
-def run_root(root: Path) -> Path:
-    """Give the run's folder that a root belongs to: itself, or that of which it is a leg."""
-    above = root.parent.parent
-    return above if root.parent.name == REGIONS and (above / REGIONS / FILE).is_file() else root
 
 
 def leg_of(root: Path) -> str:

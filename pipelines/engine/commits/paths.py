@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.stored import each_at_once, is_stored
+from pipelines.engine.files.stored import each_at_once, is_stored, path_of
 from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
@@ -18,11 +18,37 @@ if TYPE_CHECKING:
 
 COMMIT = "commit"
 LOG = "_delta_log"
+REGIONS = "regions"
+"""Folder of a run in which its legs have theirs."""
+FILE = "legs.json"
+"""Says in it which these are."""
 MOST = 2**63 - 1
 
 
 class TableError(PulselineError, RuntimeError):
     """A table is not what the commit protocol needs; every error about tables is one of these."""
+
+
+class OfCommitsError(TableError):
+    """Tables and `commits` do not go together, or `commits` cannot be read: no repair makes it anew.
+
+    Facts: a table.
+    """
+
+    table: str
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{self._of_leg()}"
+
+    def _of_leg(self) -> str:
+        """Say of a leg of its own that all it had made can be made again."""
+        leg = next((path for path in path_of(self.table).parents if run_root(path) != path), None)
+        if leg is None:
+            return ""
+        return (
+            f"; or, as leg {leg.name} is one of its own, move {commits_path(leg)} out of the way, and pulseline doctor "
+            "FLOW says how its rows are made again"
+        )
 
 
 @dataclass(eq=False)
@@ -59,7 +85,7 @@ class SchemaChangedError(TableError):
 
 
 @dataclass(eq=False)
-class TableAheadError(TableError):
+class TableAheadError(OfCommitsError):
     """A table has a later commit number than the one to add: tables and commits do not belong together."""
 
     table: str
@@ -86,7 +112,7 @@ class TableLostError(TableError):
 
 
 @dataclass(eq=False)
-class CommitsLostError(TableError):
+class CommitsLostError(OfCommitsError):
     """Rows of the table `commits` are gone: by all else they could be had again, and by nothing they can.
 
     Facts: the table, what of it is gone, and in which way.
@@ -168,7 +194,7 @@ class ForeignWriteError(TableError):
 
 
 @dataclass(eq=False)
-class TornLogError(TableError):
+class TornLogError(OfCommitsError):
     """A table's log has a version or checkpoint that cannot be read.
 
     Facts: the file, and why it cannot be read.
@@ -180,10 +206,11 @@ class TornLogError(TableError):
 
     def __str__(self) -> str:
         """Say what cannot be read, and what to do: by `commits` all tables can be had again, and by nothing it can."""
-        todo = "pulseline doctor FLOW says what stands, with --repair it mends it"
-        if self.table.endswith("/commits"):
-            todo = "put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
-        return f"{self.table} must have a log that can be read; {self.name} cannot ({self.reason}): {todo}"
+        told = f"{self.table} must have a log that can be read; {self.name} cannot ({self.reason})"
+        if not self.table.endswith("/commits"):
+            return f"{told}: pulseline doctor FLOW says what stands, with --repair it mends it"
+        again = "put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
+        return f"{told}: {again}{self._of_leg()}"
 
 
 class NewFile(NamedTuple):
@@ -274,6 +301,12 @@ def ledger_path(root: Path) -> Path:
 def carry_path(root: Path, stream: str, part: str) -> Path:
     """Give the folder of one part of a stream's carry, such as `state`."""
     return root / CARRY / f"{stream}.{part}"
+
+
+def run_root(root: Path) -> Path:
+    """Give the run's folder that a root belongs to: itself, or that of which it is a leg."""
+    above = root.parent.parent
+    return above if root.parent.name == REGIONS and (above / REGIONS / FILE).is_file() else root
 
 
 def commits_path(root: Path) -> Path:

@@ -15,8 +15,7 @@ from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import CommitError
 from pipelines.engine.commits.file_lists import lists_to_json
-from pipelines.engine.commits.leg_roots import run_root
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import landed_path, run_root
 from pipelines.engine.files.durable import sync_files
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.writing import NO_ROWS

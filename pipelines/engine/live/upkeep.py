@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.housekeeping import EVERY, KEEP, KEEP_CARRY
-from pipelines.engine.commits.leg_roots import covered_by_all, run_root
-from pipelines.engine.commits.paths import landed_path, lands_elsewhere
+from pipelines.engine.commits.leg_roots import covered_by_all
+from pipelines.engine.commits.paths import landed_path, lands_elsewhere, run_root
 from pipelines.engine.landing.retention import Retention
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LegsLostError
 from pipelines.engine.commits.leg_roots import (
-    FILE,
-    REGIONS,
     gone_legs,
     leg_of,
     leg_root,
@@ -21,9 +19,8 @@ from pipelines.engine.commits.leg_roots import (
     note_legs_anew,
     overtaken,
     planned_legs,
-    run_root,
 )
-from pipelines.engine.commits.paths import LOG, TornLogError
+from pipelines.engine.commits.paths import FILE, LOG, REGIONS, TornLogError, commits_path, run_root
 from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files import durable
@@ -110,7 +107,8 @@ def _lost_legs(known: KnownRun) -> list[Finding]:
         planned_legs(known.root, known.state)
     except LegsLostError as problem:
         sentence = f"it {problem.how}, and says which legs the run has, each with tables of its own"
-        remedy = "make it anew out of the newest commit's plan"
+        begun = bool(known.state.commits)
+        remedy = "make it anew out of the newest commit's plan" if begun else "put aside what lies beside it"
         return [Finding(ill=Ill.LOST, table=f"{REGIONS}/{FILE}", sentence=sentence, remedy=remedy)]
     return []
 
@@ -209,12 +207,21 @@ def _tell(
             "no repair makes `commits` anew: put it back out of a copy of the run's folder or, where somebody else "
             "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"
         )
+        for part in known.folders[1:]:
+            if any(finding.ill is Ill.AHEAD and _is_of(known, part, finding) for finding in findings):
+                again = known.rows_again(part.root.name)
+                echo(f"or move {commits_path(part.root)} out of the way, and {again}")
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
         published = sum(len(part.state.published) for part in known.folders)
         read = ", read to its end" if deep else ""
         echo(
             f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names{read}"
         )
+
+
+def _is_of(known: KnownRun, part: KnownRun, finding: Finding) -> bool:
+    """Say whether what is found, named by its folder below the run's, is of a leg."""
+    return part.root in (known.root / finding.table).parents
 
 
 def _told(findings: Sequence[Finding], as_json: bool) -> Iterator[Finding]:  # noqa: FBT001 - the command's flag

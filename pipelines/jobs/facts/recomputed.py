@@ -27,8 +27,7 @@ from pipelines.engine.columnar.content import ContentHash, row_hashes
 from pipelines.engine.commits.carry_format import UPGRADES
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.commits.leg_roots import run_root
-from pipelines.engine.commits.paths import COMMIT, landed_path, stream_path, table_name
+from pipelines.engine.commits.paths import COMMIT, landed_path, run_root, stream_path, table_name
 from pipelines.engine.commits.plan import carry_format
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.parquet import read_rows

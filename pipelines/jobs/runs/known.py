@@ -247,10 +247,15 @@ class KnownRun:
 
     @cached_property
     def _is_kept_together(self) -> bool:
-        """Say whether it runs in one piece, though its flow asks for regions of its own."""
+        """Say whether it began in one piece, though the flow's file asks for regions of its own."""
         plan = self.state.newest_plan
-        flow = flow_from_json(json.loads(plan)["flow"]) if plan else None
-        return flow is not None and not flow.legs and bool(in_legs(flow))
+        if plan is None or flow_from_json(json.loads(plan)["flow"]).legs:
+            return False
+        try:
+            return bool(in_legs(load_flow(read_settings(), self.called, self.given)))
+        except PulselineError:
+            # What cannot be read asks for nothing.
+            return False
 
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""

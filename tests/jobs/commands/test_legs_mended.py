@@ -16,8 +16,16 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.leg_roots import FILE, REGIONS, leg_root, note_legs
-from pipelines.engine.commits.paths import ActiveFile, CommitsLostError, commits_path, landed_path
+from pipelines.engine.commits.leg_roots import leg_root, note_legs
+from pipelines.engine.commits.paths import (
+    FILE,
+    REGIONS,
+    ActiveFile,
+    CommitsLostError,
+    TableError,
+    commits_path,
+    landed_path,
+)
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.commits.settling import write_together
 from pipelines.engine.files.parquet import FileDamagedError
@@ -503,6 +511,28 @@ def test_a_leg_of_which_the_commits_alone_are_gone_is_made_again(regional: House
     assert examine("tiny", "main", False, False, regional.tell) == Exit.FINE  # noqa: FBT003 - as above
 
 
+@pytest.mark.parametrize("leg", LEGS[1:])
+def test_a_leg_whose_commits_is_shorter_or_torn_is_told_as_one_that_can_be_made_again(
+    regional: House, leg: str
+) -> None:
+    """No copy of it is needed: `commits` of the leg out of the way, all that it had made is made again."""
+    calm, commits = content(regional.root), commits_path(leg_root(regional.root, leg))
+    for version in sorted((commits / "_delta_log").glob("*.json"))[-4:]:
+        version.unlink()
+    said: list[str] = []
+    assert examine("tiny", "main", False, False, said.append) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert said[-1].startswith(f"or move {commits} out of the way, and ")
+    assert "pulseline stream tiny" in said[-1]
+    min((commits / "_delta_log").glob("*.json")).unlink()
+    with pytest.raises(TableError, match=f"or, as leg {leg} is one of its own, move .*commits out of the way"):
+        examine("tiny", "main", False, False, said.append)  # noqa: FBT003 - as above
+
+    shutil.move(commits, regional.root.parent / "away")
+    reset_run(ResetRequest(flow="tiny"), regional.tell)
+    taken(regional, 3, 3, 3)
+    assert content(regional.root) == calm
+
+
 def test_legs_that_nothing_names_and_that_nothing_was_begun_in_begin_anew(house: House) -> None:
     made = wanted(house)
     # Leases were taken, and nothing was begun.
@@ -590,3 +620,15 @@ def test_a_file_that_was_changed_under_a_run_in_legs_is_told_to_be_put_back(regi
     assert facts["next"].startswith("put the flow's file back as it was, then pulseline ")
     show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - the command's flag
     assert "for a run in legs takes no other flow" in regional.text
+
+
+def test_a_run_in_one_piece_of_a_flow_with_regions_is_told_to_go_on_in_one_piece(house: House) -> None:
+    wanted(house)
+    house.backfill("2013-01-01", "2013-01-02")
+
+    assert open_run("tiny", "main").command("stream") == "pulseline stream tiny --regions off"
+
+
+def test_a_run_in_legs_is_told_to_go_on_in_them(regional: House) -> None:
+    assert regional.root.is_dir()
+    assert open_run("tiny", "main").command("stream") == "pulseline stream tiny"

@@ -53,6 +53,8 @@ def test_all_legs_go_back_and_play_again(regional: House, to: str, then: list[in
     told = reset(regional, to)
 
     assert stands(regional) == then
+    again = reset(regional, to, dry_run=True)
+    assert (again["superseded"], [each["superseded"] for each in again["legs"].values()]) == ([], [[], []])
     assert {leg: each["to_sequence"] for leg, each in told["legs"].items()} == {"timed": then[1], "main-2": then[2]}
     assert dry["legs"] == told["legs"]
     assert content(regional.root)["last"] != calm["last"]

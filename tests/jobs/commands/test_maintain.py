@@ -10,8 +10,7 @@ import pytest
 
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.leg_roots import FILE, REGIONS
-from pipelines.engine.commits.paths import stream_path
+from pipelines.engine.commits.paths import FILE, REGIONS, stream_path
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.commands.maintain import maintain
 from pipelines.jobs.commands.status import show_all
