@@ -18,7 +18,7 @@ from pipelines.flows.definition import flow_to_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.environment.parameters import parameters_of
+from pipelines.jobs.environment.parameters import parameter_words, parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.facts.planned import Planning, PlanState, RunPlan
 from pipelines.jobs.runs.in_use import as_run, edited
@@ -123,7 +123,8 @@ def next_step(wanted: PlanRequest, plan: RunPlan) -> str:
     if not plan.found:
         return shlex.join(["pulseline", "flows", "validate", wanted.flow]) + ", which says in which days there are rows"
     if plan.left:
-        return command("run", wanted.flow, "--plan", *_bounds(wanted), run=wanted.run)
+        given = parameter_words(parameters_of(wanted.params))
+        return command("run", wanted.flow, "--plan", *_bounds(wanted), *given, run=wanted.run)
     return command("report", wanted.flow, run=wanted.run)
 
 

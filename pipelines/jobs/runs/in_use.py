@@ -12,6 +12,7 @@ from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import called, command, load_flow, read_settings
 from pipelines.jobs.runs.known import is_replayed
 
@@ -149,7 +150,8 @@ def require_in_use(
     if found.differs:
         own = called(read_settings(), flow)
         remedy = (
-            f"{command('apply', own, run=run)} takes it into use and says what that means; or put it back as it was"
+            f"{command('apply', own, *parameter_words(flow.given), run=run)} takes it into use and says what that "
+            f"means; or put it back as it was{', parameters included' if flow.given else ''}"
         )
         if flow.legs:
             remedy = f"put it back as it was; or {begins_in_regions(own, flow)}"

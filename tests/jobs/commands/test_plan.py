@@ -231,3 +231,20 @@ def test_the_overview_leads_to_the_plan_of_a_flow_whose_backfill_may_be_seen(thr
     reports = three.home / "reports"
     assert 'href="dags/backfill_tiny/plan">plan<' in overview_page({"backfill_tiny", "stream_tiny"}, reports)
     assert "/plan" not in overview_page({"stream_tiny"}, reports)
+
+
+def test_a_plan_and_a_refusal_with_other_parameters_name_what_takes_them(house: House) -> None:
+    """Without them the next command would be of the flow as it was, and do nothing."""
+    file = house.config / "flows" / "tiny.yaml"
+    text = file.read_text()
+    assert "delay: 1h" in text
+    file.write_text(text.replace("delay: 1h", 'delay: "${wait}"') + "parameters: {wait: 1h}\n")
+    house.backfill("2013-01-01", "2013-01-02")
+
+    show_plan(PlanRequest(flow="tiny", params=("wait=2h",)), house.tell)
+    assert house.text.splitlines()[-1] == "next: pulseline run tiny --plan --param wait=2h"
+    wanted = RunRequest(
+        flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", check=False, params=("wait=2h",)
+    )
+    with pytest.raises(WrongUse, match=r"pulseline apply tiny --param wait=2h takes it .* parameters included$"):
+        run_flow(wanted, house.tell)
