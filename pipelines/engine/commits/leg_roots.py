@@ -102,11 +102,15 @@ def planned_legs(root: Path, state: LogState) -> Noted | None:
         LegsLostError: it has some, and nothing says any more which.
     """
     noted = noted_legs(root)
-    if noted is None and run_root(root) == root:
-        plan = state.newest_plan
-        if plan and json.loads(plan).get("flow", {}).get("legs"):
-            raise LegsLostError(str(root / REGIONS / FILE), "is gone")
+    if noted is None and run_root(root) == root and is_planned_in_legs(state):
+        raise LegsLostError(str(root / REGIONS / FILE), "is gone")
     return noted
+
+
+def is_planned_in_legs(state: LogState) -> bool:
+    """Say whether the newest plan of a log is of a flow in legs."""
+    plan = json.loads(state.newest_plan or "{}")
+    return bool(plan.get("flow", {}).get("legs"))
 
 
 def require_own(root: Path, leg: str, streams: Iterable[str], state: LogState) -> None:

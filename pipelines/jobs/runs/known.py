@@ -19,6 +19,7 @@ from pipelines.engine.commits.history import LogState
 from pipelines.engine.commits.lease import seems_held, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
+    is_planned_in_legs,
     is_taken_from,
     leg_root,
     noted_legs,
@@ -248,8 +249,7 @@ class KnownRun:
     @cached_property
     def _is_kept_together(self) -> bool:
         """Say whether it began in one piece, though the flow's file asks for regions of its own."""
-        plan = self.state.newest_plan
-        if plan is None or flow_from_json(json.loads(plan)["flow"]).legs:
+        if not self.state.newest_plan or is_planned_in_legs(self.state):
             return False
         try:
             return bool(in_legs(load_flow(read_settings(), self.called, self.given)))
