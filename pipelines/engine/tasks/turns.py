@@ -285,7 +285,8 @@ def _by_turns(
     arrival, side, key = by
     levels, taken = _Levels(len(rows)), _Rows(table, rows, side[rows], of)
     _levels(taken, meeting, levels, 0, np.arange(len(rows)))
-    own = np.lexsort((rows, arrival[rows], key[rows], side[rows]))
+    arrived, ports = arrival[rows], taken.ports
+    own = np.lexsort((arrived, key[rows], ports))
     begins = _begins(rows[own], (side, key, arrival))
     ranks = _ranks(levels.numbers)
     if (_lifted(ranks, own, begins) != ranks).any():
@@ -295,7 +296,7 @@ def _by_turns(
             ranks = _lifted(before, own, begins)
             moved = ranks != before
             levels.take_over(depth, moved, _last_itself(moved, own))
-    order: Longs = rows[np.lexsort((rows, side[rows], ranks, arrival[rows]))]
+    order: Longs = rows[np.lexsort((ports, ranks, arrived))]
     return order
 
 
@@ -361,13 +362,15 @@ class _Levels:
 
     def compare(self, depth: int, mine: Longs, level: Longs, begins: MeetingOfTurns | None) -> None:
         """Compare some rows by numbers at a depth, which may be the first of a meeting; the others are alike there."""
+        # All rows at once need no place looked up.
+        at = slice(None) if len(mine) == self._rows else mine
         if len(self.numbers) == depth:
             self.numbers.append(np.zeros(self._rows, dtype=np.int64))
             self._meetings.append(np.zeros(self._rows, dtype=np.int64))
-        self.numbers[depth][mine] = level
+        self.numbers[depth][at] = level
         if begins is not None:
             alike = (begins.fork, *(branch.first for branch in begins.branches))
-            self._meetings[depth][mine] = self._known.setdefault(alike, len(self._known) + 1)
+            self._meetings[depth][at] = self._known.setdefault(alike, len(self._known) + 1)
 
     def take_over(self, depth: int, moved: Bools, of: Longs) -> None:
         """Have rows that count as of another branch stand in it as others do, unless both part again in one way.
@@ -424,7 +427,9 @@ def _levels(rows: _Rows, meeting: MeetingOfTurns, levels: _Levels, depth: int, m
     left = np.ones(len(mine), dtype=bool)
     for number, each in enumerate(chain if meeting.fork else ()):
         there = np.flatnonzero(left)
-        turn, branch, whole = (told[mine[there]] for told in rows.turn(each.fork))
+        turn, branch, whole = rows.turn(each.fork)
+        if len(there) < len(branch):
+            turn, branch, whole = (told[mine[there]] for told in (turn, branch, whole))
         # What is told apart already stands before all turns of the others, as what came before their forks does.
         every = np.full(len(mine), BEFORE, dtype=np.int64)
         every[there] = whole

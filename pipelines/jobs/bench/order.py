@@ -126,14 +126,12 @@ def _p99(took: list[float]) -> float:
 
 def _order(base: Path, rows: int) -> Iterator[BenchFigure]:
     """Measure interleave and loop beside what they stand in for."""
-    met, united = (
-        runs.batch_seconds(laid(base / name, text, rows))
-        for name, text in (("met", flows.INTERLEAVED), ("united", flows.UNITED))
+    met, united = runs.in_turn_seconds(
+        *(laid(base / name, text, rows) for name, text in (("met", flows.INTERLEAVED), ("united", flows.UNITED)))
     )
     yield _ratio("interleave with turns", met, "a union of the same rows", united, 1.0)
-    round_, pasted = (
-        runs.batch_seconds(laid(base / name, text, rows // 4))
-        for name, text in (("round", flows.ROUND), ("pasted", flows.PASTED))
+    round_, pasted = runs.in_turn_seconds(
+        *(laid(base / name, text, rows // 4) for name, text in (("round", flows.ROUND), ("pasted", flows.PASTED)))
     )
     name = f"a loop of {flows.ROUNDS} rounds"
     yield _ratio(name, round_, f"its body {flows.ROUNDS} times in a row", pasted, 1.3)

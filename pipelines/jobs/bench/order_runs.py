@@ -61,6 +61,12 @@ def batch_seconds(here: LaidFlow, engine: Engine | None = None) -> float:
     return float(np.median([once(here, run, engine) for run in "abcd"][1:]))
 
 
+def in_turn_seconds(*given: LaidFlow) -> tuple[float, ...]:
+    """Do the same of several, one run of each after the other: what slows the machine for a while slows all."""
+    took = [[once(here, run) for here in given] for run in "abcd"][1:]
+    return tuple(float(np.median(each)) for each in zip(*took, strict=True))
+
+
 def once(here: LaidFlow, run: str, engine: Engine | None = None) -> float:
     """Run all of a feed as one interval; give how long it took."""
     return seconds(partial(run_backfill, here.run(run, engine), [(BEGIN, BEGIN + SPAN)]))
