@@ -286,7 +286,7 @@ def _by_turns(
     levels, taken = _Levels(len(rows)), _Rows(table, rows, side[rows], of)
     _levels(taken, meeting, levels, 0, np.arange(len(rows)))
     arrived, ports = arrival[rows], taken.ports
-    own = np.lexsort((arrived, key[rows], ports))
+    own = np.lexsort((rows, arrived, key[rows], ports))
     begins = _begins(rows[own], (side, key, arrival))
     ranks = _ranks(levels.numbers)
     if (_lifted(ranks, own, begins) != ranks).any():
@@ -296,7 +296,7 @@ def _by_turns(
             ranks = _lifted(before, own, begins)
             moved = ranks != before
             levels.take_over(depth, moved, _last_itself(moved, own))
-    order: Longs = rows[np.lexsort((ports, ranks, arrived))]
+    order: Longs = rows[np.lexsort((rows, ports, ranks, arrived))]
     return order
 
 
