@@ -58,12 +58,12 @@ class SlowEngine(CoreEngine):
 
 def batch_seconds(here: LaidFlow, engine: Engine | None = None) -> float:
     """Run all of a feed as one interval, once for warmth and three times again; give the median of these."""
-    return float(np.median([once(here, run, engine) for run in "abcd"][1:]))
+    return in_turn_seconds(here, engine=engine)[0]
 
 
-def in_turn_seconds(*given: LaidFlow) -> tuple[float, ...]:
+def in_turn_seconds(*given: LaidFlow, engine: Engine | None = None) -> tuple[float, ...]:
     """Do the same of several, one run of each after the other: what slows the machine for a while slows all."""
-    took = [[once(here, run) for here in given] for run in "abcd"][1:]
+    took = [[once(here, run, engine) for here in given] for run in "abcd"][1:]
     return tuple(float(np.median(each)) for each in zip(*took, strict=True))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from pipelines.engine.live.queries import MOST_STARTS, Gate, LiveQuery, QueryFailedError, StreamStopped
+from pipelines.engine.live.queries import MOST_ASKED, MOST_STARTS, Gate, LiveQuery, QueryFailedError, StreamStopped
 from pipelines.engine.live.why_ended import why_ended
 from pipelines.jobs.environment.exits import exit_code_of
 
@@ -163,7 +163,7 @@ class RacingRows:
     ("times", "why", "gone"),
     [
         (2, "java.io.OptionalDataException at", [(0, 3)]),
-        (MOST_STARTS, "java.io.OptionalDataException at", []),
+        (MOST_ASKED, "java.io.OptionalDataException at", []),
         (1, "anything else", []),
     ],
 )
