@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from expectations.laws import JUDGED, columns_of, marks, quoted
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
+from pipelines.flows.expressions import is_for_spark, parse_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,12 +59,22 @@ class SparkView:
         kinds = kinds_asked(where)
         rows = rows if kinds is None else rows.where(sql.col("kind").isin(list(kinds)))
         if where and self.truth is not None:
-            rows = rows.mapInArrow(partial(_true, self.truth, where), rows.schema)
+            rows = self._true(self.truth, where, rows)
         if columns is None:
             return rows
         at, _, *keys = told_by(key)
         copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
         return rows.withColumns({at: sql.unix_micros("arrival"), **copies})
+
+    def _true(self, truth: Truth, where: str, rows: DataFrame) -> DataFrame:
+        """Keep the rows of which an expression is true: by Spark where it can be asked, else by workers of Python."""
+        if not is_for_spark(parse_expression(where)):
+            return rows.mapInArrow(partial(_true, truth, where), rows.schema)
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        # What does not fit the columns is told here, in the same words.
+        truth(where, to_arrow_schema(rows.schema, timezone="UTC").empty_table())
+        return rows.where(where)
 
     def _answer(self, query: str, columns: Sequence[str]) -> DataFrame:
         session = self.rows.sparkSession

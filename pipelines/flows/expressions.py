@@ -118,6 +118,9 @@ SUPPORTED = (
     "`%` `||`, CASE, CAST, or a function: " + ", ".join(sorted(FUNCTIONS))
 )
 
+STEADFAST = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "not", "is_null", "in", "like"))
+"""What Spark, asked in the very words, never stops a job for, and gives the same of every value."""
+
 _COMPARED = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "NullSafeEQ": "<=>"}
 _ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
 _CHAINED = {"And": "and", "Or": "or"}
@@ -234,6 +237,21 @@ def parse_expression(text: str) -> Expression:
     """
     root = _Reading(text).root()
     return Expression(text, root, tuple(dict.fromkeys(_columns(root))))
+
+
+def is_for_spark(expression: Expression) -> bool:
+    """Say whether Spark can be asked the very words: values are compared, and nothing is computed of them.
+
+    >>> is_for_spark(parse_expression("a > 1 AND b IN ('x', 'y')")), is_for_spark(parse_expression("a + 1 > b"))
+    (True, False)
+    """
+    return _is_for_spark(expression.root)
+
+
+def _is_for_spark(node: Node) -> bool:
+    if isinstance(node, Call):
+        return node.name in STEADFAST and all(map(_is_for_spark, node.arguments))
+    return isinstance(node, Literal) or (isinstance(node, Column) and not node.fields)
 
 
 def _columns(node: Node) -> Iterator[str]:

@@ -305,15 +305,23 @@ def put_aside(path: Path) -> Path:
 
     Cut short in a store it stands as it was or lacks a part, and is put aside again.
     """
-    name = f"{path.name}-aside-{time.time_ns() // 1_000}"
-    if isinstance(path, StorePath):
-        aside = path.with_name(name)
-        path.copy_all(aside)
+    aside = path.with_name(f"{path.name}-aside-{time.time_ns() // 1_000}")
+    move(path, aside)
+    return aside
+
+
+def move(path: Path, to: Path) -> None:
+    """Have a file or folder under another name of the same home, in a folder that is there.
+
+    Cut short in a store it stands as it was or lacks a part; elsewhere it has the one name or the other.
+    """
+    if isinstance(path, StorePath) and isinstance(to, StorePath):
+        path.copy_all(to)
         path.remove_all()
-        return aside
-    path.rename(path.with_name(name))
-    sync_folder(path.parent)
-    return path.with_name(name)
+        return
+    path.rename(to)
+    for folder in {path.parent, to.parent}:
+        sync_folder(folder)
 
 
 def of_this_machine(folder: Path) -> Path:

@@ -194,7 +194,10 @@ class SequenceBrokenError(LandingError):
     folder: str
     problem: str
     code = Exit.RUN_FAILED
-    says = "a landed sequence never changes; {folder} has {problem}: restore it, or use a run of another name"
+    says = (
+        "a landed sequence never changes; {folder} has {problem}: restore it, or use a run of another name; pulseline "
+        "doctor FLOW says whether it can be had again"
+    )
 
 
 @dataclass(eq=False)

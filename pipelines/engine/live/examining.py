@@ -28,7 +28,7 @@ from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
-from pipelines.engine.live.relanding import can_land_again
+from pipelines.engine.live.relanding import can_go_aside, can_land_again
 from pipelines.engine.live.remaking import can_be_remade
 
 if TYPE_CHECKING:
@@ -83,22 +83,25 @@ class Finding:
     """How many files it is about, where that is known."""
     size: int = 0
     """Bytes of these."""
+    sequence: int = 0
+    """Of what landed and can be put aside: from which sequence on."""
 
 
-def examine_run(root: Path, state: LogState, *, deep: bool = False) -> list[Finding]:
+def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bool = False) -> list[Finding]:
     """Look through a run's folder; nothing is changed.
 
     Args:
         root: the run's folder, or of one of its legs.
         state: of its log.
         deep: read every file; else those that the next commits read, and of the others see that they are there.
+        recorded: the flow's feeds are all recorded, so that what nobody has seen yet can land again.
     """
     found = [*_torn(root, commits_path(root)), *_verdicts(root)]
     lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
-    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state), *_blocked(root)]
+    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state, recorded=recorded), *_blocked(root)]
 
 
 def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
@@ -282,25 +285,31 @@ def _blocked(root: Path) -> Iterator[Finding]:
         yield Finding(ill=Ill.BLOCKED, table=table_name(root, path), sentence=sentence, remedy="")
 
 
-def _waiting(root: Path, state: LogState) -> Iterator[Finding]:
+def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding]:
     """Find the sequences that landed, are not published yet, and are gone or cannot be read."""
     landing, newest = landed_path(root), state.newest_published
     if not landing.exists() or lands_elsewhere(root):
         return
     upto = newest.upto if newest and newest.sequences else 0
     known = {number for row in state.published for number in row.sequences}
+
+    def found(number: int, sentence: str, otherwise: str = "") -> Finding:
+        if recorded and can_go_aside(landing, state, number):
+            remedy = "put it and what landed behind it aside; the next start lands all of it again from the feeds"
+            return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, sequence=number)
+        return Finding(ill=Ill.LANDING, table="landed", sentence=sentence + otherwise, remedy="")
+
     for number in ids_gone(landing):
         if number not in known:
             which = "which waits to be published" if number > upto else "of a commit that no longer counts"
-            sentence = (
-                f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back: "
-                "put its folder back out of a copy of the run's, or use a run of another name"
+            yield found(
+                number,
+                f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back",
+                ": put its folder back out of a copy of the run's, or use a run of another name",
             )
-            yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
     for number in (each for each in numbers if each > upto and is_closed(landing, each)):
         try:
-            read_sequence(landing, number)
+            verify(read_sequence(landing, number))
         except (LandingError, OSError, ValueError) as problem:
-            sentence = f"sequence {number}, which waits to be published, cannot be read: {problem}"
-            yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
+            yield found(number, f"sequence {number}, which waits to be published, cannot be read: {problem}")

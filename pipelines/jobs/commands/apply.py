@@ -24,7 +24,6 @@ from pipelines.engine.tasks.carry_over import BEGUN_ANEW, LEFT_OPEN, Ground, ado
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
-from pipelines.flows.legs import in_legs
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
@@ -93,8 +92,6 @@ class ApplyPlan:
     found: Edited
     written: int
     """Format of the carry as it is."""
-    in_regions: bool
-    """Whether the flow asks for regions, which the run does not have."""
     waiting: Mapping[str, int]
     """Rows and open windows in each stream that does not go on from what it remembers; the ledger takes them."""
     binding: tuple[str, ...]
@@ -195,7 +192,6 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
         ground=tip,
         found=found,
         written=written,
-        in_regions=bool(in_legs(flow)),
         waiting=dict(lost),
         binding=tuple(each.name for each in forgets if flow.promises(each.name) or flow.has_timers(each.name)),
     )
@@ -314,8 +310,7 @@ def _is_streamed(known: KnownRun, plan: ApplyPlan) -> bool:
 
 def _next(known: KnownRun, plan: ApplyPlan) -> str:
     if _is_streamed(known, plan):
-        # A run that is taken into use is in one piece, whatever its flow asks for.
-        return known.command("stream", *(("--regions", "off") if plan.in_regions else ()))
+        return known.command("stream")
     if plan.binding:
         return known.command("run", "--plan")
     from pipelines.flows.grid import cuts_between

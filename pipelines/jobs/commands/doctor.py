@@ -26,7 +26,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
-from pipelines.engine.live.relanding import land_again
+from pipelines.engine.live.relanding import DAMAGED, land_again, put_aside_from
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
@@ -141,7 +141,7 @@ def _found(known: KnownRun, *, deep: bool) -> list[list[Finding]]:
         if part.root.name in gone:
             found.append([_gone(known, part.root.name, gone[part.root.name]["streams"])])
             continue
-        own = examine_run(part.root, part.state, deep=deep)
+        own = examine_run(part.root, part.state, deep=deep, recorded=known.is_recorded)
         found.append([*own, *_overtaken(known, part, ahead, stands=_goes_with_tables(own))])
     return found
 
@@ -319,10 +319,14 @@ def _columns(driver: Driver, name: str) -> pa.Schema:
 
 
 def _land_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
-    """Land intervals again that cannot be read any more."""
+    """Land intervals again that cannot be read any more; what nobody has seen yet the next start lands again."""
     settings = read_settings()
+    waiting = [finding.sequence for finding in findings if finding.sequence]
+    if waiting:
+        many = counted(put_aside_from(driver, min(waiting)), "sequence")
+        echo(f"{many} of what landed, from {min(waiting)} on, put aside into {DAMAGED}/")
     for finding in findings:
-        if finding.ill is Ill.LANDING and finding.remedy:
+        if finding.ill is Ill.LANDING and finding.remedy and finding.commits:
             base = settings.feeds_base(load_flow(settings, known.called))
             echo(f"landing the interval of commit {finding.commits[0]} again")
             land_again(driver, finding.commits[0], base, CoreEngine())

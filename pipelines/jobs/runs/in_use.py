@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.plan import definition_of, planned, zones_version
-from pipelines.errors import PulselineError
 from pipelines.flows.changes import Change, StreamFate, as_it_was, changes
 from pipelines.flows.definition import fingerprint_of, flow_from_json
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.zones import VERSION
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
-from pipelines.jobs.environment.settings import called, command, load_flow, read_settings
+from pipelines.jobs.environment.settings import called, command, read_settings
 from pipelines.jobs.runs.known import is_replayed
 
 if TYPE_CHECKING:
@@ -98,13 +97,9 @@ def unapplied(known: KnownRun) -> str | None:
         None where it is the same, where it cannot be read (other commands say that), and where nothing goes on.
     """
     tip = known.state.tip
-    if tip is None or is_replayed(known.root):
+    if tip is None or is_replayed(known.root) or known.flow_now is None:
         return None
-    try:
-        flow = load_flow(read_settings(), known.called, known.given)
-    except PulselineError:
-        return None
-    found = edited(known.state, tip.commit, as_run(flow, known.state))
+    found = edited(known.state, tip.commit, as_run(known.flow_now, known.state))
     return "; ".join([*found.told[:MOST_TOLD], *(["…"] if found.told[MOST_TOLD:] else [])]) if found.differs else None
 
 

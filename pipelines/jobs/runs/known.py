@@ -242,20 +242,24 @@ class KnownRun:
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
         given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
-        if verb == "stream" and self._is_kept_together and REGIONS_OFF[0] not in words:
+        if verb == "stream" and self._is_kept_together:
             words = (*words, *REGIONS_OFF)
         return command(verb, self.called, *words, *given, run=self.run)
 
     @cached_property
+    def flow_now(self) -> Flow | None:
+        """Give what the flow's file says now, with the run's parameters; None where it cannot be read."""
+        try:
+            return load_flow(read_settings(), self.called, self.given)
+        except PulselineError:
+            return None
+
+    @property
     def _is_kept_together(self) -> bool:
         """Say whether it began in one piece, though the flow's file asks for regions of its own."""
         if not self.state.newest_plan or is_planned_in_legs(self.state):
             return False
-        try:
-            return bool(in_legs(load_flow(read_settings(), self.called, self.given)))
-        except PulselineError:
-            # What cannot be read asks for nothing.
-            return False
+        return self.flow_now is not None and bool(in_legs(self.flow_now))
 
     def run_command(self, start: int, end: int) -> str:
         """Spell the command that runs a span, in ticks."""
@@ -273,9 +277,14 @@ class KnownRun:
             raise WrongUse(f"--commit must be a commit of run `{self.run}`; there is no commit {number}: see {status}")
         return entry
 
+    @property
+    def is_recorded(self) -> bool:
+        """Say whether all its feeds are recorded, so that what landed of them can land again."""
+        return not any(is_live(source["feed"]["kind"]) for source in self.sources.values())
+
     def first_command(self) -> str:
         """Spell a command with which this run can begin: a stream by the real clock, and one that began in legs."""
-        if any(is_live(source["feed"]["kind"]) for source in self.sources.values()):
+        if not self.is_recorded:
             return self.command("stream")
         if read_range(self.root) is not None or any(
             row.kind is CommitKind.EPOCH for row in self.state.commits.values()

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.engine.columnar.columns import TIME
 from pipelines.engine.tasks.expressions import CALLS, CASTABLE, CASTING, ExpressionTypeError, evaluate, result_type
-from pipelines.flows.expressions import CASTS, FUNCTIONS, parse_expression
+from pipelines.flows.expressions import CASTS, FUNCTIONS, STEADFAST, Call, is_for_spark, parse_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from pipelines.flows.expressions import Node
     from tests.conftest import LentSpark
 
 BATCH = 130
@@ -401,6 +402,23 @@ def test_spark_gives_the_same_types_and_bytes(session: SparkSession, rows: pa.Ta
 
     assert wrong == {}
     assert len(asked) > 300
+
+
+def test_what_spark_is_asked_in_the_very_words_is_compared_with_it_so() -> None:
+    """`is_for_spark` says of which expressions that is right; what needs other words there is none of them."""
+    asked = [text for text in SAME if is_for_spark(parse_expression(text))]
+    heard = {node.name for text in asked for node in _calls(parse_expression(text).root)}
+
+    assert heard == STEADFAST
+    assert len(asked) > 80
+    assert not [ours for ours, theirs in TRIED if ours != theirs and is_for_spark(parse_expression(ours))]
+
+
+def _calls(node: Node) -> Iterator[Call]:
+    if isinstance(node, Call):
+        yield node
+        for argument in node.arguments:
+            yield from _calls(argument)
 
 
 def test_capitals_are_those_of_spark_for_every_letter_there_is(session: SparkSession, tmp_path: Path) -> None:

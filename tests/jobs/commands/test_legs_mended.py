@@ -360,6 +360,48 @@ def test_a_sequence_that_waits_and_cannot_be_read_is_found(house: House) -> None
     assert "landing    landed: sequence 3, which waits to be published, cannot be read" in house.text
 
 
+@pytest.mark.parametrize("begun_over_it", [False, True])
+@pytest.mark.parametrize("harm", ["a bit", "cut short", "its manifest", "gone"])
+def test_a_sequence_that_waits_and_cannot_be_read_lands_again_from_a_recorded_feed(
+    house: House, harm: str, *, begun_over_it: bool
+) -> None:
+    """Nobody has seen it, so it and what waits behind it are put aside; each start would end at it otherwise."""
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    shutil.rmtree(house.root)
+    if begun_over_it:
+        begun(house, "main")
+    else:
+        taken(house, 1, 1, 1)
+    second = landed_path(house.root) / "00000002"
+    file = second / "trips.parquet"
+    if harm == "a bit":
+        flipped(file)
+    elif harm == "cut short":
+        file.write_bytes(file.read_bytes()[:-9])
+    elif harm == "its manifest":
+        (second / "manifest.json").write_text("{")
+    else:
+        shutil.move(second, house.root / "elsewhere")
+
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "; repair: put it and what landed behind it aside; the next start lands all of it again from " in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert len(list((house.root / "landed-damaged").iterdir())) == (1 if harm == "gone" else 2)
+    assert not (landed_path(house.root) / "00000003").exists()
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
+def test_a_sequence_that_was_published_once_is_never_put_aside(house: House) -> None:
+    """A reset keeps what landed, and numbers that are taken are not given again."""
+    taken(house, 3, 3, 3)
+    reset_run(ResetRequest(flow="tiny", to="0"), house.tell)
+    (landed_path(house.root) / "00000002" / "manifest.json").write_text("{")
+    assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert not (house.root / "landed-damaged").exists()
+
+
 def test_a_sequence_that_waits_and_is_gone_is_found_and_told_where_one_asks(house: House) -> None:
     taken(house, 1, 1, 1)
     shutil.move(landed_path(house.root) / "00000002", house.root / "aside")

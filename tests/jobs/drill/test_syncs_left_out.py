@@ -129,6 +129,7 @@ OTHERWISE = {
     "certificates.keep_certificate": "a certificate that was left torn counts as none: test_power_cuts",
     "relanding._put_in_place": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding.land_again": "a draft: its files are synced as those of any sequence",
+    "relanding.put_aside_from": "what nobody has seen and stands again is found again by the next `doctor`",
     "remaking.remake": "the call of `driver._on_disk`, for files that `doctor --repair` makes again: not left out yet",
     "replaced.keep_own_file": "which file made a run: left torn, none is known to have made it: test_replaced",
     "upgrade.upgrade": "carry that older code wrote, never synced: on disk unless it was just written",
