@@ -310,5 +310,5 @@ class LegsLostError(CommitError):
     code = Exit.RUN_FAILED
     says = (
         "{file} must say which legs the run has, for it has some; it {how}: pulseline doctor FLOW "
-        "--repair makes it anew out of the newest commit's plan"
+        "--repair makes it anew out of the newest commit's plan, or begins anew where there is none"
     )

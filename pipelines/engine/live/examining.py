@@ -18,6 +18,7 @@ from pipelines.engine.commits.paths import (
     data_tables,
     landed_path,
     lands_elsewhere,
+    run_root,
     table_name,
 )
 from pipelines.engine.commits.quality import quality_path, read_quality
@@ -263,8 +264,8 @@ def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
 
 
 def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
-    landing = landed_path(root)
-    if not landing.exists() or lands_elsewhere(root):
+    landing, gone = landed_path(root), list[int]()
+    if run_root(root) != root or lands_elsewhere(root):
         return
     for row in state.published:
         for number in row.sequences:
@@ -273,9 +274,19 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
                 if deep and sequence.removed is None:
                     verify(sequence)
             except (LandingError, OSError, ValueError, pa.ArrowException) as problem:
+                again = can_land_again(row)
+                if not again and not landing.exists():
+                    gone.append(number)
+                    continue
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
-                remedy = "land it again from the feed, and compare hashes" if can_land_again(row) else ""
+                remedy = "land it again from the feed, and compare hashes" if again else ""
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
+    if gone:
+        sentence = (
+            f"it is gone, with all up to sequence {max(gone)} that is published: tables stand, and nothing lands "
+            "behind them; put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
+        )
+        yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
 
 
 def _blocked(root: Path) -> Iterator[Finding]:

@@ -265,8 +265,7 @@ def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], e
         if finding.ill is Ill.VERDICTS:
             echo(f"putting {finding.table} aside")
             put_aside(driver.root)
-    _land_again(driver, known, findings, echo)
-    _remake(driver, findings, echo)
+    _have_again(driver, known, findings, echo)
     again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
     for name in sorted(name for name in again if not name.startswith(CARRY)):
         echo(f"putting back what `commits` says into {name}")
@@ -318,29 +317,27 @@ def _columns(driver: Driver, name: str) -> pa.Schema:
     return table_schemas(driver.root, flow, payloads_over(flow, parts), leg_of(driver.root))[driver.root / name]
 
 
-def _land_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
-    """Land intervals again that cannot be read any more; what nobody has seen yet the next start lands again."""
-    settings = read_settings()
+def _have_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
+    """Land intervals again that cannot be read, and work on commits again whose files are gone.
+
+    In the order of their spans, and of each commit first what it ran over: so each finds the carry that it began from.
+    What nobody has seen yet the next start lands again.
+    """
     waiting = [finding.sequence for finding in findings if finding.sequence]
     if waiting:
         many = counted(put_aside_from(driver, min(waiting)), "sequence")
         echo(f"{many} of what landed, from {min(waiting)} on, put aside into {DAMAGED}/")
-    for finding in findings:
-        if finding.ill is Ill.LANDING and finding.remedy and finding.commits:
-            base = settings.feeds_base(load_flow(settings, known.called))
-            echo(f"landing the interval of commit {finding.commits[0]} again")
-            land_again(driver, finding.commits[0], base, CoreEngine())
-
-
-def _remake(driver: Driver, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
-    """Work on commits again whose files are gone, in the order of their spans, so that each finds its carry."""
+    unread = {each.commits[0] for each in findings if each.ill is Ill.LANDING and each.remedy and each.commits}
     lost: dict[int, set[str]] = {}
     for finding in findings:
         for commit in finding.commits if finding.ill is Ill.MISSING else ():
             if can_be_remade(driver.state(), commit):
                 lost.setdefault(commit, set()).add(finding.table)
-    engine = CoreEngine()
-    state = driver.state()
-    for commit in sorted(lost, key=lambda number: (state.commits[number].span, number)):
-        echo(f"working on commit {commit} again, for {', '.join(sorted(lost[commit]))}")
-        remake(driver, commit, lost[commit], engine)
+    engine, settings, state = CoreEngine(), read_settings(), driver.state()
+    for commit in sorted(unread | set(lost), key=lambda number: (state.commits[number].span, number)):
+        if commit in unread:
+            echo(f"landing the interval of commit {commit} again")
+            land_again(driver, commit, settings.feeds_base(load_flow(settings, known.called)), engine)
+        if commit in lost:
+            echo(f"working on commit {commit} again, for {', '.join(sorted(lost[commit]))}")
+            remake(driver, commit, lost[commit], engine)

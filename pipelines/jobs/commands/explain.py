@@ -250,7 +250,7 @@ def _step(  # noqa: PLR0913 - what is known of one step
         told, rule = f"{told}, {counted(rows.num_rows, 'row')} in rounds", "X5"
     elif stream["operator"] == "dispatch":
         policy = stream["policy"]
-        told, rule = f"{told}, to instance {policy['instance']} of {policy['instances']}", "X13"
+        told, rule = f"{told}, to instance {policy['instance']} of 0 to {policy['instances'] - 1}", "X13"
     elif stream["operator"] == "interleave":
         told, rule = f"{told}, {counted(now, 'row')} where branches meet{_later(known, rows, now)}", "X10"
     elif now < rows.num_rows:

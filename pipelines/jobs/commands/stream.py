@@ -508,7 +508,7 @@ def run_live(live: Live, tell: Callable[[str], None]) -> Figures:
         _signals(asked, signal.SIGTERM),
         followed(_job_of(live)),
         open_driver(live.root, flow=live.flow.name, claim=live.claim) as driver,
-        noted_stop(live.root),
+        noted_stop(live.root, driver.state),
     ):
         session = Session(live, driver, tell, asked)
         forget_stop(live.root)

@@ -12,30 +12,49 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.files.durable import whole
+from pipelines.errors import PulselineError
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FILE = "stopped.json"
 
 
 @contextmanager
-def noted_stop(root: Path) -> Iterator[None]:
+def noted_stop(root: Path, held: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Note why a stream of a run stops, unless it was asked to, never began, or another one goes on in its place.
 
     Args:
         root: the run's folder.
+        held: raises where the lease of the run is lost.
+
+    Raises:
+        LeaseLostError: another one goes on in its place, whatever ended this one: Spark may have been the first to say
+            something when a process that was stopped woke up.
     """
     try:
         yield
     except (LeaseLostError, WrongUse):
         raise
     except Exception as error:
+        if lost := _lost(held):
+            raise lost from error
         _note(root, exit_code_of(error)[1] or "whoever read its output went away")
         raise
+
+
+def _lost(held: Callable[[], object]) -> LeaseLostError | None:
+    try:
+        held()
+    except LeaseLostError as lost:
+        return lost
+    except (PulselineError, OSError):
+        # What ended the stream is told, and not that nobody knows who holds the lease.
+        return None
+    return None
 
 
 def forget_stop(root: Path) -> None:

@@ -135,6 +135,19 @@ def without_a_sequence(root: Path) -> None:
     first(root / "streams" / "ordered" / "_written", "c00000001*").unlink()
 
 
+def without_carry_and_a_sequence(root: Path) -> None:
+    """Lose the manifest of the newest interval and the carry that it began from: of neither is the other had alone."""
+    (max((root / "landed").glob("0*")) / "manifest.json").unlink()
+    for file in (root / "carry").rglob("*.parquet"):
+        file.unlink()
+
+
+def without_landing(root: Path) -> None:
+    """Lose all that landed, and a carry."""
+    shutil.rmtree(root / "landed")
+    first(root / "carry", "*/*.parquet").unlink()
+
+
 def copied(root: Path) -> None:
     """Put a copy of another table in the place of one."""
     shutil.rmtree(root / "streams" / "punctual")
@@ -170,6 +183,8 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a table": (without_a_table, "lost       streams/beating: its log is gone"),
     "landed rows": (without_landed_rows, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
     "a sequence": (without_a_sequence, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
+    "carry and a sequence": (without_carry_and_a_sequence, "landing    landed: sequence 2, which commit "),
+    "all that landed": (without_landing, "landing    landed: sequence 1, which commit 1 ran over, cannot be read"),
     "a copy": (copied, "lost       streams/punctual: it names _written/c0000000"),
     "torn within": (torn_within, "lost       streams/beating: its log cannot be read"),
     "widened": (widened, "foreign    streams/punctual: ADD COLUMN in version"),

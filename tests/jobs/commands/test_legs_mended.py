@@ -393,6 +393,16 @@ def test_a_sequence_that_waits_and_cannot_be_read_lands_again_from_a_recorded_fe
     assert content(house.root) == calm
 
 
+def test_a_landing_that_is_gone_is_told(house: House) -> None:
+    taken(house, 3, 3, 3)
+    shutil.rmtree(landed_path(house.root))
+    assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    (told,) = [line for line in house.text.splitlines() if line.startswith("landing ")]
+    assert told.startswith("landing    landed: it is gone, with all up to sequence 3 that is published: tables stand, ")
+    with pytest.raises(LandingBehindError):
+        finish_flow("tiny", "main", (), house.tell)
+
+
 def test_a_sequence_that_was_published_once_is_never_put_aside(house: House) -> None:
     """A reset keeps what landed, and numbers that are taken are not given again."""
     taken(house, 3, 3, 3)

@@ -369,3 +369,19 @@ def test_who_was_overtaken_notes_nothing(house: House) -> None:
         raise LeaseLostError("tiny", 1, 2, "another", 0)
 
     assert stage.facts()["stopped"] is None
+
+
+def test_who_was_overtaken_says_so_whatever_ended_it(house: House) -> None:
+    """A process that slept for minutes wakes up to time-outs of Spark before it looks at its lease."""
+    stage, root = Stage(house), read_settings().root("tiny")
+    stage.play(hours(6))
+    with open_driver(root, flow="tiny") as slept:
+        pass
+    with (
+        open_driver(root, flow="tiny"),
+        pytest.raises(LeaseLostError, match=f"this driver has number {slept.token}"),
+        noted_stop(root, slept.state),
+    ):
+        raise FeedChangedError("trips")
+
+    assert stage.facts()["stopped"] is None
