@@ -66,12 +66,14 @@ def put_aside_from(driver: Driver, number: int) -> int:
 
     Args:
         driver: holds the lease.
-        number: of the sequence; `can_go_aside` says that it can.
+        number: of the sequence.
 
     Returns:
-        How many were put aside.
+        How many were put aside; 0 where a commit has taken it since it was looked at.
     """
     root, pending = driver.root, driver.pending()
+    if not can_go_aside(landed_path(root), driver.state(), number):
+        return 0
     if pending is not None and max(pending.sequences, default=0) >= number:
         driver.abandon(pending.commit, why="what it was to run over cannot be read, and lands again")
     forget_checkpoints(root)
