@@ -26,7 +26,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.packed import opened
-from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.errors import LandingError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
 from pipelines.engine.live.relanding import can_go_aside, can_land_again
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.paths import NewFile
+
+
+BACK = "put its folder back out of a copy of the run's, or use a run of another name"
+"""What is left to do about a landed sequence that cannot be had again."""
 
 
 class Ill(Enum):
@@ -278,7 +282,8 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
                 if not again and not landing.exists():
                     gone.append(number)
                     continue
-                sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {problem}"
+                sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {_why(problem)}"
+                sentence += "" if again else f"; {BACK}"
                 remedy = "land it again from the feed, and compare hashes" if again else ""
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
     if gone:
@@ -287,6 +292,11 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
             "behind them; put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
         )
         yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
+
+
+def _why(problem: Exception) -> str:
+    """Say what is wrong with a sequence, and not what to do: that a finding says itself."""
+    return f"it has {problem.problem}" if isinstance(problem, SequenceBrokenError) else str(problem)
 
 
 def _blocked(root: Path) -> Iterator[Finding]:
@@ -304,11 +314,11 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
     upto = newest.upto if newest and newest.sequences else 0
     known = {number for row in state.published for number in row.sequences}
 
-    def found(number: int, sentence: str, otherwise: str = "") -> Finding:
+    def found(number: int, sentence: str) -> Finding:
         if recorded and can_go_aside(landing, state, number):
             remedy = "put it and what landed behind it aside; the next start lands all of it again from the feeds"
             return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, sequence=number)
-        return Finding(ill=Ill.LANDING, table="landed", sentence=sentence + otherwise, remedy="")
+        return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {BACK}", remedy="")
 
     for number in ids_gone(landing):
         if number not in known:
@@ -316,11 +326,10 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
             yield found(
                 number,
                 f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back",
-                ": put its folder back out of a copy of the run's, or use a run of another name",
             )
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
     for number in (each for each in numbers if each > upto and is_closed(landing, each)):
         try:
             verify(read_sequence(landing, number))
         except (LandingError, OSError, ValueError) as problem:
-            yield found(number, f"sequence {number}, which waits to be published, cannot be read: {problem}")
+            yield found(number, f"sequence {number}, which waits to be published, cannot be read: {_why(problem)}")

@@ -97,7 +97,11 @@ def inner_payload(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
     if not has_sides(stream):
         return passed
     if SIDE in passed.names:
-        raise PayloadError(stream.name, f"its inputs have a column `{SIDE}`, a name it needs itself", "rename it")
+        raise PayloadError(
+            stream.name,
+            f"its inputs have a column `{SIDE}`, a name it needs itself",
+            "`rename:` it in the source, or `project:` it under another name",
+        )
     return pa.schema([*passed, pa.field(SIDE, pa.int64())])
 
 

@@ -274,7 +274,7 @@ def test_sequences_that_wait_and_stand_in_each_others_place_are_told(house: Hous
     (landed / "aside").rename(landed / "00000003")
 
     assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
-    assert "sequence 2, which waits to be published, cannot be read: a landed sequence never changes; " in house.text
+    assert "sequence 2, which waits to be published, cannot be read: it has the manifest of sequence 3; " in house.text
     with pytest.raises(SequenceBrokenError, match="00000002 has the manifest of sequence 3: restore it"):
         taken(house, 3, 3, 3)
 
