@@ -35,6 +35,9 @@ SLOW_WORKER = "waiting for the Python worker to connect back"
 """Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
 CHANGED_MEANWHILE = ("java.io.OptionalDataException", "java.util.ConcurrentModificationException")
 """Spark notes settings with a source's Python while it sends it off for another query, which then cannot be read."""
+REGISTERING = threading.Lock()
+"""Held from the registration of a source to the query that is made of it: Spark notes settings with a source's Python
+as its query begins, and two queries with one and the same would note them at once."""
 MOST_STARTS = 5
 """How often a query is started before a worker that is slow to begin ends it for good."""
 MOST_ASKED = 5
@@ -128,8 +131,9 @@ class LiveQuery:
         """
         self._again = partial(self.start, trigger, tell)
         self._starts += 1
-        register(self.spark)
-        rows = self.spark.readStream.format(self.source).options(**self.options).load()
+        with REGISTERING:
+            register(self.spark)
+            rows = self.spark.readStream.format(self.source).options(**self.options).load()
         writer = rows.writeStream.foreachBatch(self._run).queryName(f"{self.name}-{self.root.name}")
         folder = checkpoint(self.root, self.name, self.since, tell, self.overtaken)
         writer = writer.option("checkpointLocation", str(folder))
