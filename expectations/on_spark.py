@@ -111,14 +111,14 @@ def count_on_spark(tables: Mapping[str, DataFrame], landed: Mapping[str, DataFra
     from pyspark.sql import functions as sql
 
     def told(rows: DataFrame, who: str, where: str) -> DataFrame:
-        return rows.select(sql.lit(who).alias("who"), sql.lit(where).alias("place"), "kind")
+        # Each by its kinds alone: names beside them would be hashed with every row.
+        return rows.groupBy("kind").count().select(sql.lit(who), sql.lit(where), "kind", "count")
 
-    dropped = ledger.where(f"action = '{DROPPED}'")
+    dropped = ledger.where(f"action = '{DROPPED}'").groupBy("stream", "kind").count()
     parts = [
         *(told(rows, name, STREAM) for name, rows in tables.items()),
         *(told(rows, name, LANDED) for name, rows in landed.items()),
-        dropped.select(sql.col("stream").alias("who"), sql.lit(DROPPED).alias("place"), "kind"),
+        dropped.select("stream", sql.lit(DROPPED), "kind", "count"),
     ]
-    rows = reduce(lambda one, other: one.unionAll(other), parts)
-    counted = rows.groupBy("who", "place", "kind").count()
+    counted = reduce(lambda one, other: one.unionAll(other), parts)
     return Counts({(row[0], row[1], row[2]): row[3] for row in counted.collect()})
