@@ -33,15 +33,11 @@ STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
 
 SLOW_WORKER = "waiting for the Python worker to connect back"
 """Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
-CHANGED_MEANWHILE = ("java.io.OptionalDataException", "java.util.ConcurrentModificationException")
-"""Spark notes settings with a source's Python while it sends it off for another query, which then cannot be read."""
 REGISTERING = threading.Lock()
 """Held from the registration of a source to the query that is made of it: Spark notes settings with a source's Python
 as its query begins, and two queries with one and the same would note them at once."""
-MOST_STARTS = 5
+MOST_STARTS = 20
 """How often a query is started before a worker that is slow to begin ends it for good."""
-MOST_ASKED = 5
-"""How often an epoch asks Spark for its spans before what another query changed meanwhile ends it."""
 
 
 @dataclass(eq=False)
@@ -153,7 +149,7 @@ class LiveQuery:
     def _spans(self, rows: DataFrame) -> list[Row]:
         try:
             with self.watched():
-                return _collected(rows)
+                return rows.collect()
         except Exception as error:
             # Spark ends a query that is to stop in the middle of its job.
             if self.gate.is_shut(self.name):
@@ -190,7 +186,7 @@ class LiveQuery:
                 break
             except StreamingQueryException as error:
                 if not self._is_begun_again():
-                    raise self.error or QueryFailedError(self.name, why_ended(error)) from error
+                    raise self.error or QueryFailedError(self.name, self._why(error)) from error
         self.failed()
 
     def failed(self) -> None:
@@ -204,24 +200,21 @@ class LiveQuery:
             raise self.error
         found = None if self.query is None or self.query.isActive else self.query.exception()
         if found is not None and self.error is None:
-            raise QueryFailedError(self.name, why_ended(found)) from found
+            raise QueryFailedError(self.name, self._why(found)) from found
+
+    def _why(self, ended: BaseException) -> str:
+        if SLOW_WORKER not in str(ended):
+            return why_ended(ended)
+        return (
+            f"its Python process was not up within Spark's 10 s, {self._starts} times in a row, for this machine has "
+            "more to do than it can: nothing is lost, and it begins once there is less"
+        )
 
     def stop(self) -> None:
         """Let the epoch under way end, and begin no other."""
         self.gate.shut(self.name)
         if self.query is not None:
             self.query.stop()
-
-
-def _collected(rows: DataFrame) -> list[Row]:
-    """Have Spark run an epoch's job; where it could not be sent off nothing of it was begun, and it is asked again."""
-    for _ in range(MOST_ASKED - 1):
-        try:
-            return rows.collect()
-        except Exception as error:
-            if not any(each in str(error) for each in CHANGED_MEANWHILE):
-                raise
-    return rows.collect()
 
 
 def landing_query(  # noqa: PLR0913 - what a query is made of
