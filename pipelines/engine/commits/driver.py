@@ -28,6 +28,7 @@ from pipelines.engine.commits.log import FORMATS, CommitLog
 from pipelines.engine.commits.paths import (
     ConcurrentAddError,
     NewFile,
+    RootGoneError,
     TableError,
     commits_path,
     require_files,
@@ -418,8 +419,10 @@ def held_log(  # noqa: PLR0913 - how a lease is asked for
     Raises:
         LeaseHeldError: another driver holds the lease; says who, and since when.
         LeaseLostError: another driver has taken the run's lease, and this one with it.
+        RootGoneError: the folder went away while the block ran, as a disk that is no longer mounted takes it.
     """
     durable.make_folder(root)
+    place = durable.place_of(root)
     with durable.locked(root / LOCK):
         mend(commits_path(root))
         log = CommitLog(root, formats)
@@ -427,7 +430,13 @@ def held_log(  # noqa: PLR0913 - how a lease is asked for
     token = _take(root, log, flow, claim, tell) if under is None else _follow(log, under)
     LOGGER.info("lease of %s taken, token %d", root, token)
     with leases.Renewals(root, token):
-        yield log, token
+        try:
+            yield log, token
+        except Exception as error:
+            # Whatever was met first is not why, where the whole folder went away meanwhile.
+            if durable.place_of(root) != place:
+                raise RootGoneError(str(root)) from error
+            raise
 
 
 def _take(root: Path, log: CommitLog, flow: str, claim: Claim, tell: Callable[[str], object]) -> int:

@@ -150,8 +150,13 @@ class CommitLog:
         Raises:
             OlderHomeError: the folder was made by code from before this format.
             NewerHomeError: it was made by code from after it.
+            CommitsLostError: it was there, and is gone.
+            RootGoneError: with the whole folder.
         """
         if not self._table.look():
+            if self._version != NO_VERSION:
+                self._require_root()
+                raise CommitsLostError(str(self.path), "the whole table")
             self.require_none()
         elif self._table.version != self._version:
             self._read()
@@ -184,8 +189,7 @@ class CommitLog:
         try:
             fresh = self._later(sorted(files))
         except FileNotFoundError as error:
-            if not is_stored(self._root) and not self._root.exists():
-                raise RootGoneError(str(self._root)) from None
+            self._require_root()
             gone = next((name for name in sorted(files) if not (self.path / name).exists()), str(error))
             raise CommitsLostError(str(self.path), gone) from None
         except UNREADABLE as problem:
@@ -195,6 +199,11 @@ class CommitLog:
             torn = next((name for name in sorted(files) if not self._is_whole(name)), "one of its files")
             raise CommitsLostError(str(self.path), torn, f"cannot be read ({problem})") from None
         return [fresh[entry] for entry in sorted(fresh)]
+
+    def _require_root(self) -> None:
+        """See that the run's folder is still there."""
+        if not is_stored(self._root) and not self._root.exists():
+            raise RootGoneError(str(self._root)) from None
 
     def _later(self, files: Sequence[str]) -> dict[int, Entry]:
         table = read_whole([str(self.path / name) for name in files], SCHEMA)

@@ -63,6 +63,17 @@ def make_folder(folder: Path) -> None:
         sync_folder(each.parent)
 
 
+def place_of(folder: Path) -> tuple[int, int] | None:
+    """Say which folder lies at a path, by its device and number there; None where none does, and in a store."""
+    if isinstance(folder, StorePath):
+        return None
+    try:
+        seen = folder.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
+
+
 def sync_file(file: Path) -> None:
     """Have a file's bytes on disk; its name is its folder's."""
     if isinstance(file, StorePath):

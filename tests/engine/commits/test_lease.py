@@ -23,9 +23,10 @@ from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
 from pipelines.engine.commits.history import CommitKind, Entry, State
 from pipelines.engine.commits.lease import Claim, Holder, HolderStanding, Renewal, Sight
 from pipelines.engine.commits.machine import Life
+from pipelines.engine.commits.paths import CommitsLostError, RootGoneError, commits_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -218,6 +219,32 @@ def test_a_driver_that_ended_properly_is_succeeded(tmp_path: Path) -> None:
     for token in (1, 2):
         with open_driver(tmp_path, flow="numbers") as driver:
             assert driver.token == token
+
+
+def under_way(root: Path, harm: Callable[[], object]) -> None:
+    """Harm a run while a driver holds it, and look at its log."""
+    with open_driver(root, flow="tiny") as driver:
+        harm()
+        driver.state()
+
+
+def test_a_driver_whose_folder_went_away_says_so_whatever_it_met_first(tmp_path: Path) -> None:
+    """As a disk that is unmounted takes it away; who makes folders may have made one of its name below."""
+    root = tmp_path / "run"
+
+    def made_again() -> None:
+        root.rename(tmp_path / "again away")
+        root.mkdir()
+        raise OSError(os.strerror(2))
+
+    for harm in (made_again, lambda: root.rename(tmp_path / "away")):
+        with pytest.raises(RootGoneError, match="is gone: see whether its disk is still mounted"):
+            under_way(root, harm)
+
+
+def test_a_log_that_is_gone_while_its_folder_stands_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CommitsLostError, match="the whole table is gone"):
+        under_way(tmp_path, lambda: commits_path(tmp_path).rename(tmp_path / "away"))
 
 
 def test_a_second_driver_in_one_process_is_refused(tmp_path: Path) -> None:
