@@ -393,4 +393,4 @@ def _remedy(flow: Flow, reference: ModuleUse, name: str, scope: frozenset[str]) 
         parts = [_share(shares, read) for read in flow.streams[name].feeding]
         if all(part.whole or (part.by is not None and part.by <= scope) for part in parts):
             return f"dispatch by what it goes by, `{{of: {column}}}`"
-    return "dispatch by `broadcast`, or take one instance"
+    return f"take one instance, or dispatch by `broadcast`: then its rows come {reference.instances} times"

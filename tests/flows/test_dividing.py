@@ -166,13 +166,16 @@ modules:
     assert any("nothing that it remembers is divided" in note for note in flow.notes) == (told is None)
 
 
+TWICE = "take one instance, or dispatch by `broadcast`: then its rows come 2 times"
+
+
 @pytest.mark.parametrize(
     ("columns", "dispatch", "told"),
     [
         ("{group: flight}", "{of: flight}", None),
-        ("{group: flight + 1}", "{of: flight}", "dispatch by `broadcast`, or take one instance"),
-        ("{group: carrier, flight: flight}", "{of: flight}", "dispatch by `broadcast`, or take one instance"),
-        ("{group: flight}", "{numeric: flight}", "dispatch by `broadcast`, or take one instance"),
+        ("{group: flight + 1}", "{of: flight}", TWICE),
+        ("{group: carrier, flight: flight}", "{of: flight}", TWICE),
+        ("{group: flight}", "{numeric: flight}", TWICE),
     ],
 )
 def test_a_column_deals_out_under_another_name_but_not_with_another_meaning(
