@@ -363,7 +363,8 @@ def _next_text(facts: Facts) -> str:
         return f"it is being worked on; to look again: {facts['next']}"
     if facts["pending"] and facts["next"] == facts["pending"]["command"]:
         begun = ", ".join(_pending_name(each) for each in _all_pending(facts))
-        return f"next: {facts['next']}  (finishes commit {begun})"
+        adopts = facts["pending"]["kind"] == CommitKind.ADOPT
+        return f"next: {facts['next']}  ({'gives up' if adopts else 'finishes'} commit {begun})"
     if facts["stale"]:
         return f"next: {facts['next']}  (then ask status again: what follows may have become stale)"
     return f"next: {facts['next']}"
