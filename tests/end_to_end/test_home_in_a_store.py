@@ -91,6 +91,13 @@ def test_days_on_core_are_those_of_a_folder(tmp_path: Path, store: StorePath, bu
     written = [path.read_bytes() for path in store.rglob("*") if path.suffix != ".parquet"]
     assert not [each for each in written if b"emulated" in each or b"127.0.0.1" in each], "no key and no address"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["home"], "and nothing on this machine"
+    landed = store / "flights" / "main" / "landed" / "00000002"
+    wanted = user.hashes("main")
+    landed.remove_all()
+    assert "landing the interval of commit 2 again" in user.types("doctor", "flights", "--repair")
+    assert "stand, with every file" in user.types("doctor", "flights", "--deep")
+    assert any(landed.rglob("*.parquet"))
+    assert user.hashes("main") == wanted
 
 
 @pytest.mark.exhaustive

@@ -177,6 +177,11 @@ class LogState:
         """The smallest number that no commit ever had or will have had."""
         return max(self.commits, default=0) + 1
 
+    def last_sequence(self, *states: State) -> int:
+        """Give the last landed sequence that commits of these states ran over, counted or not; 0 for none."""
+        taken = (row.sequences for row in self.commits.values() if row.state in states)
+        return max((max(sequences, default=0) for sequences in taken), default=0)
+
     @property
     def pending(self) -> Entry | None:
         """The commit that was begun and neither published, rejected nor abandoned."""

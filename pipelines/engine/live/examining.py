@@ -29,7 +29,7 @@ from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
-from pipelines.engine.live.relanding import can_go_aside, can_land_again
+from pipelines.engine.live.relanding import can_land_again, can_land_in_place, free_from
 from pipelines.engine.live.remaking import can_be_remade
 
 if TYPE_CHECKING:
@@ -88,8 +88,10 @@ class Finding:
     """How many files it is about, where that is known."""
     size: int = 0
     """Bytes of these."""
-    sequence: int = 0
+    aside: int = 0
     """Of what landed and can be put aside: from which sequence on."""
+    again: int = 0
+    """Of what landed and can land again in its place: which sequence."""
 
 
 def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bool = False) -> list[Finding]:
@@ -106,7 +108,8 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bo
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
-    return [*found, *_landing(root, state, deep=deep), *_waiting(root, state, recorded=recorded), *_blocked(root)]
+    found += _landing(root, state, deep=deep, recorded=recorded)
+    return [*found, *_waiting(root, state, recorded=recorded), *_blocked(root)]
 
 
 def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
@@ -230,7 +233,7 @@ def _missing(  # noqa: PLR0913 - a table, and what is known of it
     can = [commit for commit in commits if can_be_remade(state, commit)]
     sentence = f"{len(gone)} files of commits {_few(commits)} are gone, not whole or damaged ({min(gone)})"
     remedy = f"work on {_few(tuple(can))} again from the landing, and compare hashes" if can else ""
-    yield Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy=remedy, commits=commits)
+    yield Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy=remedy, commits=commits, files=len(gone))
 
 
 def _few(commits: tuple[int, ...]) -> str:
@@ -267,7 +270,7 @@ def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
         yield from _missing(root, name, files, state, lists)
 
 
-def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
+def _landing(root: Path, state: LogState, *, deep: bool, recorded: bool) -> Iterator[Finding]:
     landing, gone = landed_path(root), list[int]()
     if run_root(root) != root or lands_elsewhere(root):
         return
@@ -283,8 +286,10 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
                     gone.append(number)
                     continue
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {_why(problem)}"
-                sentence += "" if again else f"; {BACK}"
-                remedy = "land it again from the feed, and compare hashes" if again else ""
+                if not again:
+                    yield _in_place(landing, number, sentence, recorded=recorded)
+                    continue
+                remedy = "land it again from the feed, and compare hashes"
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
     if gone:
         sentence = (
@@ -292,6 +297,14 @@ def _landing(root: Path, state: LogState, *, deep: bool) -> Iterator[Finding]:
             "behind them; put it back out of a copy of the run's folder, or make a run of its own anew (--run NAME)"
         )
         yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
+
+
+def _in_place(landing: Path, number: int, sentence: str, *, recorded: bool) -> Finding:
+    """Tell of a sequence that cannot be put aside: it lands again in its place where its manifest stands."""
+    if recorded and can_land_in_place(landing, number):
+        remedy = "land it again from the feeds, and compare what it held"
+        return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
+    return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {BACK}", remedy="")
 
 
 def _why(problem: Exception) -> str:
@@ -313,12 +326,13 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
         return
     upto = newest.upto if newest and newest.sequences else 0
     known = {number for row in state.published for number in row.sequences}
+    free = free_from(landing, state) if recorded else None
 
     def found(number: int, sentence: str) -> Finding:
-        if recorded and can_go_aside(landing, state, number):
+        if free is not None and number >= free:
             remedy = "put it and what landed behind it aside; the next start lands all of it again from the feeds"
-            return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, sequence=number)
-        return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {BACK}", remedy="")
+            return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, aside=number)
+        return _in_place(landing, number, sentence, recorded=recorded)
 
     for number in ids_gone(landing):
         if number not in known:

@@ -83,8 +83,7 @@ def require_landed(landing: Path, state: LogState) -> None:
     Raises:
         LandingBehindError: it has not: the newest sequences were lost, or an older copy was put there.
     """
-    published = (row for row in state.commits.values() if row.state is State.PUBLISHED)
-    last = max((max(row.sequences, default=0) for row in published), default=0)
+    last = state.last_sequence(State.PUBLISHED)
     if last and not is_closed(landing, last):
         raise LandingBehindError(str(landing), last)
 

@@ -1,19 +1,21 @@
 """Have what landed again from its feed, where it can no longer be read; what was there is kept below the run's folder.
 
-An interval that is published lands again in its place, and counts only if the commit that ran over it gives the same
-rows over what lands now. What nobody has seen yet is put aside with all behind it, and the next driver lands it again:
-cuts do not matter.
+What a commit has run over lands again in its place: where its manifest stands, only if it holds what that says;
+an interval without, only if the commit gives the same rows over what lands now. What nobody has seen yet is put aside
+with all behind it, and the next driver lands it again: cuts do not matter.
 """
 
 from __future__ import annotations
 
-import shutil
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.files.durable import make_folder, move, sync_folder
+from pipelines.engine.files.durable import make_folder, move, remove_folder
+from pipelines.engine.files.packed import in_segment
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.index import INTERVAL
@@ -27,13 +29,16 @@ from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.standing import flow_begun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.engine.landing.write import Spans
     from pipelines.engine.tasks.stages import Engine
+    from pipelines.flows.model import Flow
 
 DRAFT = "landed-again"
 """Folder below the run's in which an interval lands until it is known to be the same."""
@@ -41,22 +46,36 @@ DAMAGED = "landed-damaged"
 """Folder below the run's in which what could not be read stays."""
 
 
+@dataclass(eq=False)
+class LandedOtherwiseError(LandingError):
+    """A sequence was to land again as it had, and other rows land now.
+
+    Facts: its number, and the source of which they are.
+    """
+
+    number: int
+    source: str
+    says = (
+        "sequence {number} must land again with the rows that it had, and of {source} there are others now, so nothing "
+        "was put in its place: put the feed's files back as they were, or `landed` out of a copy of the run's folder"
+    )
+
+
 def can_land_again(entry: Entry) -> bool:
     """Say whether what a commit ran over can be had again from its feeds: an interval of feeds that are recorded."""
     return entry.kind is CommitKind.INTERVAL and len(entry.sequences) == 1 and bool(entry.plan)
 
 
-def can_go_aside(landing: Path, state: LogState, number: int) -> bool:
-    """Say whether a landed sequence and all behind it can be put aside, where its feeds are recorded.
+def free_from(landing: Path, state: LogState) -> int | None:
+    """Give the first landed sequence that can be put aside with all behind it, where its feeds are recorded.
 
-    No commit that was published, also one that a reset took back, may have run over it, no buffer may hold it, and no
-    commit that is written may wait over it: that one is published without looking at what landed.
+    No commit that was published, also one that a reset took back, has run over it, and no commit that is written waits
+    over it: that one is published without looking at what landed. None where buffers hold what landed.
 
     Raises:
         LandingError: what says where the buffers are cannot be read.
     """
-    counts = (row for row in state.commits.values() if row.state in {State.PUBLISHED, State.WRITTEN})
-    return number > max((max(row.sequences, default=0) for row in counts), default=0) and len(shelves(landing)) == 1
+    return None if len(shelves(landing)) > 1 else state.last_sequence(State.PUBLISHED, State.WRITTEN) + 1
 
 
 def put_aside_from(driver: Driver, number: int) -> int:
@@ -72,18 +91,23 @@ def put_aside_from(driver: Driver, number: int) -> int:
         How many were put aside; 0 where a commit has taken it since it was looked at.
     """
     root, pending = driver.root, driver.pending()
-    if not can_go_aside(landed_path(root), driver.state(), number):
+    free = free_from(landed_path(root), driver.state())
+    if free is None or number < free:
         return 0
     if pending is not None and max(pending.sequences, default=0) >= number:
         driver.abandon(pending.commit, why="what it was to run over cannot be read, and lands again")
     forget_checkpoints(root)
-    landing, aside = landed_path(root), root / DAMAGED
-    make_folder(aside)
+    landing = landed_path(root)
     numbers = sorted((each for each in alone_in(landing) if each >= number), reverse=True)
     for each in numbers:
         driver.state()
-        move(landing / f"{each:08}", aside / f"{each:08}-{time.time_ns() // 1_000}")
+        _move_aside(root, landing / f"{each:08}")
     return len(numbers)
+
+
+def _move_aside(root: Path, sequence: Path) -> None:
+    make_folder(root / DAMAGED)
+    move(sequence, root / DAMAGED / f"{sequence.name}-{time.time_ns() // 1_000}")
 
 
 def land_again(driver: Driver, commit: int, base: Path, engine: Engine) -> None:
@@ -100,42 +124,130 @@ def land_again(driver: Driver, commit: int, base: Path, engine: Engine) -> None:
         LandingError: the feed cannot be read.
     """
     root, state = driver.root, driver.state()
+    with _draft(root) as draft:
+        made = _landed(root, state, state.commits[commit], draft, base)
+        worked_the_same(root, state, state.commits[commit], (made,), engine)
+        driver.state()
+        _put_in_place(root, made.folder)
+
+
+def can_land_in_place(landing: Path, number: int) -> bool:
+    """Say whether a landed sequence can land again in its place, where its feeds are recorded: by its manifest.
+
+    That says of which span it was, and what it held.
+    """
+    made = _as_it_was(landing, number)
+    there = made is not None and made.removed is None
+    return there and len(shelves(landing)) == 1 and not in_segment(landing, number)
+
+
+def land_in_place(driver: Driver, number: int, base: Path) -> None:
+    """Land a sequence again whose manifest stands, and put it in the place of what cannot be read.
+
+    Args:
+        driver: holds the lease.
+        number: of the sequence.
+        base: the folder that the feeds' paths are relative to.
+
+    Raises:
+        LandedOtherwiseError: other rows land now; nothing was put in place.
+        LandingError: a feed cannot be read.
+    """
+    root, state = driver.root, driver.state()
+    before = load_manifest(landed_path(root), number)
+    plans = (row.plan for row in reversed(list(state.commits.values())) if number in row.sequences and row.plan)
+    flow = flow_begun(root, str(next(plans, state.newest_plan)), lambda: before)
+    with _draft(root) as draft:
+        standing = Standing.FIRST if number == 1 else Standing.LATER
+        made = _written(
+            draft,
+            number,
+            replace(flow, buckets=before.buckets),
+            Reading(before.start, before.end, before.buckets, standing),
+            base,
+            kind=before.kind,
+            version=before.version,
+            final=before.final,
+            blind={name: landed.blind_spans for name, landed in before.sources.items()},
+        )
+        for name in sorted({*before.sources, *made.sources}):
+            if _held(before, name) != _held(made, name):
+                raise LandedOtherwiseError(number, name)
+        if before.ledger.content != made.ledger.content:
+            raise LandedOtherwiseError(number, "the ledger")
+        driver.state()
+        _put_in_place(root, made.folder)
+
+
+def _held(sequence: LandedSequence, source: str) -> tuple[object, ...] | None:
+    found = sequence.sources.get(source)
+    return None if found is None else (found.content, found.whole, found.columns, found.referenced)
+
+
+def _written(  # noqa: PLR0913 - all that a sequence is, but its rows
+    draft: Path,
+    number: int,
+    flow: Flow,
+    reading: Reading,
+    base: Path,
+    *,
+    kind: str,
+    version: int,
+    final: int | None,
+    blind: Mapping[str, Spans],
+) -> LandedSequence:
+    """Land what the feeds have of a span; see `write_sequence`."""
+    feeds = open_recorded(flow, base)
+    arrived = {name: feeds[name].arrive(reading, SourceProgress()) for name in flow.sources}
+    return write_sequence(
+        draft,
+        number,
+        flow,
+        arrived,
+        kind=kind,
+        start=reading.start,
+        end=reading.end,
+        version=version,
+        final=final,
+        blind=blind,
+    )
+
+
+@contextmanager
+def _draft(root: Path) -> Iterator[Path]:
+    """Give an empty folder to land in, and leave none."""
     draft = root / DRAFT
-    shutil.rmtree(draft, ignore_errors=True)
+    remove_folder(draft, ignore_errors=True)
     make_folder(draft)
-    made = _landed(root, state, state.commits[commit], draft, base)
-    worked_the_same(root, state, state.commits[commit], (made,), engine)
-    driver.state()
-    _put_in_place(root, made.folder)
-    shutil.rmtree(draft)
+    try:
+        yield draft
+    finally:
+        remove_folder(draft, ignore_errors=True)
 
 
 def _put_in_place(root: Path, made: Path) -> None:
-    landing, damaged = landed_path(root), root / DAMAGED
+    landing = landed_path(root)
     if (landing / made.name).exists():
-        make_folder(damaged)
-        move(landing / made.name, damaged / f"{made.name}-{time.time_ns() // 1_000}")
+        _move_aside(root, landing / made.name)
     make_folder(landing)
-    made.rename(landing / made.name)
-    sync_folder(landing)
+    move(made, landing / made.name)
 
 
 def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) -> LandedSequence:
     number, landing = entry.sequences[0], landed_path(root)
     flow = flow_begun(root, str(entry.plan), lambda: load_manifest(landing, number))
-    feeds, before = open_recorded(flow, base), _as_it_was(landing, number)
+    before = _as_it_was(landing, number)
     standing = Standing.LATER if state.parent_of(entry.commit) else Standing.FIRST
-    reading = Reading(entry.span.start, entry.span.end, flow.buckets, standing)
-    return write_sequence(
+    return _written(
         draft,
         number,
         flow,
-        {name: feeds[name].arrive(reading, SourceProgress()) for name in flow.sources},
+        Reading(entry.span.start, entry.span.end, flow.buckets, standing),
+        base,
         kind=INTERVAL,
-        start=reading.start,
-        end=reading.end,
         version=before.version if before else _version(state, entry),
         final=before.final if before else None,
+        blind={},
     )
 
 

@@ -26,7 +26,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.live.examining import Finding, Ill, examine_run
-from pipelines.engine.live.relanding import DAMAGED, land_again, put_aside_from
+from pipelines.engine.live.relanding import DAMAGED, land_again, land_in_place, put_aside_from
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
@@ -37,6 +37,7 @@ from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -224,10 +225,27 @@ def _is_of(known: KnownRun, part: KnownRun, finding: Finding) -> bool:
     return part.root in (known.root / finding.table).parents
 
 
+ONE_BY_ONE = 3
+"""Tables that lost files of the same commits and are told line by line."""
+
+
 def _told(findings: Sequence[Finding], as_json: bool) -> Iterator[Finding]:  # noqa: FBT001 - the command's flag
-    """Give the findings that are told one by one; files that only wait for the sweep are one line for people."""
+    """Give the findings that are told one by one.
+
+    For people files that only wait for the sweep are one line, and so are those that many tables lost with a commit.
+    """
     strays = [finding for finding in findings if finding.ill is Ill.STRAY]
-    yield from (finding for finding in findings if as_json or finding.ill is not Ill.STRAY)
+    alike: dict[tuple[object, ...], list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        if as_json or finding.ill is not Ill.STRAY:
+            same = (finding.commits, finding.remedy) if finding.ill is Ill.MISSING and not as_json else (number,)
+            alike.setdefault((finding.ill, *same), []).append(finding)
+    for some in alike.values():
+        if len(some) <= ONE_BY_ONE:
+            yield from some
+            continue
+        sentence = f"with {len(some) - 1} other tables, {sum(each.files for each in some)} files; {some[0].sentence}"
+        yield replace(some[0], sentence=sentence)
     if strays and not as_json:
         sentence = (
             f"{counted(sum(finding.files for finding in strays), 'file')} "
@@ -323,7 +341,7 @@ def _have_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], ec
     In the order of their spans, and of each commit first what it ran over: so each finds the carry that it began from.
     What nobody has seen yet the next start lands again.
     """
-    waiting = [finding.sequence for finding in findings if finding.sequence]
+    waiting = [finding.aside for finding in findings if finding.aside]
     if waiting:
         many = counted(put_aside_from(driver, min(waiting)), "sequence")
         echo(f"{many} of what landed, from {min(waiting)} on, put aside into {DAMAGED}/")
@@ -334,10 +352,17 @@ def _have_again(driver: Driver, known: KnownRun, findings: Sequence[Finding], ec
             if can_be_remade(driver.state(), commit):
                 lost.setdefault(commit, set()).add(finding.table)
     engine, settings, state = CoreEngine(), read_settings(), driver.state()
+
+    def base() -> Path:
+        return settings.feeds_base(load_flow(settings, known.called))
+
+    for number in sorted({finding.again for finding in findings if finding.again}):
+        echo(f"landing sequence {number} again")
+        land_in_place(driver, number, base())
     for commit in sorted(unread | set(lost), key=lambda number: (state.commits[number].span, number)):
         if commit in unread:
             echo(f"landing the interval of commit {commit} again")
-            land_again(driver, commit, settings.feeds_base(load_flow(settings, known.called)), engine)
+            land_again(driver, commit, base(), engine)
         if commit in lost:
             echo(f"working on commit {commit} again, for {', '.join(sorted(lost[commit]))}")
             remake(driver, commit, lost[commit], engine)

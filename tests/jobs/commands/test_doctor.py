@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -27,8 +28,10 @@ from pipelines.engine.commits.paths import (
     version_path,
 )
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.live.examining import Finding, Ill
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
+from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
@@ -426,6 +429,18 @@ def test_a_log_in_a_store_that_somebody_harmed_is_told_and_made_anew(
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert content_hash(read_stream(root, "beating")) == calm
     house.backfill("2013-01-03", "2013-01-04")
+
+
+def test_what_many_tables_lost_with_one_commit_is_one_line_for_people() -> None:
+    lost = [
+        Finding(ill=Ill.MISSING, table=f"carry/{name}", sentence="1 files", remedy="work", commits=(3,), files=1)
+        for name in "abcde"
+    ]
+    other = replace(lost[0], table="carry/f", commits=(4,))
+    (told, apart) = doctor_command._told([*lost, other], as_json=False)
+    assert (told.table, told.sentence) == ("carry/a", "with 4 other tables, 5 files; 1 files")
+    assert apart is other
+    assert list(doctor_command._told(lost, as_json=True)) == lost
 
 
 def test_a_disk_that_goes_away_under_a_command_is_no_file_that_is_lost(

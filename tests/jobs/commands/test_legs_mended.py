@@ -29,10 +29,12 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.commits.settling import write_together
 from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.live.landing import LandingBehindError
+from pipelines.engine.live.relanding import LandedOtherwiseError
 from pipelines.errors import Exit
 from pipelines.flows.legs import legs_of
 from pipelines.jobs.commands import doctor as doctor_command
@@ -410,6 +412,47 @@ def test_a_sequence_that_was_published_once_is_never_put_aside(house: House) -> 
     (landed_path(house.root) / "00000002" / "manifest.json").write_text("{")
     assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
     assert not (house.root / "landed-damaged").exists()
+
+
+@pytest.mark.parametrize("taken_back", [False, True])
+@pytest.mark.parametrize("harm", ["a bit", "cut short", "gone"])
+def test_a_sequence_that_a_commit_ran_over_lands_again_where_its_manifest_stands(
+    house: House, harm: str, *, taken_back: bool
+) -> None:
+    """Also one that a reset took back: no reader sees its rows, and its number is taken."""
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    if taken_back:
+        reset_run(ResetRequest(flow="tiny", to="0"), house.tell)
+    file = landed_path(house.root) / "00000002" / "trips.parquet"
+    if harm == "a bit":
+        flipped(file)
+    elif harm == "cut short":
+        file.write_bytes(file.read_bytes()[:-9])
+    else:
+        file.unlink()
+
+    assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "; repair: land it again from the feeds, and compare what it held" in house.text
+    assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert "landing sequence 2 again" in house.text
+    assert len(list((house.root / "landed-damaged").iterdir())) == 1
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
+def test_a_sequence_lands_again_with_the_rows_that_it_had_or_not_at_all(house: House) -> None:
+    taken(house, 3, 3, 3)
+    file = landed_path(house.root) / "00000002" / "trips.parquet"
+    file.write_bytes(file.read_bytes()[:-9])
+    manifest = file.with_name("manifest.json")
+    facts = without_sum(json.loads(manifest.read_text()))
+    facts["sources"]["trips"]["content"] = facts["ledger"]["content"]
+    manifest.write_text(json.dumps(with_sum(facts)))
+    with pytest.raises(LandedOtherwiseError, match="of trips there are others now, so nothing was put in its place"):
+        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - the command's flags
+    assert not (house.root / "landed-damaged").exists()
+    assert not (house.root / "landed-again").exists()
 
 
 def test_a_sequence_that_waits_and_is_gone_is_found_and_told_where_one_asks(house: House) -> None:
