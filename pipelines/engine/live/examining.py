@@ -29,7 +29,7 @@ from pipelines.engine.files.packed import opened
 from pipelines.engine.landing.errors import LandingError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
-from pipelines.engine.live.relanding import can_land_again, can_land_in_place, free_from
+from pipelines.engine.live.relanding import can_land_again, can_land_in_place, free_from, is_ready
 from pipelines.engine.live.remaking import can_be_remade
 
 if TYPE_CHECKING:
@@ -286,8 +286,8 @@ def _landing(root: Path, state: LogState, *, deep: bool, recorded: bool) -> Iter
                     gone.append(number)
                     continue
                 sentence = f"sequence {number}, which commit {row.commit} ran over, cannot be read: {_why(problem)}"
-                if not again:
-                    yield _in_place(landing, number, sentence, recorded=recorded)
+                if not again or is_ready(root, number):
+                    yield _in_place(root, number, sentence, recorded=recorded)
                     continue
                 remedy = "land it again from the feed, and compare hashes"
                 yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, commits=(row.commit,))
@@ -299,9 +299,12 @@ def _landing(root: Path, state: LogState, *, deep: bool, recorded: bool) -> Iter
         yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
 
 
-def _in_place(landing: Path, number: int, sentence: str, *, recorded: bool) -> Finding:
+def _in_place(root: Path, number: int, sentence: str, *, recorded: bool) -> Finding:
     """Tell of a sequence that cannot be put aside: it lands again in its place where its manifest stands."""
-    if recorded and can_land_in_place(landing, number):
+    if is_ready(root, number):
+        remedy = "put it in its place: it landed again, and a repair was cut short"
+        return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
+    if recorded and can_land_in_place(landed_path(root), number):
         remedy = "land it again from the feeds, and compare what it held"
         return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
     return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {BACK}", remedy="")
@@ -332,7 +335,7 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
         if free is not None and number >= free:
             remedy = "put it and what landed behind it aside; the next start lands all of it again from the feeds"
             return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, aside=number)
-        return _in_place(landing, number, sentence, recorded=recorded)
+        return _in_place(root, number, sentence, recorded=recorded)
 
     for number in ids_gone(landing):
         if number not in known:
@@ -342,7 +345,7 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
                 f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back",
             )
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
-    for number in (each for each in numbers if each > upto and is_closed(landing, each)):
+    for number in (each for each in numbers if each > upto and each not in known and is_closed(landing, each)):
         try:
             verify(read_sequence(landing, number))
         except (LandingError, OSError, ValueError) as problem:

@@ -19,7 +19,7 @@ from pipelines.engine.files.packed import in_segment
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.landing.index import INTERVAL
-from pipelines.engine.landing.manifest import alone_in, load_manifest, shelves
+from pipelines.engine.landing.manifest import alone_in, load_manifest, shelves, stands_alone
 from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.write import write_sequence
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 DRAFT = "landed-again"
 """Folder below the run's in which an interval lands until it is known to be the same."""
+READY = "landed-same"
+"""Folder below the run's in which what landed again and was found the same stands until it is in its place."""
 DAMAGED = "landed-damaged"
 """Folder below the run's in which what could not be read stays."""
 
@@ -131,6 +133,11 @@ def land_again(driver: Driver, commit: int, base: Path, engine: Engine) -> None:
         _put_in_place(root, made.folder)
 
 
+def is_ready(root: Path, number: int) -> bool:
+    """Say whether a sequence that is not there landed again and was found the same: a repair was cut short then."""
+    return not stands_alone(landed_path(root), number) and stands_alone(root / READY, number)
+
+
 def can_land_in_place(landing: Path, number: int) -> bool:
     """Say whether a landed sequence can land again in its place, where its feeds are recorded: by its manifest.
 
@@ -144,6 +151,8 @@ def can_land_in_place(landing: Path, number: int) -> bool:
 def land_in_place(driver: Driver, number: int, base: Path) -> None:
     """Land a sequence again whose manifest stands, and put it in the place of what cannot be read.
 
+    One that is ready only goes there.
+
     Args:
         driver: holds the lease.
         number: of the sequence.
@@ -154,6 +163,9 @@ def land_in_place(driver: Driver, number: int, base: Path) -> None:
         LandingError: a feed cannot be read.
     """
     root, state = driver.root, driver.state()
+    if is_ready(root, number):
+        _finish(root, f"{number:08}")
+        return
     before = load_manifest(landed_path(root), number)
     plans = (row.plan for row in reversed(list(state.commits.values())) if number in row.sequences and row.plan)
     flow = flow_begun(root, str(next(plans, state.newest_plan)), lambda: before)
@@ -226,11 +238,20 @@ def _draft(root: Path) -> Iterator[Path]:
 
 
 def _put_in_place(root: Path, made: Path) -> None:
+    """Put what was found the same in the place of what cannot be read: between the two, it stands in `READY`."""
+    remove_folder(root / READY, ignore_errors=True)
+    make_folder(root / READY)
+    move(made, root / READY / made.name)
+    _finish(root, made.name)
+
+
+def _finish(root: Path, name: str) -> None:
     landing = landed_path(root)
-    if (landing / made.name).exists():
-        _move_aside(root, landing / made.name)
+    if (landing / name).exists():
+        _move_aside(root, landing / name)
     make_folder(landing)
-    move(made, landing / made.name)
+    move(root / READY / name, landing / name)
+    remove_folder(root / READY, ignore_errors=True)
 
 
 def _landed(root: Path, state: LogState, entry: Entry, draft: Path, base: Path) -> LandedSequence:

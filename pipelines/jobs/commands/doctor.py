@@ -328,7 +328,10 @@ def _columns(driver: Driver, name: str) -> pa.Schema:
     state = driver.state()
     row = next((row for row in reversed(state.published) if row.plan and row.sequences), None)
     if row is None:
-        raise JobError(f"the columns of {name} cannot be known: no published commit has a plan and landed rows")
+        raise JobError(
+            f"the columns of {name} cannot be known, for nothing is published that tells them: move the run's folder "
+            f"({run_root(driver.root)}) out of the way and begin it again, or put it back out of a copy"
+        )
     landed = landed_path(run_root(driver.root))
     parts = [read_sequence(landed, number) for number in row.sequences]
     flow = flow_begun(driver.root, str(row.plan), lambda: parts[0])

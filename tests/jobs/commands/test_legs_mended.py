@@ -28,11 +28,13 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.commits.settling import write_together
+from pipelines.engine.files import durable
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.files.sums import with_sum, without_sum
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.live import relanding
 from pipelines.engine.live.landing import LandingBehindError
 from pipelines.engine.live.relanding import LandedOtherwiseError
 from pipelines.errors import Exit
@@ -439,6 +441,48 @@ def test_a_sequence_that_a_commit_ran_over_lands_again_where_its_manifest_stands
     assert len(list((house.root / "landed-damaged").iterdir())) == 1
     taken(house, 3, 3, 3)
     assert content(house.root) == calm
+
+
+@pytest.mark.parametrize("taken_back", [False, True])
+@pytest.mark.parametrize(("cut", "remedy"), [(1, "land it again from the feeds"), (2, "put it in its place")])
+def test_a_repair_that_is_cut_short_while_it_puts_a_sequence_in_its_place_is_gone_on_with(
+    house: House, monkeypatch: pytest.MonkeyPatch, cut: int, remedy: str, *, taken_back: bool
+) -> None:
+    """Between any two of its renames what landed again, or what was there, stands where the next one looks."""
+    taken(house, 3, 3, 3)
+    calm = content(house.root)
+    if taken_back:
+        reset_run(ResetRequest(flow="tiny", to="0"), house.tell)
+    (landed_path(house.root) / "00000002" / "trips.parquet").unlink()
+    done = []
+
+    def cut_short(path: Path, to: Path) -> None:
+        durable.move(path, to)
+        done.append(to)
+        if len(done) == cut:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(relanding, "move", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - the command's flags
+    monkeypatch.setattr(relanding, "move", durable.move)
+    house.printed.clear()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert f"repair: {remedy}" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert not (house.root / "landed-same").exists()
+    taken(house, 3, 3, 3)
+    assert content(house.root) == calm
+
+
+def test_what_is_published_behind_a_reset_is_told_once(house: House) -> None:
+    taken(house, 3, 3, 3)
+    reset_run(ResetRequest(flow="tiny", to="2"), house.tell)
+    (landed_path(house.root) / "00000001" / "trips.parquet").unlink()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    told = [line for line in house.text.splitlines() if "sequence 1, " in line]
+    assert len(told) == 1
+    assert "which commit 1 ran over" in told[0]
 
 
 def test_a_sequence_lands_again_with_the_rows_that_it_had_or_not_at_all(house: House) -> None:

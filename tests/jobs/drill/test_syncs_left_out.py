@@ -127,6 +127,7 @@ OTHERWISE = {
     "buffers._rebuild": "a buffer that is lost is had again from the two others, and is marked again: `drill replay`",
     "class_archive.make_archive": "one that is torn has another length or sum, and counts as none: test_class_archive",
     "certificates.keep_certificate": "a certificate that was left torn counts as none: test_power_cuts",
+    "relanding._finish": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding._put_in_place": "what cannot be read is found again by the next `doctor`, and lands again",
     "relanding._draft": "a draft: its files are synced as those of any sequence",
     "relanding._move_aside": "what nobody has seen and stands again is found again by the next `doctor`",
