@@ -15,7 +15,7 @@ from pipelines.engine.landing.file_rows import DROPPED, NOTED, Line
 from pipelines.engine.landing.undeclared import NOTHING, Undeclared, coalesced, retyped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -100,9 +100,18 @@ def is_lost(rows: pa.Table) -> npt.NDArray[np.bool_]:
 
 def is_empty_file(rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Say of each row whether it stands for a file that has not one byte."""
-    empty: npt.NDArray[np.bool_] = np.zeros(rows.num_rows, dtype=bool)
-    empty[[row for row, line in lines_told(rows) if line.reason == "unreadable_file" and not line.raw]] = True
-    return empty
+    return _stands_for_file(rows, lambda raw: not raw)
+
+
+def is_blank_file(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Say of each row whether it stands for a file that has nothing but white space."""
+    return _stands_for_file(rows, lambda raw: not raw.strip())
+
+
+def _stands_for_file(rows: pa.Table, of: Callable[[bytes], bool]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.zeros(rows.num_rows, dtype=bool)
+    found[[row for row, line in lines_told(rows) if line.reason == "unreadable_file" and of(line.raw)]] = True
+    return found
 
 
 def new_name(kind: str, name: str) -> str:

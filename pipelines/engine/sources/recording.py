@@ -26,7 +26,7 @@ from pipelines.engine.landing.errors import (
 )
 from pipelines.engine.landing.file_rows import NOTED, ColumnTerms, Line
 from pipelines.engine.landing.stamp import Orphans
-from pipelines.engine.landing.told_rows import file_of, is_beside, is_empty_file, lines_told, stacked
+from pipelines.engine.landing.told_rows import file_of, is_beside, is_blank_file, is_empty_file, lines_told, stacked
 from pipelines.engine.landing.types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources.by_reference import check_referable
@@ -157,7 +157,7 @@ class Recording:
         Each goes with a row of its own file: the nearest earlier one that has an arrival, else the next. Where the file
         has none, it goes with the next row of a later file, else with the last of an earlier one. The feed is read
         whole, and only where it has such rows; what was found is kept as long as its files stand still. An empty file
-        that no row follows lost nothing, and is not told yet.
+        that no row follows lost nothing, and is not told yet, nor is a blank one in a feed without a row.
 
         Raises:
             NoTimeError: no row of the feed has any time.
@@ -181,10 +181,11 @@ class Recording:
         lost = np.concatenate(orphan)
         homes = neighbours(instants, files)
         found, rows = homes.instants[lost], self._table(kept)
-        if (found == NULL).any():
+        nowhere, blank = found == NULL, is_blank_file(rows)
+        if (nowhere & ~blank).any():
             unread = rows[UNREADABLE].drop_null()
             raise NoTimeError(self.source.name, len(lost), unread[0].as_py()[:MOST_SHOWN] if len(unread) else "")
-        waits = homes.behind_all[lost] & is_empty_file(rows)
+        waits = (homes.behind_all[lost] & is_empty_file(rows)) | (nowhere & blank)
         return Orphans(rows.filter(pa.array(~waits)), found[~waits])
 
     def _table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:

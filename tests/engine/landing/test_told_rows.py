@@ -172,6 +172,17 @@ def test_an_empty_or_unreadable_file_goes_with_the_row_that_follows(tmp_path: Pa
     assert len(rows_of(third)) == 1
 
 
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+def test_a_feed_whose_only_file_is_blank_has_no_row_yet(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path, "json", "d1", [row(0, 1)]).write_bytes(content)
+    assert rows_of(land(tmp_path, flow_of("json"), 0)) == []
+    assert told(land(tmp_path, flow_of("json"), 1)) == []
+    put(tmp_path, "json", "d2", [row(1, 1)])
+    second = land(tmp_path, flow_of("json"), 1)
+    assert len(rows_of(second)) == 1
+    assert [reason for reason, _, _ in told(second)] == ["unreadable_file"]
+
+
 def test_an_unreadable_file_at_the_end_goes_with_the_last_row(tmp_path: Path) -> None:
     put(tmp_path, "parquet", "d1", [row(0, 1)])
     (tmp_path / "in/d2.parquet").write_bytes(b"PAR1 and then nothing")
