@@ -26,7 +26,7 @@ from pipelines.flows.sources import NAME, NAME_RULE, check_length
 from pipelines.flows.streams import Draft, draft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipelines.flows.legs import OwnRegion
     from pipelines.flows.model import Source
@@ -38,12 +38,10 @@ REFERENCE_KEYS = (
 )
 LATER = ("regions",)
 """What a reference will be able to say."""
-DEEPEST = 10
-"""Levels of modules that have modules of their own."""
 MOST_STREAMS = 1_000
 """Streams of a flow, pasted ones among them: modules of modules grow fast."""
 MOST_WITHIN = 100
-"""References, or loops, around one another."""
+"""References or loops around one another, and levels of modules that have modules of their own."""
 NO_OTHERS: Mapping[str, _Used] = MappingProxyType({})
 ASIDE = tuple(side.removeprefix(".") for side in (DIVERTED, QUARANTINED))
 """Names of what streams set aside, which no stream of a module may have."""
@@ -86,10 +84,11 @@ class Modules:
         """
         self._outer = outer
         self.depth: int = outer.depth + 1 if outer is not None else 0
+        self.files: tuple[Path, ...] = (*(outer.files if outer is not None else ()), Path(around.file).resolve())
+        """That this is read within, the flow's first."""
         inside = around.inner("modules", "`modules`")
-        if self.depth > DEEPEST:
-            came = f"modules within modules, more than {DEEPEST} deep,"
-            raise around.wrong("modules", came, "files that do not name each other")
+        if self.depth > MOST_WITHIN:
+            raise around.wrong("modules", f"modules within modules, more than {MOST_WITHIN} deep,", "fewer")
         self.own: dict[str, Module] = {name: self._read(inside, name) for name in inside.tree.entries}
 
     @property
@@ -112,7 +111,7 @@ class Modules:
     def _read(self, inside: Section, name: str) -> Module:
         if not NAME.fullmatch(name):
             raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
-        section = _section(inside, name)
+        section = _section(inside, name, self.files)
         section.only(KEYS)
         for key in ("inputs", "streams"):
             if not section.has(key):
@@ -131,8 +130,14 @@ class Modules:
         )
 
 
-def _section(inside: Section, name: str) -> Section:
-    """Give the mapping of a module: what stands under its name, or in the file that stands there."""
+def _section(inside: Section, name: str, around: Sequence[Path]) -> Section:
+    """Give the mapping of a module: what stands under its name, or in the file that stands there.
+
+    Args:
+        inside: the `modules` that have it.
+        name: of the module.
+        around: files that these are read within.
+    """
     what, tree = f"module `{name}`", inside.tree.entries[name]
     if not isinstance(tree, Scalar) or tree.kind == "null":
         return inside.inner(name, what)
@@ -142,6 +147,9 @@ def _section(inside: Section, name: str) -> Section:
         near = nearest(str(said), [str(said.parent / each.name) for each in sorted(file.parent.glob("*.y*ml"))])
         came = f"module `{name}` in `{said}`, where no file is,"
         raise inside.wrong(name, came, "a mapping, or the path of a file from the folder of this one", near)
+    if file.resolve() in around:
+        within = " in ".join(f"`{each.name}`" for each in (file, *reversed(around[around.index(file.resolve()) :])))
+        raise inside.wrong(name, f"a file of modules within itself, {within},", "files that do not name each other")
     return Section(str(file), what, load(file, "a mapping with `inputs` and `streams`"), inside.parameters)
 
 

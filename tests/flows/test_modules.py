@@ -369,6 +369,25 @@ def nested(times: int, used: str, outputs: str) -> str:
     return f"{text}streams:\n  z: {last.replace('x: x', 'x: d').replace('loop: x', 'loop: d')}\n"
 
 
+def of_files(folder: Path, times: int) -> Path:
+    """Write a flow and a chain of files, each with a module in the next one; the last one filters."""
+    used = "streams: {s: {module: m, inputs: {x: %s}}}\n"
+    for number in range(times - 1):
+        (folder / f"m{number}.yaml").write_text(
+            f"inputs: [x]\nmodules: {{m: m{number + 1}.yaml}}\n{used % 'x'}outputs: {{o: s.o}}\n"
+        )
+    last = "inputs: [x]\nstreams: {s: {filter: x, where: 'true'}}\noutputs: {o: s}\n"
+    (folder / f"m{times - 1}.yaml").write_text(last)
+    return written(folder, f"{HEAD}modules: {{m: m0.yaml}}\n{used % 'd'}")
+
+
+def test_files_of_modules_name_one_another_as_deep_as_references_go(tmp_path: Path) -> None:
+    flow = read_flow(of_files(tmp_path, 12))
+    assert "s" + ".s" * 12 in flow.streams
+    with pytest.raises(FlowError, match="modules within modules 100 deep|more than 100 deep"):
+        read_flow(of_files(tmp_path, 150))
+
+
 def test_what_has_no_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     circle = """\
 modules:
@@ -380,7 +399,7 @@ streams: {one: {module: a, inputs: {x: d}}}
         read_flow(written(tmp_path, HEAD + circle))
     itself = "inputs: [x]\nstreams: {s: {filter: x, where: 'true'}}\nmodules: {again: itself.yaml}\n"
     written(tmp_path, itself, "itself.yaml")
-    with pytest.raises(FlowError, match="modules within modules, more than 10 deep,"):
+    with pytest.raises(FlowError, match="a file of modules within itself, `itself.yaml` in `itself.yaml`,"):
         read_flow(written(tmp_path, f"{HEAD}modules: {{m: itself.yaml}}\n{TWICE}"))
     with pytest.raises(FlowError, match=r"`z\.a\.a.*`, a name of 201 characters, .*, expected at most 200"):
         read_flow(written(tmp_path, HEAD + nested(250, "{module: m%d, inputs: {x: x}}", "{o: a.o}")))

@@ -134,7 +134,7 @@ def changed_sources(
         return ()
     span = Reading(landed.start, landed.end, landed.buckets, standing)
     arrived = {name: feeds[name].arrive(span, SourceProgress()) for name in flow.sources}
-    found = tuple(name for name, each in arrived.items() if _stood(landed.sources[name]) != _came_as(each))
+    found = tuple(name for name, each in arrived.items() if stands_as(landed.sources[name]) != _came_as(each))
     return found or (tuple(flow.sources) if landed.ledger.content != content_hash(ledger_of(arrived)) else ())
 
 
@@ -210,12 +210,13 @@ def _untouched(newest: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFee
 
 
 def _same(newest: LandedSequence, flow: Flow, arrived: Mapping[str, Arrived], ledger: ContentHash) -> bool:
-    stood = {name: _stood(landed) for name, landed in newest.sources.items()}
+    stood = {name: stands_as(landed) for name, landed in newest.sources.items()}
     came = {name: _came_as(each) for name, each in arrived.items()}
     return newest.buckets == flow.buckets and stood == came and newest.ledger.content == ledger
 
 
-def _stood(landed: LandedSource) -> tuple[object, ...]:
+def stands_as(landed: LandedSource) -> tuple[object, ...]:
+    """Give what tells the rows of a source that landed from others: content, columns, file named, content as a whole."""
     return landed.content, landed.columns, landed.referenced, landed.whole
 
 

@@ -18,7 +18,7 @@ from pipelines.engine.files.durable import make_folder, move, remove_folder
 from pipelines.engine.files.packed import in_segment
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.errors import LandingError
-from pipelines.engine.landing.index import INTERVAL
+from pipelines.engine.landing.index import INTERVAL, stands_as
 from pipelines.engine.landing.manifest import alone_in, load_manifest, shelves, stands_alone
 from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
@@ -183,7 +183,7 @@ def land_in_place(driver: Driver, number: int, base: Path) -> None:
             blind={name: landed.blind_spans for name, landed in before.sources.items()},
         )
         for name in sorted({*before.sources, *made.sources}):
-            if _held(before, name) != _held(made, name):
+            if not _same(before.sources.get(name), made.sources.get(name)):
                 raise LandedOtherwiseError(number, name)
         if before.ledger.content != made.ledger.content:
             raise LandedOtherwiseError(number, "the ledger")
@@ -191,9 +191,8 @@ def land_in_place(driver: Driver, number: int, base: Path) -> None:
         _put_in_place(root, made.folder)
 
 
-def _held(sequence: LandedSequence, source: str) -> tuple[object, ...] | None:
-    found = sequence.sources.get(source)
-    return None if found is None else (found.content, found.whole, found.columns, found.referenced)
+def _same(one: LandedSource | None, other: LandedSource | None) -> bool:
+    return one is not None and other is not None and stands_as(one) == stands_as(other)
 
 
 def _written(  # noqa: PLR0913 - all that a sequence is, but its rows

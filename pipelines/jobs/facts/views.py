@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from expectations.laws import laws_of
 from expectations.on_duckdb import PlainView, add_kinds, count_plain
-from expectations.views import Counts, Views, crossed_to
+from expectations.views import LANDED, STREAM, Counts, Views, crossed_to
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS, TIME, arrived_within
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
-from pipelines.engine.files.parquet import read_rows, rows_of_named, size_of
+from pipelines.engine.files.parquet import count_by_footers, read_rows, rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of, removed_among
@@ -54,7 +54,7 @@ PATTERN = re.compile(r"[\\{}\[\]*?]")
 """Characters that mean something in a pattern of paths."""
 LARGE = 2_000_000_000
 """Bytes of Parquet of one table from which on Spark judges, where there is one: some 50,000,000 rows."""
-LANDED = pa.schema([pa.field("kind", pa.string()), pa.field("arrival", TIME)])
+COUNTED = pa.schema([pa.field("kind", pa.string()), pa.field("arrival", TIME)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,19 +108,19 @@ def views_of(flow: Flow, parts: Parts, session: Session | None = None) -> Views:
     held = {name: _held(flow, name, of[name]) for name in flow.streams}
     expected = {name: LandedRows(main.root, name, main.judged) for name in flow.expect if name in flow.sources}
     if session is not None and any(sum(size_of(file) for file in rows.files) >= LARGE for rows in found.values()):
-        from expectations.on_spark import SparkView, count_on_spark
+        from expectations.on_spark import SparkView
 
         spark = session()
-        frames = {name: frame(spark, rows) for name, rows in found.items()}
-        of_landed = {name: _landed_frame(spark, *pieces) for name, pieces in landed.items()}
-        told = reduce(lambda one, other: one.unionByName(other), (frame(spark, ledger) for ledger in ledgers))
         return Views(
-            tables={name: SparkView(rows=rows, before=before[name], truth=is_true) for name, rows in frames.items()},
+            tables={
+                name: SparkView(rows=frame(spark, rows), before=before[name], truth=is_true)
+                for name, rows in found.items()
+            },
             landed={
                 name: SparkView(rows=spark.createDataFrame(rows.scan()), truth=is_true)
                 for name, rows in expected.items()
             },
-            count=partial(_with_crossed, flow, parts, partial(count_on_spark, frames, of_landed, told)),
+            count=partial(_with_crossed, flow, parts, partial(_count_many, spark, found, landed, ledgers)),
             intervals=partial(_intervals, flow, parts),
             held=held,
         )
@@ -245,6 +245,41 @@ def _read(spark: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataF
     return spark.read.schema(columns).option("datetimeRebaseMode", "CORRECTED").parquet(*literal)
 
 
+def _count_many(
+    spark: SparkSession,
+    tables: Mapping[str, Published],
+    landed: Mapping[str, tuple[list[str], list[pa.Table]]],
+    ledgers: Sequence[Published],
+) -> Counts:
+    """Count the rows of large tables: as footers say, and by Spark those of which no footer does.
+
+    Args:
+        spark: its session.
+        tables: by stream and side stream.
+        landed: by source, as `_landed` gives it.
+        ledgers: of the same commits.
+    """
+    from expectations.on_spark import count_on_spark
+
+    counts: Counts = Counts()
+
+    def left_of(name: str, where: str, files: Sequence[str]) -> list[str]:
+        said, left = count_by_footers(files, "kind")
+        counts.update({(name, where, kind): rows for kind, rows in said.items()})
+        return left
+
+    frames = {
+        name: frame(spark, replace(rows, files=tuple(left_of(name, STREAM, rows.files))) if rows.exact else rows)
+        for name, rows in tables.items()
+    }
+    of_landed = {name: _read(spark, left_of(name, LANDED, files), COUNTED) for name, (files, _) in landed.items()}
+    for name, (_, pieces) in landed.items():
+        for rows in pieces:
+            add_kinds(counts, rows, name, LANDED)
+    dropped = reduce(lambda one, other: one.unionByName(other), (frame(spark, ledger) for ledger in ledgers))
+    return counts + count_on_spark(frames, of_landed, dropped)
+
+
 def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:
     """Find what landed: files that hold it alone, and rows of those that hold rows of other commits too."""
     numbers = sorted({number for entry in judged.entries for number in entry.sequences})
@@ -257,22 +292,17 @@ def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str
     for path, groups in pieces.items():
         if groups is not None:
             with opened(path) as file:
-                rows.append(file.read_row_groups(groups, columns=LANDED.names))
+                rows.append(file.read_row_groups(groups, columns=COUNTED.names))
     return files, rows
 
 
 def _as_counted(rows: int) -> pa.Table:
     """Give so many rows of data of which nothing else is known."""
-    return pa.table([pa.repeat("data", rows), pa.nulls(rows, TIME)], schema=LANDED)
+    return pa.table([pa.repeat("data", rows), pa.nulls(rows, TIME)], schema=COUNTED)
 
 
 def _landed_rows(files: Sequence[str], rows: Sequence[pa.Table]) -> list[pa.Table]:
-    return [*([read_rows(files, LANDED)] if files else []), *rows]
-
-
-def _landed_frame(spark: SparkSession, files: Sequence[str], rows: Sequence[pa.Table]) -> DataFrame:
-    frames = (spark.createDataFrame(some) for some in rows)
-    return reduce(lambda one, other: one.unionByName(other), frames, _read(spark, files, LANDED))
+    return [*([read_rows(files, COUNTED)] if files else []), *rows]
 
 
 def _held(flow: Flow, stream: str, part: JudgedPart) -> Counter[str]:
