@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 # Before the import: GX reports its use to its makers unless told not to.
@@ -55,11 +55,11 @@ class Asked:
     held: bool
     sentence: str
     looked_at: int
-    unexpected: int
+    unexpected: int = 0
     """Rows that break it; 0 where it speaks of a column or table as a whole."""
-    observed: Any
+    observed: Any = None
     """What was seen of that."""
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[Any, ...], ...] = ()
     """Of each row that breaks it: the columns that tell it apart; in stream order."""
 
 
@@ -85,10 +85,14 @@ class Checkpoints:
         Returns:
             By law and table, how many rows break it.
         """
-        return dict(_found(each) for each in _whole(self._validated(suite, rows), "observed_value"))
+        return dict(_found(_required(each, "observed_value")) for each in self._validated(suite, rows).results)
 
     def ask(
-        self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame, index: Sequence[str]
+        self,
+        suite: gx.ExpectationSuite,
+        rows: pd.DataFrame | DataFrame,
+        index: Sequence[str],
+        known: int | None = None,
     ) -> Mapping[str, Asked]:
         """Run a suite of a team's own checks over a frame.
 
@@ -96,10 +100,16 @@ class Checkpoints:
             suite: each expectation has the check's label as `check` in its `meta`.
             rows: the frame.
             index: columns that tell rows apart, given of rows that break a check.
+            known: how many rows the frame has, where that has been counted: Spark would count them again.
         """
-        results = _whole(self._validated(suite, rows), "")
-        size = lru_cache(partial(size_of, rows))
-        return {_check_of(each): self._asked(each, rows, index, size) for each in results}
+        results = self._validated(suite, rows, known).results
+        size = lru_cache(lambda: size_of(rows) if known is None else known)
+        return {
+            _check_of(each): Asked(held=True, sentence=_sentence(each), looked_at=size())
+            if _failed(each) and _has_one_value(each, rows)
+            else self._asked(_required(each, ""), rows, index, size)
+            for each in results
+        }
 
     def _asked(
         self,
@@ -109,14 +119,14 @@ class Checkpoints:
         size: Callable[[], int],
     ) -> Asked:
         found = result.result
-        unexpected = int(found.get("unexpected_count") or 0)
+        unexpected, counted = int(found.get("unexpected_count") or 0), found.get("element_count")
         told: tuple[tuple[Any, ...], ...] = ()
         if not result.success and 0 < unexpected <= MOST_ROWS:
             told = self._rows(result, rows, index)
         return Asked(
             held=bool(result.success),
             sentence=_sentence(result),
-            looked_at=int(found.get("element_count") or size()),
+            looked_at=size() if counted is None else int(counted),
             unexpected=unexpected,
             observed=_plain(found.get("observed_value")),
             rows=told,
@@ -132,9 +142,12 @@ class Checkpoints:
         return tuple(sorted({tuple(_plain(each[name]) for name in index) for each in found}, key=_in_order))
 
     def _validated(
-        self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame
+        self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame, known: int | None = None
     ) -> ExpectationSuiteValidationResult:
-        asset = self._source_of(rows).add_dataframe_asset(suite.name)
+        source = self._source_of(rows)
+        if source is self._spark:
+            source.get_execution_engine().begin(suite, known)  # type: ignore[attr-defined]
+        asset = source.add_dataframe_asset(suite.name)
         batch = asset.add_batch_definition_whole_dataframe("span")
         held = self._context.suites.add(suite)
         definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=held)
@@ -213,18 +226,32 @@ def _view(name: str) -> dict[str, str]:
     return {"module_name": "expectations.data_docs", "class_name": name}
 
 
-def _whole(result: ExpectationSuiteValidationResult, needed: str) -> list[Any]:
-    """Give the results of the expectations, all of which could be asked.
+def _required(result: Any, needed: str) -> Any:  # noqa: ANN401 - GX's result
+    """Give the result of an expectation, which could be asked.
 
     Args:
-        result: of a suite.
-        needed: a part that each result has; empty for none.
+        result: of one.
+        needed: a part that it must have; empty for none.
     """
-    for each in result.results:
-        failed = _exception_of(each.exception_info or {})
-        if failed or (needed and needed not in each.result):
-            raise CheckFailedError(_sentence(each), str(failed or each.exception_info))
-    return list(result.results)
+    failed = _failed(result)
+    if failed or (needed and needed not in result.result):
+        raise CheckFailedError(_sentence(result), str(failed or result.exception_info))
+    return result
+
+
+def _failed(result: Any) -> str | None:  # noqa: ANN401 - GX's result
+    """Give why an expectation could not be asked; None where it could."""
+    return _exception_of(result.exception_info or {})
+
+
+def _has_one_value(result: Any, rows: pd.DataFrame | DataFrame) -> bool:  # noqa: ANN401 - GX's result
+    """Say whether a column has no two values, so that none can be far from the others: GX fail at their spread."""
+    column = result.expectation_config.kwargs.get("column")
+    if column is None:
+        return False
+    if isinstance(rows, pd.DataFrame):
+        return int(rows[column].count()) < 2  # noqa: PLR2004 - no spread without two
+    return rows.select(column).dropna().limit(2).count() < 2  # noqa: PLR2004 - as above
 
 
 def _exception_of(info: Mapping[str, Any]) -> str | None:

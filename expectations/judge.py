@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from expectations.account import account_marks, accounts
 from expectations.judgement import Judgement
-from expectations.laws import ACCOUNT_HOLDS, account_laws, laws_of
+from expectations.laws import ACCOUNT_HOLDS, EVENTS, account_laws, laws_of
 from expectations.reckoned import reckoned_judgements
+from expectations.views import STREAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +61,7 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     found = _accounts(flow, accounts(flow, views, counts), checkpoints)
     for table, view in views.tables.items():
         found += _table(flow, table, view, counts, checkpoints, keep)
-    found += _own(flow, views, checkpoints, keep)
+    found += _own(flow, views, counts, checkpoints, keep)
     found += reckoned_judgements(flow, reckoned, checkpoints)
     if docs_if_held or not all(each.held for each in found):
         checkpoints.publish()
@@ -70,16 +71,19 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     return tuple(sorted(found, key=lambda each: place.get(each.table, len(place))))
 
 
-def _own(flow: Flow, views: Views, checkpoints: Checkpoints, keep: Keep | None) -> list[Judgement]:
+def _own(flow: Flow, views: Views, counts: Counts, checkpoints: Checkpoints, keep: Keep | None) -> list[Judgement]:
     if not flow.expect:
         return []
     from expectations.own_checks import own_judgements
 
     every = {**views.landed, **views.tables}
+    known = {table: sum(counts[table, STREAM, kind] for kind in EVENTS) for table in views.tables}
     return [
         each
         for table in flow.expect
-        for each in own_judgements(flow, table, every[table], checkpoints, keep, partial(views.intervals, table))
+        for each in own_judgements(
+            flow, table, every[table], checkpoints, keep, partial(views.intervals, table), known.get(table)
+        )
     ]
 
 

@@ -67,6 +67,10 @@ class PlainView:
         """As `View` has it."""
         return self.rows.scan(where=pc.scalar(False)).schema  # noqa: FBT003 - no row
 
+    def can_choose(self, where: str) -> bool:  # noqa: ARG002 - pandas cannot
+        """As `View` has it."""
+        return False
+
     def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> pd.DataFrame:
         """As `View` has it."""
         wanted = None if columns is None else needed_columns((*columns, *key), where)

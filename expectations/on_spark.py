@@ -66,6 +66,13 @@ class SparkView:
         copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
         return rows.withColumns({at: sql.unix_micros("arrival"), **copies})
 
+    def can_choose(self, where: str) -> bool:
+        """As `View` has it: Spark itself chooses, and so that it scans the rows once."""
+        if not where or self.truth is None or kinds_asked(where) is None or not is_for_spark(parse_expression(where)):
+            return False
+        self.truth(where, self.schema.empty_table())
+        return True
+
     def _true(self, truth: Truth, where: str, rows: DataFrame) -> DataFrame:
         """Keep the rows of which an expression is true: by Spark where it can be asked, else by workers of Python."""
         if not is_for_spark(parse_expression(where)):
@@ -106,19 +113,26 @@ def _true(truth: Truth, where: str, batches: Iterator[pa.RecordBatch]) -> Iterat
         yield from rows.filter(truth(where, rows)).to_batches()
 
 
-def count_on_spark(tables: Mapping[str, DataFrame], landed: Mapping[str, DataFrame], ledger: DataFrame) -> Counts:
-    """Count the rows of all tables in one Spark job; arguments as frames, as those of `count_plain`."""
+def count_on_spark(
+    tables: Mapping[str, DataFrame], landed: Mapping[str, DataFrame], ledgers: Sequence[DataFrame]
+) -> Counts:
+    """Count the rows of all tables in one Spark job, none where there are none; arguments as of `count_plain`."""
     from pyspark.sql import functions as sql
 
     def told(rows: DataFrame, who: str, where: str) -> DataFrame:
         # Each by its kinds alone: names beside them would be hashed with every row.
         return rows.groupBy("kind").count().select(sql.lit(who), sql.lit(where), "kind", "count")
 
-    dropped = ledger.where(f"action = '{DROPPED}'").groupBy("stream", "kind").count()
+    def dropped(rows: DataFrame) -> DataFrame:
+        some = rows.where(f"action = '{DROPPED}'").groupBy("stream", "kind").count()
+        return some.select("stream", sql.lit(DROPPED), "kind", "count")
+
     parts = [
         *(told(rows, name, STREAM) for name, rows in tables.items()),
         *(told(rows, name, LANDED) for name, rows in landed.items()),
-        dropped.select("stream", sql.lit(DROPPED), "kind", "count"),
+        *(dropped(rows) for rows in ledgers),
     ]
-    counted = reduce(lambda one, other: one.unionAll(other), parts)
-    return Counts({(row[0], row[1], row[2]): row[3] for row in counted.collect()})
+    counts: Counts = Counts()
+    for who, where, kind, rows in reduce(lambda one, other: one.unionAll(other), parts).collect() if parts else ():
+        counts[who, where, kind] += rows
+    return counts

@@ -1,28 +1,65 @@
-"""Great Expectations' engine on Spark, made to scan a table once for all that a suite asks of it."""
+"""Great Expectations' engine on Spark, made to scan a table once for all that a suite asks of it.
+
+Great Expectations resolve what is ready, round by round, and count what is ready of each round in a scan of its own,
+and what is asked of some rows in one more. Here what can be counted waits until a round has nothing else, is of all
+rows with the choice of some within, and is ready again in the next.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.expectation import (
+    ColumnMapExpectation,
+    ColumnPairMapExpectation,
+    MulticolumnMapExpectation,
+)
 from great_expectations.expectations.registry import get_metric_provider
+from great_expectations.expectations.row_conditions import PassThroughCondition, deserialize_row_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from great_expectations.core import ExpectationSuite
     from great_expectations.validator.metric_configuration import MetricConfiguration
 
+ROWS = "table.row_count"
 VALUES = ".unexpected_values"
 """How metrics end that give a sample of what breaks a check."""
+UNEXPECTED = ".unexpected_count"
+PARTIAL = ".aggregate_fn"
+"""How metrics end that are the part of a query by which another is counted."""
+CONDITION, CONDITIONS = "row_condition", "filter_conditions"
+SOME = (CONDITION, CONDITIONS, "condition_parser")
+"""What a metric has that is of some rows of its table."""
+OF_EACH_ROW = (ColumnMapExpectation, ColumnPairMapExpectation, MulticolumnMapExpectation)
+OWED = object()
+"""How many rows there are, until somebody has counted them: what is asked of each row waits for it and does not use
+it."""
 
 
 class OneScan(SparkDFExecutionEngine):
     """Counts once nothing is left that can be had without a scan.
 
-    Great Expectations resolve what is ready, round by round, and count what is ready of each round in a scan of its
-    own: nulls and bounds, then what hangs on the length of a text. Here what can be counted waits until a round has
-    nothing else, and is ready again in the next. A sample of no values is empty without a job of Spark's.
+    A sample of no values is empty without a job of Spark's. Rows that somebody has counted are not counted again; and
+    where all is asked of each row, rows are counted last, with the rest.
     """
+
+    rows: int | None = None
+    waits = False
+    owed: Sequence[MetricConfiguration] = ()
+
+    def begin(self, suite: ExpectationSuite, rows: int | None) -> None:
+        """Prepare for a suite.
+
+        Args:
+            suite: that will be asked.
+            rows: of the table, where they have been counted.
+        """
+        self.rows, self.owed = rows, ()
+        self.waits = all(isinstance(each, OF_EACH_ROW) for each in suite.expectations)
 
     def resolve_metrics(
         self,
@@ -31,23 +68,74 @@ class OneScan(SparkDFExecutionEngine):
         runtime_configuration: dict[Any, Any] | None = None,
     ) -> dict[Any, Any]:
         """Resolve what needs no counting or, where all that is left does, all of it."""
-        ready = list(metrics_to_resolve)
-        empty: dict[Any, Any] = {each.id: [] for each in ready if _is_of_none(each)}
-        left = [each for each in ready if each.id not in empty]
-        uncounted = [each for each in left if not self._is_counted(each)]
-        now = uncounted or ([] if empty else left)
-        return {**super().resolve_metrics(now, metrics, runtime_configuration), **empty}
+        # They come as a set: in another order Spark would compile another query.
+        ready = sorted(metrics_to_resolve, key=lambda metric: str(metric.id))
+        found = {each.id: known for each in ready if (known := self._known(each)) is not None}
+        if self.waits:
+            rows = (each for each in ready if each.metric_name == ROWS and each.id not in found)
+            self.owed = [*self.owed, *rows]
+            found |= {each.id: OWED for each in self.owed if each in ready}
+        left = [each for each in ready if each.id not in found]
+        free = [each for each in left if not self._is_counted(each)]
+        now: Sequence[MetricConfiguration] = free or ([] if found else left)
+        if any(self._uses_owed(each) for each in free):
+            now = self.owed
+        elif now and not free:
+            now = [*now, *self.owed]
+        made = super().resolve_metrics(now, metrics, runtime_configuration) if now else {}
+        self.owed = [each for each in self.owed if each.id not in made]
+        return {**found, **{each.id: of_all_rows(each, made[each.id], metrics or {}) for each in now}}
+
+    def _known(self, metric: MetricConfiguration) -> Any:  # noqa: ANN401 - whatever is counted
+        """Give what needs no look at the table; None where it does."""
+        if metric.metric_name == ROWS and not any(metric.metric_domain_kwargs.get(each) for each in SOME):
+            return self.rows
+        arguments: Mapping[str, Any] = metric.metric_value_kwargs or {}
+        asked = arguments.get("result_format")
+        if metric.metric_name.endswith(VALUES) and isinstance(asked, dict):
+            return (
+                [] if asked.get("partial_unexpected_count") == 0 and asked.get("result_format") != "COMPLETE" else None
+            )
+        return None
 
     def _is_counted(self, metric: MetricConfiguration) -> bool:
         """Say whether a metric has no function of its own, but a part of a query with others."""
         _, computed = get_metric_provider(metric.metric_name, self)
         return computed is None
 
+    def _uses_owed(self, metric: MetricConfiguration) -> bool:
+        """Say whether a metric is a value, no part of a query, and may be made of how many rows there are."""
+        _, computed = get_metric_provider(metric.metric_name, self)
+        owed = {each.id for each in self.owed}
+        asks = any(each.id in owed for each in metric.metric_dependencies.values())
+        return asks and not isinstance(getattr(computed, "metric_fn_type", None), MetricPartialFunctionTypes)
 
-def _is_of_none(metric: MetricConfiguration) -> bool:
-    """Say whether a metric is a sample of no values."""
-    arguments: Mapping[str, Any] = metric.metric_value_kwargs or {}
-    asked = arguments.get("result_format")
-    if not metric.metric_name.endswith(VALUES) or not isinstance(asked, dict):
-        return False
-    return asked.get("partial_unexpected_count") == 0 and asked.get("result_format") != "COMPLETE"
+
+def of_all_rows(metric: MetricConfiguration, part: Any, metrics: Mapping[Any, Any]) -> Any:  # noqa: ANN401 - as GX has it
+    """Make what counts some rows of a table, chosen before, one that counts all and chooses itself.
+
+    Args:
+        metric: what is resolved.
+        part: how it is counted, and of what; other metrics have other values, and keep them.
+        metrics: what was resolved before.
+    """
+    from pyspark.sql import functions as sql
+
+    counted = metric.metric_name.removesuffix(PARTIAL)
+    if counted == metric.metric_name:
+        return part
+    count, domain, accessor = part
+    # What is said to be nothing and what is not said are the same rows, and two scans.
+    domain = {name: each for name, each in domain.items() if each is not None}
+    condition = domain.get(CONDITION)
+    condition = deserialize_row_condition(condition) if isinstance(condition, dict) else condition
+    if isinstance(condition, PassThroughCondition) and not domain.get(CONDITIONS):
+        chosen, domain = sql.expr(condition.pass_through_filter), {name: domain[name] for name in {*domain} - {*SOME}}
+        if counted == ROWS:
+            count = sql.count_if(chosen)
+        elif counted.endswith(UNEXPECTED):
+            broken, *_ = metrics[metric.metric_dependencies["unexpected_condition"].id]
+            count = sql.count_if(chosen & broken)
+        else:
+            return part
+    return count, domain, accessor

@@ -14,6 +14,7 @@ from expectations.offenders import all_of, shown
 from expectations.views import told_by
 from pipelines.errors import Exit, PulselineError
 from pipelines.flows.checks import EITHER, IGNORED, PAIRED, expected_column, instant_of, misfit_of, strange_column
+from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from expectations.checkpoints import Asked
     from expectations.judgement import Keep
+    from expectations.suites import AskedCheck
     from expectations.views import View
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
@@ -51,6 +53,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
     checkpoints: Checkpoints,
     keep: Keep | None = None,
     intervals: Callable[[], Mapping[str, View]] = dict,
+    known: int | None = None,
 ) -> list[Judgement]:
     """Judge what a flow expects of a table, but for values in stream order, which are laws.
 
@@ -61,6 +64,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         checkpoints: Great Expectations at work.
         keep: is given all rows that break a check.
         intervals: gives the same rows interval by interval, by where each begins; nothing where one alone is judged.
+        known: how many events the view has, where they have been counted.
 
     Raises:
         CheckDoesNotFitError: a check names a column that the table does not have, or one of another type.
@@ -82,11 +86,14 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         for number, check in enumerate(counted)
         if apart
     }
-    left = [check for check in checks if check.label not in found]
-    for number, (where, whole) in enumerate(dict.fromkeys((check.where, _is_whole(check)) for check in left)):
-        some = [check for check in left if (check.where, _is_whole(check)) == (where, whole)]
+    groups: dict[tuple[str, bool], list[Check]] = {}
+    for check in checks:
+        if check.label not in found:
+            groups.setdefault((_apart(check, view), _is_whole(check)), []).append(check)
+    for number, ((where, _), some) in enumerate(groups.items()):
         name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
-        found |= {each.expectation: each for each in _group(name, flow, table, view, some, checkpoints, keep)}
+        asked = _group(name, flow, table, view, where, some, checkpoints, keep, None if where else known)
+        found |= {each.expectation: each for each in asked}
     return [found[check.label] for check in checks]
 
 
@@ -128,14 +135,23 @@ def _is_whole(check: Check) -> bool:
     return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
 
 
+def _apart(check: Check, view: View) -> str:
+    """Give the rows that a check needs a frame of its own for; empty where it is asked with all others.
+
+    Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen.
+    """
+    shared = offers()[check.name].rows and "column" in check.arguments and view.can_choose(check.where)
+    return "" if shared else check.where
+
+
 def _one_by_one(
     name: str, table: str, intervals: Mapping[str, View], check: Check, checkpoints: Checkpoints
 ) -> Judgement:
     """Judge a check of each of several intervals; Data Docs have those that break it, or the last."""
-    from expectations.suites import own_suite
+    from expectations.suites import AskedCheck, own_suite
 
     def asked(start: str, by: Checkpoints) -> Asked:
-        suite = own_suite(f"{name} {start}", table, [(check, check.arguments)])
+        suite = own_suite(f"{name} {start}", table, [AskedCheck(check, check.arguments)])
         return by.ask(suite, intervals[start].chosen((), check.where), [])[check.label]
 
     unseen = Checkpoints("", None)
@@ -157,17 +173,20 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     flow: Flow,
     table: str,
     view: View,
+    where: str,
     checks: Sequence[Check],
     checkpoints: Checkpoints,
     keep: Keep | None,
+    known: int | None,
 ) -> Iterator[Judgement]:
     """Judge checks that are about the same rows, in one pass."""
     from expectations.suites import own_suite
 
     key = flow.key_of(table)
-    columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in check.columns))
-    frame, schema = view.chosen(columns, checks[0].where, key), view.schema
-    asked = checkpoints.ask(own_suite(name, table, [_typed(check, schema) for check in checks]), frame, told_by(key))
+    columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in _read(check, where)))
+    frame, schema = view.chosen(columns, where, key), view.schema
+    suite = own_suite(name, table, [_asked(check, schema, where) for check in checks])
+    asked = checkpoints.ask(suite, frame, told_by(key), known)
     for check in checks:
         found = asked[check.label]
         if found.rows and keep is not None:
@@ -211,17 +230,26 @@ def _kind(of: pa.DataType) -> str:
     return "text" if pa.types.is_large_string(of) else kind_of(str(of).replace("double", "float64"))
 
 
-def _typed(check: Check, schema: pa.Schema) -> tuple[Check, dict[str, Any]]:
+def _read(check: Check, where: str) -> tuple[str, ...]:
+    """Name the columns that a check is about, and those of its own `where`."""
+    return check.columns if check.where == where else (*check.columns, *parse_expression(check.where).columns)
+
+
+def _asked(check: Check, schema: pa.Schema, where: str) -> AskedCheck:
     """Give a check with its arguments as its columns have values: instants for times."""
+    from expectations.suites import AskedCheck
+
+    own = "" if check.where == where else check.where
     arguments = {IGNORED: EITHER, **check.arguments} if check.name.startswith(PAIRED) else dict(check.arguments)
     times = [schema.field(column).type for column in check.columns if column in schema.names]
     kind = next((each for each in times if pa.types.is_timestamp(each) or pa.types.is_date(each)), None)
     if kind is None:
-        return check, arguments
+        return AskedCheck(check, arguments, own)
     named = {
         name for name, each in offers()[check.name].arguments.items() if each.takes in {"value", "values", "pairs"}
     }
-    return check, {name: _instants(value, kind) if name in named else value for name, value in arguments.items()}
+    typed = {name: _instants(value, kind) if name in named else value for name, value in arguments.items()}
+    return AskedCheck(check, typed, own)
 
 
 def _instants(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - JSON

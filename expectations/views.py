@@ -58,6 +58,9 @@ class View(Protocol):
             key: columns by which the table is numbered.
         """
 
+    def can_choose(self, where: str) -> bool:
+        """Say whether Great Expectations can be asked of some rows of a frame that has all events."""
+
     @property
     def before(self) -> pa.Table | None:
         """Of each timer scope the last timer, of each promise scope the newest CTI, from earlier commits."""

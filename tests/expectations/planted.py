@@ -143,7 +143,7 @@ class Planted:
         empty = spark.createDataFrame(table([]))
         some = self.streams
         frames = {name: shuffled(spark, some[name]) if some.get(name) else empty for name in self.flow.tables()}
-        others = {"rows": spark.createDataFrame(landed)}, spark.createDataFrame(ledger)
+        others = {"rows": spark.createDataFrame(landed)}, [spark.createDataFrame(ledger)]
         return Views(
             tables={name: SparkView(rows=rows, before=before.get(name)) for name, rows in frames.items()},
             count=partial(count_on_spark, frames, *others),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql.classic.dataframe import DataFrame
 
 from expectations.catalogue import PATH, made, spelled
 from expectations.checkpoints import Checkpoints
@@ -18,12 +19,13 @@ from expectations.own_checks import own_judgements
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
 from pipelines.flows.offered import offers
 from pipelines.flows.reading import read_flow
+from pipelines.jobs.facts.chosen import is_true
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
     from expectations.judgement import Judgement
     from pipelines.flows.model import Flow
@@ -210,9 +212,9 @@ class Rows:
 def view_of(rows: pa.Table, session: SparkSession | None) -> PlainView | SparkView:
     """Lay rows out for a judge; on Spark shuffled over a few partitions."""
     if session is None:
-        return PlainView(rows=Rows(rows))
-    order = random.Random(3).sample(range(rows.num_rows), rows.num_rows)  # noqa: S311 - a shuffle
-    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3).cache())
+        return PlainView(rows=Rows(rows), truth=is_true)
+    order = pa.array(random.Random(3).sample(range(rows.num_rows), rows.num_rows), pa.int64())  # noqa: S311 - a shuffle
+    return SparkView(rows=session.createDataFrame(rows.take(order)).repartition(3).cache(), truth=is_true)
 
 
 def flow_of(folder: Path, checks: Sequence[str], by_key: str = "") -> Flow:
@@ -247,6 +249,77 @@ def test_each_fails_on_its_own_odd_value(tmp_path: Path, either: SparkSession | 
         # Of values that must be unique, the one that was there before breaks it as well.
         expected = {SPOILT, ROWS - 1} if "unique" in case.name and "record" not in case.name else {SPOILT}
         assert {at % 60 for at in expected} == odd, case.name
+
+
+def test_no_row_or_one_breaks_nothing(tmp_path: Path, session: SparkSession | None) -> None:
+    flow, rows = of_all_cases(tmp_path), table(odd=False)
+    for few in (rows.slice(0, 0), rows.slice(SPOILT, 1)):
+        found = judged(flow, few, session)
+        # Great Expectations want to see a spread where they are asked for its bounds, and one value has none.
+        spread = {"expect_column_stdev_to_be_between"} if len(few) else set()
+        assert {each.expectation.split("(")[0] for each in found if not each.held} == spread
+        assert {each.looked_at for each in found} == {len(few)}
+
+
+OF_SOME = {"n >= 30": 32, "n < 30": 30, "n > 1000": 0, "n = 37 OR n IS NULL": 3}
+"""Of rows: the odd one among them, all but it, none, and some for which another expression would be neither."""
+
+
+def of_some(folder: Path, cases: Iterable[tuple[int, Case]]) -> Flow:
+    """Give a flow with checks of each row, asked of some of them."""
+    return flow_of(
+        folder,
+        [
+            f"{case.name}: {{{named(number, case)[0]}}}\n        where: {where}"
+            for number, case in cases
+            for where in OF_SOME
+        ],
+    )
+
+
+def numbered(*, odd: bool) -> pa.Table:
+    """Give rows with their numbers, which two of them do not have."""
+    numbers = pa.array([None if number in {31, 40} else number for number in range(ROWS)], pa.int64())
+    return table(odd=odd).append_column("n", numbers)
+
+
+@pytest.mark.parametrize("each", [5, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_checks_of_some_rows_are_the_same_in_this_process_and_on_spark(
+    tmp_path: Path, spark: LentSpark, each: int
+) -> None:
+    of_rows = [(number, case) for number, case in enumerate(CASES) if offers()[case.name].rows]
+    flow, rows = of_some(tmp_path, of_rows[::each]), numbered(odd=True)
+    plain, there = judged(flow, rows, None), judged(flow, rows, spark.session())
+    assert there == plain
+    for check, found in zip(flow.expect["punctual"], there, strict=True):
+        assert found.looked_at == OF_SOME[check.where], found.sentence
+        if check.where != "n = 37 OR n IS NULL":
+            assert found.held == (check.where != "n >= 30"), found.sentence
+
+
+def test_spark_reads_the_rows_once_for_all_checks_of_each(
+    tmp_path: Path, spark: LentSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nulls, sets, lengths and patterns, of all rows and of some: no row is read again to be counted or chosen."""
+    read: list[DataFrame] = []
+    collect = DataFrame.collect
+
+    def seen(rows: DataFrame) -> list[Row]:
+        read.append(rows)
+        return collect(rows)
+
+    monkeypatch.setattr(DataFrame, "collect", seen)
+    names = {"to_not_be_null", "to_be_in_set", "lengths_to_be_between", "to_match_regex", "to_be_between"}
+    checks = [
+        f"{case.name}: {{{named(number, case)[0]}}}" + (f"\n        where: {where}" if where else "")
+        for number, case in enumerate(CASES)
+        if any(case.name.endswith(f"_{name}") for name in names) and offers()[case.name].rows and "c" in case.columns
+        for where in ("", "n >= 30", "n < 30")
+    ]
+    found = judged(flow_of(tmp_path, checks), numbered(odd=False), spark.session())
+    assert [each.held for each in found] == [True] * len(checks)
+    assert [each.looked_at for each in found] == [ROWS, 32, 30] * (len(checks) // 3)
+    assert len(read) == 1
 
 
 def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, either: SparkSession | None) -> None:

@@ -147,6 +147,8 @@ def _said(footer: pq.FileMetaData, column: str) -> Counter[Any] | None:
     for group in range(footer.num_row_groups if at is not None else 0):
         part = footer.row_group(group)
         told = part.column(at).statistics
+        if not part.num_rows:
+            continue
         if not (told and told.has_min_max and told.min == told.max and told.has_null_count and not told.null_count):
             return None
         found[told.min] += part.num_rows

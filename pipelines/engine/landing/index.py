@@ -216,7 +216,7 @@ def _same(newest: LandedSequence, flow: Flow, arrived: Mapping[str, Arrived], le
 
 
 def stands_as(landed: LandedSource) -> tuple[object, ...]:
-    """Give what tells the rows of a source that landed from others: content, columns, file named, content as a whole."""
+    """Give what tells the rows of a source that landed from others."""
     return landed.content, landed.columns, landed.referenced, landed.whole
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.driver import Driver
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.engine.landing.sequence import LandedSequence, LandedSource
     from pipelines.engine.landing.write import Spans
     from pipelines.engine.tasks.stages import Engine
     from pipelines.flows.model import Flow

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -268,16 +268,19 @@ def _count_many(
         counts.update({(name, where, kind): rows for kind, rows in said.items()})
         return left
 
-    frames = {
-        name: frame(spark, replace(rows, files=tuple(left_of(name, STREAM, rows.files))) if rows.exact else rows)
-        for name, rows in tables.items()
-    }
-    of_landed = {name: _read(spark, left_of(name, LANDED, files), COUNTED) for name, (files, _) in landed.items()}
     for name, (_, pieces) in landed.items():
         for rows in pieces:
             add_kinds(counts, rows, name, LANDED)
-    dropped = reduce(lambda one, other: one.unionByName(other), (frame(spark, ledger) for ledger in ledgers))
-    return counts + count_on_spark(frames, of_landed, dropped)
+    streams = {
+        name: replace(rows, files=tuple(left_of(name, STREAM, rows.files))) if rows.exact else rows
+        for name, rows in tables.items()
+    }
+    feeds = {name: left_of(name, LANDED, files) for name, (files, _) in landed.items()}
+    return counts + count_on_spark(
+        {name: frame(spark, rows) for name, rows in streams.items() if rows.files},
+        {name: _read(spark, files, COUNTED) for name, files in feeds.items() if files},
+        [frame(spark, ledger) for ledger in ledgers if ledger.files],
+    )
 
 
 def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str], list[pa.Table]]:

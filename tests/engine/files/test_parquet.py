@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.engine.files.parquet import FileDamagedError, dataset, naming_the_damaged, write_table
+from pipelines.engine.files.parquet import FileDamagedError, count_by_footers, dataset, naming_the_damaged, write_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,3 +48,32 @@ def test_the_damaged_one_of_several_is_named(tmp_path: Path, files: int) -> None
     with pytest.raises(FileDamagedError) as met, naming_the_damaged(paths):
         dataset(paths).to_table()
     assert met.value.file == str(paths[-1])
+
+
+def test_rows_are_counted_by_footers_where_all_of_a_row_group_have_one_value(tmp_path: Path) -> None:
+    drawn = {
+        "alike": ["data"] * 10,
+        "groups": ["data"] * 4 + ["timer"] * 4 + ["data"] * 2,
+        "mixed": ["data"] * 9 + ["timer"],
+        "null": [*["data"] * 9, None],
+        "none": [],
+    }
+    for name, kinds in drawn.items():
+        write_table(pa.table({"kind": pa.array(kinds, pa.string())}), tmp_path / name, row_group_size=4)
+    write_table(pa.table({"kind": ["data"]}), tmp_path / "unsaid", write_statistics=False)
+    write_table(pa.table({"other": ["data"]}), tmp_path / "other")
+    names = [*drawn, "unsaid", "other"]
+
+    counts, left = count_by_footers([str(tmp_path / name) for name in names], "kind")
+
+    assert counts == {"data": 16, "timer": 4}
+    assert left == [str(tmp_path / name) for name in ("mixed", "null", "unsaid", "other")]
+    assert count_by_footers([], "kind") == ({}, [])
+
+
+def test_a_footer_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "cut"
+    write_table(pa.table({"kind": ["data"]}), file)
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(FileDamagedError, match="cut must be as it was written"):
+        count_by_footers([str(file)], "kind")
