@@ -8,6 +8,8 @@ from __future__ import annotations
 import tempfile
 import time
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,11 +157,18 @@ def _measured(base: Path, rows: int, keys: int) -> Iterator[BenchFigure]:
         files = list(published(root, "kept").files)
         hand = _median(lambda: _by_hand(spark.session, files, checks))
         count = _median(lambda: _counted(spark.session, files))
+        kinds = {
+            kind: _median(partial(_by_hand, spark.session, files, list(alike)))
+            for kind, alike in groupby((check for check in checks if not check.where), lambda check: check.expectation)
+        }
     finally:
         spark.close()
     what = f"{len(checks)} checks of a team, and those that every flow has"
     for against, took, target in (("one query by hand", hand, BY_HAND), ("a count by key", count, BY_COUNT)):
         yield replace(_figure(what, own, rows, keys), against=against, ratio=own / took, target=target)
+    yield replace(_figure("one query by hand", hand, rows, keys), against="a count by key", ratio=hand / count)
+    for kind, took in kinds.items():
+        yield replace(_figure(f"of it, {kind}", took, rows, keys), against="a count by key", ratio=took / count)
     yield _figure("the run itself, without checks", ran, rows, keys)
 
 
