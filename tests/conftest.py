@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 # Spark's process lives for minutes here, and many do beside each other: compiling its code well is not worth the while.
 os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+
+# Told as the interpreter ends, when pytest's streams are closed: a stack behind the closing line.
+logging.getLogger("py4j.clientserver").setLevel(logging.WARNING)
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
