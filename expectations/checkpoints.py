@@ -146,7 +146,7 @@ class Checkpoints:
     ) -> ExpectationSuiteValidationResult:
         source = self._source_of(rows)
         if source is self._spark:
-            source.get_execution_engine().begin(suite, known)  # type: ignore[attr-defined]
+            source.get_execution_engine().begin(known)  # type: ignore[attr-defined]
         asset = source.add_dataframe_asset(suite.name)
         batch = asset.add_batch_definition_whole_dataframe("span")
         held = self._context.suites.add(suite)

@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations.expectation import (
-    ColumnMapExpectation,
-    ColumnPairMapExpectation,
-    MulticolumnMapExpectation,
-)
 from great_expectations.expectations.registry import get_metric_provider
 from great_expectations.expectations.row_conditions import PassThroughCondition, deserialize_row_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from great_expectations.core import ExpectationSuite
     from great_expectations.validator.metric_configuration import MetricConfiguration
 
 ROWS = "table.row_count"
@@ -34,32 +28,27 @@ PARTIAL = ".aggregate_fn"
 CONDITION, CONDITIONS = "row_condition", "filter_conditions"
 SOME = (CONDITION, CONDITIONS, "condition_parser")
 """What a metric has that is of some rows of its table."""
-OF_EACH_ROW = (ColumnMapExpectation, ColumnPairMapExpectation, MulticolumnMapExpectation)
 OWED = object()
-"""How many rows there are, until somebody has counted them: what is asked of each row waits for it and does not use
-it."""
+"""How many rows there are, until they are counted."""
 
 
 class OneScan(SparkDFExecutionEngine):
     """Counts once nothing is left that can be had without a scan.
 
-    A sample of no values is empty without a job of Spark's. Rows that somebody has counted are not counted again; and
-    where all is asked of each row, rows are counted last, with the rest.
+    A sample of no values is empty without a job of Spark's. Rows that somebody has counted are not counted again, and
+    others with all the rest: nearly everything waits for their number, and little is made of it.
     """
 
     rows: int | None = None
-    waits = False
     owed: Sequence[MetricConfiguration] = ()
 
-    def begin(self, suite: ExpectationSuite, rows: int | None) -> None:
+    def begin(self, rows: int | None) -> None:
         """Prepare for a suite.
 
         Args:
-            suite: that will be asked.
-            rows: of the table, where they have been counted.
+            rows: of the table that is asked about, where they have been counted.
         """
         self.rows, self.owed = rows, ()
-        self.waits = all(isinstance(each, OF_EACH_ROW) for each in suite.expectations)
 
     def resolve_metrics(
         self,
@@ -71,16 +60,16 @@ class OneScan(SparkDFExecutionEngine):
         # They come as a set: in another order Spark would compile another query.
         ready = sorted(metrics_to_resolve, key=lambda metric: str(metric.id))
         found = {each.id: known for each in ready if (known := self._known(each)) is not None}
-        if self.waits:
-            rows = (each for each in ready if each.metric_name == ROWS and each.id not in found)
-            self.owed = [*self.owed, *rows]
-            found |= {each.id: OWED for each in self.owed if each in ready}
+        rows = [each for each in ready if each.metric_name == ROWS and each.id not in found]
+        self.owed = [*self.owed, *rows]
+        found |= dict.fromkeys((each.id for each in rows), OWED)
         left = [each for each in ready if each.id not in found]
         free = [each for each in left if not self._is_counted(each)]
         now: Sequence[MetricConfiguration] = free or ([] if found else left)
         if any(self._uses_owed(each) for each in free):
             now = self.owed
-        elif now and not free:
+        elif not free and not found:
+            # All that is left is counted; or nothing is, and these are the last to be.
             now = [*now, *self.owed]
         made = super().resolve_metrics(now, metrics, runtime_configuration) if now else {}
         self.owed = [each for each in self.owed if each.id not in made]

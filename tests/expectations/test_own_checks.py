@@ -309,17 +309,37 @@ def test_spark_reads_the_rows_once_for_all_checks_of_each(
         return collect(rows)
 
     monkeypatch.setattr(DataFrame, "collect", seen)
-    names = {"to_not_be_null", "to_be_in_set", "lengths_to_be_between", "to_match_regex", "to_be_between"}
+    of_rows = {"to_not_be_null", "to_be_in_set", "lengths_to_be_between", "to_match_regex", "to_be_between"}
+    of_columns = {f"expect_column_{name}_to_be_between" for name in ("max", "min", "mean", "sum", "stdev")}
+    of_rows = {
+        case.name
+        for case in CASES
+        if offers()[case.name].rows and "c" in case.columns and any(case.name.endswith(f"_{name}") for name in of_rows)
+    }
     checks = [
         f"{case.name}: {{{named(number, case)[0]}}}" + (f"\n        where: {where}" if where else "")
         for number, case in enumerate(CASES)
-        if any(case.name.endswith(f"_{name}") for name in names) and offers()[case.name].rows and "c" in case.columns
         for where in ("", "n >= 30", "n < 30")
+        if case.name in of_rows or (case.name in of_columns and not where)
     ]
+    checks.append(f"expect_table_row_count_to_equal: {{value: {ROWS}}}")
     found = judged(flow_of(tmp_path, checks), numbered(odd=False), spark.session())
     assert [each.held for each in found] == [True] * len(checks)
-    assert [each.looked_at for each in found] == [ROWS, 32, 30] * (len(checks) // 3)
+    assert [each.looked_at for each in found if each.expectation.endswith("n >= 30")] == [32] * len(of_rows)
+    assert {each.looked_at for each in found} == {ROWS, 32, 30}
     assert len(read) == 1
+
+
+def test_rows_are_counted_on_spark_where_nothing_else_is_and_where_something_fails(
+    tmp_path: Path, spark: LentSpark
+) -> None:
+    (place,) = (number for number, case in enumerate(CASES) if "z_scores" in case.name)
+    far = f"{CASES[place].name}: {{{named(place, CASES[place])[0]}}}"
+    one = table(odd=False).slice(0, 1)
+    for value, checks in ((1, []), (2, []), (1, [far]), (2, [far])):
+        flow = flow_of(tmp_path, [f"expect_table_row_count_to_equal: {{value: {value}}}", *checks])
+        found = judged(flow, one, spark.session())
+        assert [each.held for each in found] == [value == 1, *(True for _ in checks)]
 
 
 def test_what_is_asked_of_a_table_as_a_whole(tmp_path: Path, either: SparkSession | None) -> None:
