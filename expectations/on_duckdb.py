@@ -8,12 +8,13 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from expectations.decimals import Exactly, given
 from expectations.laws import JUDGED, columns_of, kinds_of, marks
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 
@@ -71,14 +72,22 @@ class PlainView:
         """As `View` has it."""
         return False
 
-    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> pd.DataFrame:
+    knows_decimals: ClassVar[bool] = False
+
+    def chosen(
+        self,
+        columns: Sequence[str] | None,
+        where: str,
+        key: Sequence[str] = (),
+        how: Exactly = Exactly.NEAREST,
+    ) -> pd.DataFrame:
         """As `View` has it."""
         wanted = None if columns is None else needed_columns((*columns, *key), where)
         kinds = kinds_asked(where)
         rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
         if where and self.truth is not None:
             rows = rows.filter(self.truth(where, rows))
-        frame = with_floats(rows)
+        frame = given(rows, columns or (), how)
         if columns is not None:
             at, _, *keys = told_by(key)
             frame = frame.append_column(at, ticks_of(rows["arrival"]))
@@ -94,15 +103,6 @@ class PlainView:
         known = [name for name in columns if name in self.before.column_names]
         before = self.before.select(known).append_column(JUDGED, pa.repeat(False, self.before.num_rows))  # noqa: FBT003
         return pa.concat_tables([judged, before], promote_options="permissive")
-
-
-def with_floats(rows: pa.Table) -> pa.Table:
-    """Give decimals as the floats that are nearest, as Great Expectations has the bounds and values of checks."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_decimal(field.type):
-            floats = rows.column(place).cast(pa.string()).cast(pa.float64())
-            rows = rows.set_column(place, field.name, floats)
-    return rows
 
 
 def ticks_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:

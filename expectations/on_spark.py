@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from expectations.decimals import Exactly
 from expectations.laws import JUDGED, columns_of, marks, quoted
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 from pipelines.flows.expressions import is_for_spark, parse_expression
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from expectations.laws import Law
     from expectations.views import Truth
@@ -50,7 +51,15 @@ class SparkView:
 
         return to_arrow_schema(self.rows.schema, timezone="UTC")
 
-    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> DataFrame:
+    knows_decimals: ClassVar[bool] = True
+
+    def chosen(
+        self,
+        columns: Sequence[str] | None,
+        where: str,
+        key: Sequence[str] = (),
+        how: Exactly = Exactly.NEAREST,
+    ) -> DataFrame:
         """As `View` has it."""
         from pyspark.sql import functions as sql
 
@@ -64,7 +73,8 @@ class SparkView:
             return rows
         at, _, *keys = told_by(key)
         copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
-        return rows.withColumns({at: sql.unix_micros("arrival"), **copies})
+        texts = {name: _as_text(rows, name) for name in (columns if how is Exactly.TEXT else ())}
+        return rows.withColumns({at: sql.unix_micros("arrival"), **copies, **texts})
 
     def can_choose(self, where: str) -> bool:
         """As `View` has it: Spark itself chooses, and so that it scans the rows once."""
@@ -102,6 +112,22 @@ class SparkView:
         known = [name for name in columns if name in self.before.column_names]
         before = rows.sparkSession.createDataFrame(self.before.select(known))
         return judged.unionByName(before.withColumn(JUDGED, sql.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+
+
+def _as_text(rows: DataFrame, name: str) -> Column:
+    """Give a column of instants as Arrow spells them, and others as they are."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql import types
+
+    kind, column = rows.schema[name].dataType, sql.col(quoted(name))
+    if isinstance(kind, types.DateType):
+        return column.cast("string")
+    if isinstance(kind, types.TimestampType):
+        column = sql.convert_timezone(None, sql.lit("UTC"), column.cast("timestamp_ntz"))
+    elif not isinstance(kind, types.TimestampNTZType):
+        return column
+    zone = "'Z'" if isinstance(kind, types.TimestampType) else ""
+    return sql.date_format(column, f"yyyy-MM-dd HH:mm:ss.SSSSSS{zone}")
 
 
 def _true(truth: Truth, where: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,17 +7,25 @@ rows with the choice of some within, and is ready again in the next.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 from great_expectations.expectations.registry import get_metric_provider
 from great_expectations.expectations.row_conditions import PassThroughCondition, deserialize_row_condition
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DoubleType, FloatType, TimestampType
+
+from expectations.laws import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from great_expectations.validator.metric_configuration import MetricConfiguration
+    from pyspark.sql.types import DataType
 
 ROWS = "table.row_count"
 VALUES = ".unexpected_values"
@@ -28,6 +36,11 @@ PARTIAL = ".aggregate_fn"
 CONDITION, CONDITIONS = "row_condition", "filter_conditions"
 SOME = (CONDITION, CONDITIONS, "condition_parser")
 """What a metric has that is of some rows of its table."""
+BOUNDS = ("column_values.between.condition", "column_pair_values.a_greater_than_b.condition")
+"""Of what is no number Spark says that it is above all numbers; it lies between no two, and above none."""
+EXTREMES = {"column.max": sql.max, "column.min": sql.min}
+FLOATS, INSTANTS = (DoubleType, FloatType), (TimestampType,)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OWED = object()
 """How many rows there are, until they are counted."""
 
@@ -73,7 +86,35 @@ class OneScan(SparkDFExecutionEngine):
             now = [*now, *self.owed]
         made = super().resolve_metrics(now, metrics, runtime_configuration) if now else {}
         self.owed = [each for each in self.owed if each.id not in made]
-        return {**found, **{each.id: of_all_rows(each, made[each.id], metrics or {}) for each in now}}
+        for each in now:
+            found[each.id] = self._alike(each, of_all_rows(each, made[each.id], metrics or {}))
+        return found
+
+    def _alike(self, metric: MetricConfiguration, made: Any) -> Any:  # noqa: ANN401 - as GX has it
+        """Have a metric say what it says in a process without Spark, of what is no number and of instants."""
+        name, column = metric.metric_name, metric.metric_domain_kwargs.get("column")
+        if name in BOUNDS:
+            broken, *others = made
+            asked = [str(metric.metric_domain_kwargs.get(each)) for each in ("column", "column_A", "column_B")]
+            floats = [quoted(each) for each in asked if self._is(each, FLOATS)]
+            return (reduce(or_, map(sql.isnan, floats), broken), *others)
+        if name.removesuffix(PARTIAL) not in EXTREMES or not isinstance(column, str):
+            return made
+        if self._is(column, INSTANTS):
+            if name.endswith(PARTIAL):
+                count, *others = made
+                return (sql.unix_micros(count), *others)
+            return None if made is None else EPOCH + timedelta(microseconds=made)
+        if name.endswith(PARTIAL) and self._is(column, FLOATS):
+            _, *others = made
+            numbers = sql.when(~sql.isnan(quoted(column)), sql.col(quoted(column)))
+            return (EXTREMES[name.removesuffix(PARTIAL)](numbers), *others)
+        return made
+
+    def _is(self, column: str, kinds: tuple[type[DataType], ...]) -> bool:
+        """Say whether a column of the table that is asked about is of one of some types."""
+        rows = self.batch_manager.active_batch_data.dataframe  # type: ignore[union-attr]
+        return column in rows.columns and isinstance(rows.schema[column].dataType, kinds)
 
     def _known(self, metric: MetricConfiguration) -> Any:  # noqa: ANN401 - whatever is counted
         """Give what needs no look at the table; None where it does."""
@@ -108,8 +149,6 @@ def of_all_rows(metric: MetricConfiguration, part: Any, metrics: Mapping[Any, An
         part: how it is counted, and of what; other metrics have other values, and keep them.
         metrics: what was resolved before.
     """
-    from pyspark.sql import functions as sql
-
     counted = metric.metric_name.removesuffix(PARTIAL)
     if counted == metric.metric_name:
         return part

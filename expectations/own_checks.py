@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from expectations.checkpoints import Checkpoints, size_of
+from expectations.decimals import Exactly, exactly
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
 from expectations.views import told_by
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import EITHER, IGNORED, PAIRED, expected_column, instant_of, misfit_of, strange_column
+from pipelines.flows.checks import IGNORED, expected_column, ignored_if, instant_of, misfit_of, strange_column
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
@@ -86,13 +87,15 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         for number, check in enumerate(counted)
         if apart
     }
-    groups: dict[tuple[str, bool], list[Check]] = {}
+    groups: dict[tuple[str, bool, Exactly, str], list[Check]] = {}
     for check in checks:
         if check.label not in found:
-            groups.setdefault((_apart(check, view), _is_whole(check)), []).append(check)
-    for number, ((where, _), some) in enumerate(groups.items()):
+            how = exactly(check.name, check.columns, schema, decimals=view.knows_decimals)
+            alone = check.label if how is Exactly.ROW_SUM else ""
+            groups.setdefault((_apart(check, view, how), _is_whole(check), how, alone), []).append(check)
+    for number, ((where, _, how, _), some) in enumerate(groups.items()):
         name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
-        asked = _group(name, flow, table, view, where, some, checkpoints, keep, None if where else known)
+        asked = _group(name, flow, table, view, where, how, some, checkpoints, keep, None if where else known)
         found |= {each.expectation: each for each in asked}
     return [found[check.label] for check in checks]
 
@@ -135,12 +138,13 @@ def _is_whole(check: Check) -> bool:
     return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
 
 
-def _apart(check: Check, view: View) -> str:
+def _apart(check: Check, view: View, how: Exactly) -> str:
     """Give the rows that a check needs a frame of its own for; empty where it is asked with all others.
 
     Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen.
     """
     shared = offers()[check.name].rows and "column" in check.arguments and view.can_choose(check.where)
+    shared = shared and how is not Exactly.TEXT
     return "" if shared else check.where
 
 
@@ -174,6 +178,7 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     table: str,
     view: View,
     where: str,
+    how: Exactly,
     checks: Sequence[Check],
     checkpoints: Checkpoints,
     keep: Keep | None,
@@ -184,8 +189,8 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
 
     key = flow.key_of(table)
     columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in _read(check, where)))
-    frame, schema = view.chosen(columns, where, key), view.schema
-    suite = own_suite(name, table, [_asked(check, schema, where) for check in checks])
+    frame, schema = view.chosen(columns, where, key, how), view.schema
+    suite = own_suite(name, table, [_asked(check, schema, where, how) for check in checks])
     asked = checkpoints.ask(suite, frame, told_by(key), known)
     for check in checks:
         found = asked[check.label]
@@ -235,29 +240,38 @@ def _read(check: Check, where: str) -> tuple[str, ...]:
     return check.columns if check.where == where else (*check.columns, *parse_expression(check.where).columns)
 
 
-def _asked(check: Check, schema: pa.Schema, where: str) -> AskedCheck:
-    """Give a check with its arguments as its columns have values: instants for times."""
+def _asked(check: Check, schema: pa.Schema, where: str, how: Exactly) -> AskedCheck:
+    """Give a check with its arguments as its columns have values: instants for times, or their text."""
     from expectations.suites import AskedCheck
 
     own = "" if check.where == where else check.where
-    arguments = {IGNORED: EITHER, **check.arguments} if check.name.startswith(PAIRED) else dict(check.arguments)
-    times = [schema.field(column).type for column in check.columns if column in schema.names]
-    kind = next((each for each in times if pa.types.is_timestamp(each) or pa.types.is_date(each)), None)
-    if kind is None:
-        return AskedCheck(check, arguments, own)
-    named = {
-        name for name, each in offers()[check.name].arguments.items() if each.takes in {"value", "values", "pairs"}
-    }
-    typed = {name: _instants(value, kind) if name in named else value for name, value in arguments.items()}
-    return AskedCheck(check, typed, own)
+    ignored = ignored_if(check.name)
+    arguments = dict(check.arguments) if ignored is None else {**check.arguments, IGNORED: ignored}
+    kinds = [schema.field(column).type if column in schema.names else pa.null() for column in check.columns]
+    kind, text = next((each for each in kinds if _is_time(each)), pa.null()), how is Exactly.TEXT
+    for name, each in offers()[check.name].arguments.items():
+        if each.takes in {"value", "values"} and name in arguments:
+            arguments[name] = _instants(arguments[name], kind, text)
+        elif each.takes == "pairs" and name in arguments:
+            both = [schema.field(arguments[side]).type for side in ("column_A", "column_B")]
+            arguments[name] = [
+                [_instants(*one, text) for one in zip(pair, both, strict=True)] for pair in arguments[name]
+            ]
+    return AskedCheck(check, arguments, own)
 
 
-def _instants(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - JSON
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+
+
+def _instants(value: Any, kind: pa.DataType, text: bool) -> Any:  # noqa: ANN401, FBT001 - JSON
     if isinstance(value, list):
-        return [_instants(each, kind) for each in value]
-    if not isinstance(value, str):
+        return [_instants(each, kind, text) for each in value]
+    if not isinstance(value, str) or not _is_time(kind):
         return value
-    moment = instant_of(value)
+    moment: Any = instant_of(value)
     if pa.types.is_date(kind):
-        return moment.date()
-    return moment if kind.tz else moment.replace(tzinfo=None)
+        moment = moment.date()
+    elif not kind.tz:
+        moment = moment.replace(tzinfo=None)
+    return pa.scalar(moment, kind).cast(pa.string()).as_py() if text else moment

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from expectations.decimals import Exactly
 from expectations.laws import EVENTS
 from pipelines.flows.expressions import parse_expression
 
@@ -49,13 +50,23 @@ class View(Protocol):
     def schema(self) -> pa.Schema:
         """Give all columns of the table, in its order."""
 
-    def chosen(self, columns: Sequence[str] | None, where: str, key: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
+    knows_decimals: ClassVar[bool]
+    """Whether Great Expectations are asked of decimals as they are."""
+
+    def chosen(
+        self,
+        columns: Sequence[str] | None,
+        where: str,
+        key: Sequence[str] = (),
+        how: Exactly = Exactly.NEAREST,
+    ) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
         """Give the events, for Great Expectations.
 
         Args:
             columns: those that are asked for, with what `told_by` names; None gives the table as it is.
             where: an expression; only rows of which it is true. One that names `kind` speaks of all rows.
             key: columns by which the table is numbered.
+            how: decimals are given, where they are not known.
         """
 
     def can_choose(self, where: str) -> bool:

@@ -41,8 +41,15 @@ COMPARED = {"number", *WRITTEN}
 MOST = 200
 EXACT = 2**53
 """Whole numbers up to this are floats."""
-PAIRED, IGNORED, EITHER = "expect_column_pair_values_", "ignore_row_if", "either_value_is_missing"
-"""Of pairs nothing can be said of which one value is missing: one judge fails over it, the other passes it."""
+IGNORED, MISSING = (
+    "ignore_row_if",
+    {
+        "expect_column_pair_values_": "either_value_is_missing",
+        "expect_multicolumn_": "any_value_is_missing",
+    },
+)
+"""Of values that are held against each other nothing can be said of which one is missing: one judge fails over it, the
+other passes it. By how the expectations begin."""
 
 
 def read_checks(section: Section, table: str, flow: Flow, *, behind: bool = False) -> tuple[Check, ...]:
@@ -106,11 +113,17 @@ def _read(section: Section, table: str, flow: Flow, *, behind: bool) -> Check:
         )
     if check.in_order and check.arguments.get("mostly", 1) != 1:
         raise section.wrong(name, f"`mostly` of `{name}`", "no `mostly`: each row is held against the one before it")
-    if name.startswith(PAIRED) and check.arguments.get(IGNORED, EITHER) != EITHER:
-        came, expected = f"`{IGNORED}: {check.arguments[IGNORED]}`", f"no `{IGNORED}`: a pair of which one is missing"
+    ignored = ignored_if(name)
+    if check.arguments.get(IGNORED, ignored) != ignored and ignored is not None:
+        came, expected = f"`{IGNORED}: {check.arguments[IGNORED]}`", f"no `{IGNORED}`: a row in which one is missing"
         raise section.wrong(name, came, f"{expected} keeps each check, for the judges differ in what it would be")
     _fits(section, check, offer, columns_of(flow, table))
     return check
+
+
+def ignored_if(name: str) -> str | None:
+    """Say which rows an expectation passes over, in its own words; None where it says so itself."""
+    return next((missing for begins, missing in MISSING.items() if name.startswith(begins)), None)
 
 
 def _name(section: Section) -> str:

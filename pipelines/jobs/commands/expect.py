@@ -41,7 +41,7 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
         raise WrongUse(f"{known.name} has no stream `{stream}`{offered(stream, known.tables)}")
     part = known.of(stream)
     rows = read_stream(part.root, stream, state=part.state)
-    found = list(proposals(rows))
+    found = list(proposals(rows, len(part.state.published)))
     if not found:
         raise WrongUse(_why_nothing(known, part, stream, rows.num_rows))
     for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expectations.laws import EVENTS
+from pipelines.flows.checks import EXACT
 from pipelines.flows.model import RESERVED
 
 if TYPE_CHECKING:
@@ -34,24 +35,25 @@ class Proposed:
     seen: str
 
 
-def proposals(rows: pa.Table) -> Iterator[Proposed]:
+def proposals(rows: pa.Table, commits: int = 0) -> Iterator[Proposed]:
     """Propose checks of the events of a stream.
 
     Args:
         rows: published rows with `kind`, `commit` and the payload.
+        commits: how many were published, those without a row among them.
     """
     events = rows.filter(pc.is_in(rows["kind"], pa.array(EVENTS)))
     if not events.num_rows:
         return
-    yield _how_many(events)
+    yield _how_many(events, commits)
     for name in events.column_names:
         if name not in RESERVED and not pa.types.is_nested(events.schema.field(name).type):
             yield from _column(name, events[name])
 
 
-def _how_many(events: pa.Table) -> Proposed:
+def _how_many(events: pa.Table, commits: int) -> Proposed:
     counts = events["commit"].value_counts().field("counts").to_pylist()
-    low, high = min(counts), max(counts)
+    low, high = min(counts) if len(counts) >= commits else 0, max(counts)
     bounds = {"min_value": low // TIMES, "max_value": high * TIMES}
     return Proposed("expect_table_row_count_to_be_between", bounds, f"{low:,} to {high:,} an interval")
 
@@ -71,10 +73,14 @@ def _numbers(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
     if not len(known) or not (pa.types.is_integer(known.type) or pc.all(pc.is_finite(known)).as_py()):
         return
     low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
-    more = (high - low) / WIDER
     is_whole = pa.types.is_integer(known.type)
+    more = (high - low) / WIDER
     bounds = (low - more, high + more)
-    first, last = (math.floor(bounds[0]), math.ceil(bounds[1])) if is_whole else (_short(bounds[0]), _short(bounds[1]))
+    # Four digits of a large number may lie within what was seen.
+    near = (min(_short(bounds[0]), low), max(_short(bounds[1]), high))
+    first, last = (math.floor(bounds[0]), math.ceil(bounds[1])) if is_whole else near
+    if is_whole and not -EXACT <= first <= last <= EXACT:
+        return
     arguments = {"column": name, "min_value": first, "max_value": last}
     yield Proposed("expect_column_values_to_be_between", arguments, f"{_told(low)} to {_told(high)}")
 

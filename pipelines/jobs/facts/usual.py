@@ -278,7 +278,9 @@ def fell_silent(key: Sequence[str], heard: Mapping[int, Keys], wanted: set[int])
     before: list[Keys] = []
     for commit, keys in heard.items():
         known = before[-LOOKED:]
-        before.append(keys)
+        if keys:
+            # A day on which nobody spoke says nothing of who does.
+            before.append(keys)
         if commit in wanted and len(known) >= LEAST:
             for silent in sorted(frozenset.intersection(*known) - keys, key=str):
                 yield {"commit": commit, **dict(zip(key, silent, strict=True)), "heard_before": len(known)}

@@ -1,0 +1,126 @@
+"""Both judges say the same of values that floats do not hold, of what is no number, of instants and of missing ones."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
+from tests.expectations.test_own_checks import SECOND, flow_of, judged, session_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ROWS = 20
+ODD = 4
+"""The row that is unlike all others, in each column."""
+BIG = 9_007_199_254_740_992
+"""The first whole number of which the next one is the same float."""
+DAY = dt.date(2024, 1, 1)
+NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+ONLY = [ODD]
+PAIRS = "expect_column_pair_values_to_be_in_set: "
+CHECKS: tuple[tuple[str, list[int]], ...] = (
+    ("expect_column_values_to_be_unique: {column: whole}", []),
+    ("expect_column_values_to_be_unique: {column: many}", []),
+    ("expect_compound_columns_to_be_unique: {column_list: [many, gate]}", []),
+    ("expect_column_unique_value_count_to_be_between: {column: many, min_value: 20, max_value: 20}", []),
+    ("expect_column_pair_values_to_be_equal: {column_A: many, column_B: almost}", ONLY),
+    ("expect_column_pair_values_a_to_be_greater_than_b: {column_A: many, column_B: almost, or_equal: true}", ONLY),
+    ("expect_column_pair_values_a_to_be_greater_than_b: {column_A: almost, column_B: many, or_equal: true}", []),
+    ("expect_multicolumn_values_to_be_equal: {column_list: [many, almost]}", ONLY),
+    ("expect_multicolumn_values_to_be_equal: {column_list: [two, more]}", ONLY),
+    ("expect_select_column_values_to_be_unique_within_record: {column_list: [whole, many]}", []),
+    ("expect_multicolumn_sum_to_equal: {column_list: [one, two], sum_total: 3.3}", ONLY),
+    ("expect_multicolumn_sum_to_equal: {column_list: [one, number], sum_total: 3.1}", ONLY),
+    ("expect_column_sum_to_be_between: {column: one, min_value: 22.01, max_value: 22.01}", []),
+    ("expect_column_mean_to_be_between: {column: one, min_value: 1.1005, max_value: 1.1005}", []),
+    ("expect_column_values_to_be_between: {column: one, min_value: 1.1, max_value: 1.1}", ONLY),
+    (f"expect_column_values_to_be_in_set: {{column: same, value_set: [5, {BIG}]}}", ONLY),
+    (f"expect_column_values_to_not_be_in_set: {{column: next, value_set: [{BIG}]}}", []),
+    ("expect_column_values_to_be_between: {column: real, min_value: 0}", ONLY),
+    ("expect_column_values_to_be_between: {column: real, max_value: 100}", ONLY),
+    ("expect_column_values_to_be_between: {column: single, min_value: 0}", ONLY),
+    ("expect_column_max_to_be_between: {column: real, max_value: 19}", []),
+    ("expect_column_min_to_be_between: {column: real, min_value: 0, max_value: 0}", []),
+    ("expect_column_pair_values_a_to_be_greater_than_b: {column_A: real, column_B: minus}", ONLY),
+    ("expect_column_max_to_be_between: {column: instant, max_value: '2024-01-01T12:00:19Z'}", []),
+    ("expect_column_min_to_be_between: {column: instant, min_value: '2024-01-01T12:00:00Z'}", []),
+    ("expect_column_max_to_be_between: {column: arrival, max_value: '1970-01-01T00:00:19Z'}", []),
+    ("expect_column_max_to_be_between: {column: day, max_value: '2024-01-02'}", []),
+    (PAIRS + "{column_A: day, column_B: day, value_pairs_set: [['2024-01-01', '2024-01-01']]}", ONLY),
+    (PAIRS + "{column_A: noon, column_B: gate, value_pairs_set: [['2024-01-01T12:00:00Z', p]]}", ONLY),
+    ("expect_column_most_common_value_to_be_in_set: {column: day, value_set: ['2024-01-01']}", []),
+    ("expect_column_most_common_value_to_be_in_set: {column: day, value_set: ['2024-01-01'], ties_okay: true}", []),
+    ("expect_column_most_common_value_to_be_in_set: {column: noon, value_set: ['2024-01-01T13:00:00+01:00']}", []),
+    ("expect_multicolumn_sum_to_equal: {column_list: [number, missing], sum_total: 2}", []),
+    ("expect_multicolumn_values_to_be_equal: {column_list: [text, gate]}", []),
+)
+"""What is asked, and which rows break it."""
+BROKEN_AS_A_WHOLE = (
+    "expect_column_max_to_be_between: {column: instant, max_value: '2024-01-01T12:00:18Z'}",
+    "expect_column_most_common_value_to_be_in_set: {column: day, value_set: ['2024-01-02']}",
+    "expect_column_sum_to_be_between: {column: one, max_value: 22.009}",
+    "expect_column_unique_value_count_to_be_between: {column: many, max_value: 19}",
+)
+
+
+def odd(usual: Any, other: Any) -> list[Any]:  # noqa: ANN401 - values of a column
+    return [other if number == ODD else usual for number in range(ROWS)]
+
+
+def rows() -> pa.Table:
+    moments = pa.array([number * SECOND for number in range(ROWS)], pa.int64()).cast(TIME)
+    own = {"kind": ["data"] * ROWS, "place": [1] * ROWS, "commit": [1] * ROWS, "landed_place": [1] * ROWS}
+    columns = {field.name: own.get(field.name, moments if field.type == TIME else None) for field in ORDER_FIELDS}
+    cents = [Decimal(9_007_199_254_740_993_000 + number) / 100 for number in range(ROWS)]
+    money, wide = pa.decimal128(6, 2), pa.decimal128(30, 2)
+    instants = [NOON + dt.timedelta(seconds=number) for number in range(ROWS)]
+    return pa.table(
+        {
+            **{field.name: pa.array(columns[field.name], field.type) for field in ORDER_FIELDS},
+            "gate": ["p"] * ROWS,
+            "whole": pa.array([Decimal(BIG + number) for number in range(ROWS)], pa.decimal128(20, 0)),
+            "many": pa.array(cents, wide),
+            "almost": pa.array([each + Decimal(number == ODD) / 100 for number, each in enumerate(cents)], wide),
+            "one": pa.array(odd(Decimal("1.10"), Decimal("1.11")), money),
+            "two": pa.array([Decimal("2.20")] * ROWS, money),
+            "more": pa.array(odd(Decimal("2.200"), Decimal("2.201")), pa.decimal128(9, 3)),
+            "same": pa.array(odd(Decimal(5), Decimal(BIG + 1)), pa.decimal128(20, 0)),
+            "next": pa.array(odd(Decimal(5), Decimal(BIG + 1)), pa.decimal128(20, 0)),
+            "number": pa.array([2] * ROWS, pa.int64()),
+            "missing": pa.array([None] + [0] * (ROWS - 1), pa.int64()),
+            "real": pa.array([math.nan if number == ODD else float(number) for number in range(ROWS)]),
+            "single": pa.array(odd(1.5, math.nan), pa.float32()),
+            "minus": pa.array([-1.0] * ROWS),
+            "instant": pa.array(instants, pa.timestamp("us", "UTC")),
+            "noon": pa.array(odd(NOON, NOON + dt.timedelta(microseconds=1)), pa.timestamp("us", "UTC")),
+            "day": pa.array(odd(DAY, DAY + dt.timedelta(days=1)), pa.date32()),
+            "text": pa.array(odd("p", None), pa.string()),
+        }
+    )
+
+
+@pytest.fixture(scope="module", params=["duckdb", "spark"])
+def either(request: pytest.FixtureRequest) -> SparkSession | None:
+    return session_of(request.param, request)
+
+
+def test_what_breaks_is_told_and_nothing_else(tmp_path: Path, either: SparkSession | None) -> None:
+    found = judged(flow_of(tmp_path, [check for check, _ in CHECKS]), rows(), either)
+    for each, (check, broken) in zip(found, CHECKS, strict=True):
+        told = [int(row["arrival"][17:19]) for row in each.rows]
+        assert (each.held, each.unexpected, told) == (not broken, len(broken), broken), check
+
+
+def test_what_breaks_as_a_whole_is_told_as_it_was_seen(tmp_path: Path, either: SparkSession | None) -> None:
+    found = judged(flow_of(tmp_path, BROKEN_AS_A_WHOLE), rows(), either)
+    assert [each.held for each in found] == [False] * len(BROKEN_AS_A_WHOLE)
+    assert all("observed_value" in each.rows[0] for each in found)
