@@ -115,6 +115,8 @@ def _takes(argument: str, field: Any) -> str | list[str]:  # noqa: ANN401 - a fi
     words = _words(field.outer_type_)
     if words:
         return words
+    if argument == "ignore_row_if":
+        return ["all_values_are_missing", "any_value_is_missing", "never"]
     kinds = {
         DATES: "value",
         "bool": "truth",

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pipelines.flows.checks import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,6 +148,21 @@ def _scale(rows: pa.Table, columns: Sequence[str]) -> int:
 
 def _wide(values: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
     return values.cast(pa.decimal256(DIGITS, scale))
+
+
+def near(value: Any, kind: pa.DataType, *, decimals: bool) -> Any:  # noqa: ANN401 - what a flow writes
+    """Give a whole number that a flow writes as a column of a type is asked about it.
+
+    Args:
+        value: whatever it writes.
+        kind: of the column.
+        decimals: whether decimals are given as they are.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) <= EXACT:
+        return value
+    if pa.types.is_floating(kind):
+        return float(value)
+    return _beside(float(value), Decimal(value)) if pa.types.is_decimal(kind) and not decimals else value
 
 
 def _floats(values: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -141,8 +141,8 @@ def _whole(view: View, found: pa.Table, key: Sequence[str]) -> dict[tuple[Any, .
     """Look up all columns of rows, by what tells them apart."""
     ticks = found["arrival"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     rows = view.whole(ticks.unique().to_pylist())
-    blank = dict.fromkeys(rows.column_names)
-    before = [] if view.before is None else [{**blank, **row} for row in plain_rows(view.before)]
+    # Of rows before the span nothing is known but what binds.
+    before = [] if view.before is None else plain_rows(view.before)
     return {_identity(row, key): row for row in (*plain_rows(rows), *before)}
 
 

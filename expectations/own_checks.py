@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from expectations.checkpoints import Checkpoints, size_of
-from expectations.decimals import Exactly, exactly
+from expectations.decimals import Exactly, exactly, near
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
@@ -190,7 +190,8 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     key = flow.key_of(table)
     columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in _read(check, where)))
     frame, schema = view.chosen(columns, where, key, how), view.schema
-    suite = own_suite(name, table, [_asked(check, schema, where, how) for check in checks])
+    every = [_asked(check, schema, where, how, decimals=view.knows_decimals) for check in checks]
+    suite = own_suite(name, table, every)
     asked = checkpoints.ask(suite, frame, told_by(key), known)
     for check in checks:
         found = asked[check.label]
@@ -240,22 +241,24 @@ def _read(check: Check, where: str) -> tuple[str, ...]:
     return check.columns if check.where == where else (*check.columns, *parse_expression(check.where).columns)
 
 
-def _asked(check: Check, schema: pa.Schema, where: str, how: Exactly) -> AskedCheck:
+def _asked(check: Check, schema: pa.Schema, where: str, how: Exactly, *, decimals: bool) -> AskedCheck:
     """Give a check with its arguments as its columns have values: instants for times, or their text."""
     from expectations.suites import AskedCheck
 
     own = "" if check.where == where else check.where
     ignored = ignored_if(check.name)
     arguments = dict(check.arguments) if ignored is None else {**check.arguments, IGNORED: ignored}
-    kinds = [schema.field(column).type if column in schema.names else pa.null() for column in check.columns]
-    kind, text = next((each for each in kinds if _is_time(each)), pa.null()), how is Exactly.TEXT
+    kinds = [schema.field(column).type for column in check.columns if column in schema.names]
+    of_times = next((kind for kind in kinds if _is_time(kind)), None)
+    kind, text = of_times or next(iter(kinds), pa.null()), how is Exactly.TEXT
     for name, each in offers()[check.name].arguments.items():
         if each.takes in {"value", "values"} and name in arguments:
-            arguments[name] = _instants(arguments[name], kind, text)
+            arguments[name] = _as_valued(arguments[name], kind, text=text, decimals=decimals)
         elif each.takes == "pairs" and name in arguments:
             both = [schema.field(arguments[side]).type for side in ("column_A", "column_B")]
             arguments[name] = [
-                [_instants(*one, text) for one in zip(pair, both, strict=True)] for pair in arguments[name]
+                [_as_valued(*one, text=text, decimals=decimals) for one in zip(pair, both, strict=True)]
+                for pair in arguments[name]
             ]
     return AskedCheck(check, arguments, own)
 
@@ -264,11 +267,12 @@ def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
-def _instants(value: Any, kind: pa.DataType, text: bool) -> Any:  # noqa: ANN401, FBT001 - JSON
+def _as_valued(value: Any, kind: pa.DataType, *, text: bool, decimals: bool) -> Any:  # noqa: ANN401 - JSON
+    """Give what a flow writes as the values of a column are given."""
     if isinstance(value, list):
-        return [_instants(each, kind, text) for each in value]
+        return [_as_valued(each, kind, text=text, decimals=decimals) for each in value]
     if not isinstance(value, str) or not _is_time(kind):
-        return value
+        return near(value, kind, decimals=decimals)
     moment: Any = instant_of(value)
     if pa.types.is_date(kind):
         moment = moment.date()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -146,7 +147,7 @@ def _line(facts: ExpectationFacts, clock: ReportClock) -> CheckLine:
     newest = facts.broken[-SHOWN_CHECKS:]
     return CheckLine(
         facts=facts,
-        broken=tuple(_broken(found, clock) for found in newest),
+        broken=tuple(_broken(found, facts.name, clock) for found in newest),
         left_out=len(facts.broken) - len(newest),
         trend=trend(facts.memory.points, noun_of(facts), clock),
         standing=standing_words(facts, clock),
@@ -228,15 +229,15 @@ def _verb(names: Sequence[object], one: str, several: str) -> str:
     return one if len(names) == 1 else several
 
 
-def _broken(found: Broken, clock: ReportClock) -> BrokenView:
+def _broken(found: Broken, asked: str, clock: ReportClock) -> BrokenView:
     commit = f"commit {found.commit}, " if found.commit is not None else ""
-    scenes = tuple(_scene(row, clock) for row in found.rows[:SHOWN_ROWS])
+    scenes = tuple(_scene(row, asked, clock) for row in found.rows[:SHOWN_ROWS])
     return BrokenView(
         where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes, link=found.link
     )
 
 
-def _scene(row: Mapping[str, object], clock: ReportClock) -> OffenderScene:
+def _scene(row: Mapping[str, object], asked: str, clock: ReportClock) -> OffenderScene:
     around = row.get("around")
     before, after = (_rows(around, side) for side in ("before", "after"))
     governor = row.get("governed_by")
@@ -246,7 +247,7 @@ def _scene(row: Mapping[str, object], clock: ReportClock) -> OffenderScene:
         ("offender", row),
         *[("around", each) for each in after],
     ]
-    columns = _columns([each for _, each in every])
+    columns = _columns([each for _, each in every], asked)
     lines = tuple((role, tuple(instant_or_text(each.get(name), clock) for name in columns)) for role, each in every)
     return OffenderScene(columns=columns, lines=lines, governed=isinstance(governor, dict))
 
@@ -256,10 +257,18 @@ def _rows(around: object, side: str) -> list[Mapping[str, object]]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def _columns(rows: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
-    """Choose the columns that say something: those of every stream first, then those that most rows have."""
+def _columns(rows: Sequence[Mapping[str, object]], asked: str) -> tuple[str, ...]:
+    """Choose the columns that say something: those of every stream, what is asked about, then what most rows have.
+
+    Args:
+        rows: by column.
+        asked: an expectation's name, with the columns that it is about.
+    """
     names = dict.fromkeys(name for row in rows for name in row if name not in LEFT_OUT)
     filled = {name: sum(row.get(name) is not None for row in rows) for name in names}
-    ranked = sorted((name for name in names if filled[name]), key=lambda name: (name not in LEADING, -filled[name]))
-    leading = [name for name in LEADING if name in ranked]
-    return tuple([*leading, *(name for name in ranked if name not in LEADING)][:MOST_COLUMNS])
+    about = {name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", asked.partition("(")[2])}
+    leading = [name for name in LEADING if name in names and (filled[name] or name in about)]
+    others = sorted(
+        (name for name in names if name not in LEADING), key=lambda name: (name not in about, -filled[name])
+    )
+    return tuple([*leading, *(name for name in others if filled[name] or name in about)][:MOST_COLUMNS])

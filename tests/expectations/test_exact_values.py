@@ -45,6 +45,8 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_column_values_to_be_between: {column: one, min_value: 1.1, max_value: 1.1}", ONLY),
     (f"expect_column_values_to_be_in_set: {{column: same, value_set: [5, {BIG}]}}", ONLY),
     (f"expect_column_values_to_not_be_in_set: {{column: next, value_set: [{BIG}]}}", []),
+    (f"expect_column_values_to_not_be_in_set: {{column: next, value_set: [{BIG + 1}, 7]}}", ONLY),
+    ("expect_column_values_to_not_be_in_set: {column: minus, value_set: [5, 9223372036854775807]}", []),
     ("expect_column_values_to_be_between: {column: real, min_value: 0}", ONLY),
     ("expect_column_values_to_be_between: {column: real, max_value: 100}", ONLY),
     ("expect_column_values_to_be_between: {column: single, min_value: 0}", ONLY),

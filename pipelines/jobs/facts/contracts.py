@@ -110,13 +110,14 @@ def _property(field: pa.Field, physical: str) -> Plain:
 
 def _quality(check: Check) -> Plain:
     """Spell a flow's own check; Great Expectations is one of the standard's engines."""
+    some = {"row_condition": check.where, "condition_parser": "spark"} if check.where else {}
     return {
         "type": "custom",
         "engine": "great-expectations",
         "name": check.label or check.name,
         "severity": "error" if check.severity == "blocking" else "warning",
-        "description": check.remedy or None,
-        "implementation": {"type": check.name, "kwargs": dict(check.arguments)},
+        "description": "; ".join(filter(None, (check.remedy, f"ask {check.owner}" if check.owner else ""))) or None,
+        "implementation": {"type": check.name, "kwargs": {**check.arguments, **some}},
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from expectations.laws import ACCOUNT_HOLDS, BLOCKING, OF_INTERVALS
+from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
@@ -197,8 +197,11 @@ def _broken(outcome: Judgement) -> Iterator[str]:
         yield f"    > breaks it   {_alone(row)}"
         for each in around["after"]:
             yield f"      after       {_told(each)}"
-    if outcome.rows and outcome.unexpected > SHOWN:
-        yield f"    and {outcome.unexpected - SHOWN:,} more; --json and the report show up to 20"
+    # Of files and intervals each is one case, however many rows it has.
+    of_rows = outcome.unexpected and outcome.expectation not in {AS_PUBLISHED, AS_RECOMPUTED}
+    cases = outcome.unexpected if of_rows else len(outcome.rows)
+    if outcome.rows and cases > SHOWN:
+        yield f"    and {cases - SHOWN:,} more; --json and the report show up to 20"
     yield f"    {outcome.remedy}"
 
 
