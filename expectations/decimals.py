@@ -72,7 +72,9 @@ def exactly(expectation: str, columns: Sequence[str], schema: pa.Schema, *, deci
     if expectation in AS_TEXT and any(pa.types.is_temporal(kind) for kind in kinds):
         return Exactly.TEXT
     how = Exactly.NEAREST if decimals else HOW.get(expectation, Exactly.NEAREST)
-    if not any(pa.types.is_decimal(kind) for kind in kinds):
+    # A sum of whole numbers may be none of 64 bits.
+    added = how in {Exactly.SUM, Exactly.MEAN, Exactly.ROW_SUM} and any(pa.types.is_integer(kind) for kind in kinds)
+    if not added and not any(pa.types.is_decimal(kind) for kind in kinds):
         return Exactly.NEAREST
     if how in {Exactly.RANKED, Exactly.ROW_SUM} and not all(_is_exact(kind) for kind in kinds):
         return Exactly.NEAREST
@@ -126,10 +128,11 @@ def _added(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def _total(values: pa.ChunkedArray, *, mean: bool) -> pa.Array:
-    known = values.drop_null().to_pylist()
+    known = values.drop_null()
     alone: list[float | None] = [None] * len(values)
-    if known:
-        total = _plus(known)
+    if len(known):
+        whole = pa.types.is_integer(known.type)
+        total = pc.sum(known.cast(pa.decimal128(38, 0))).as_py() if whole else _plus(known.to_pylist())
         alone[0] = float(ADDING.divide(total, Decimal(len(known))) if mean else total)
     return pa.array(alone, pa.float64())
 

@@ -83,7 +83,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
     counted = [check for check in checks if check.name in OF_INTERVALS]
     apart = intervals() if counted else {}
     found = {
-        check.label: _one_by_one(f"{flow.name}.{table}.counted-{number}", table, apart, check, checkpoints)
+        check.label: _one_by_one(f"{flow.name}.{table}-counted-{number}", table, apart, check, checkpoints)
         for number, check in enumerate(counted)
         if apart
     }
@@ -94,7 +94,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
             alone = check.label if how is Exactly.ROW_SUM else ""
             groups.setdefault((_apart(check, view, how), _is_whole(check), how, alone), []).append(check)
     for number, ((where, _, how, _), some) in enumerate(groups.items()):
-        name = f"{flow.name}.{table}.own" + (f"-{number}" if number else "")
+        name = f"{flow.name}.{table}-own" + (f"-{number}" if number else "")
         asked = _group(name, flow, table, view, where, how, some, checkpoints, keep, None if where else known)
         found |= {each.expectation: each for each in asked}
     return [found[check.label] for check in checks]

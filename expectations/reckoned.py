@@ -39,7 +39,7 @@ def reckoned_judgements(flow: Flow, found: Sequence[Reckoned], checkpoints: Chec
     if not found:
         return []
     marks = pa.table({column_of(each.law): [not each.unexpected] for each in found})
-    broken = checkpoints.run(suite_of(f"{flow.name}.kept", tuple(each.law for each in found)), as_pandas(marks))
+    broken = checkpoints.run(suite_of(f"{flow.name}-kept", tuple(each.law for each in found)), as_pandas(marks))
     return [_outcome(each, held=not broken[each.law.name, each.law.table]) for each in found]
 
 

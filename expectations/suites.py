@@ -184,7 +184,7 @@ def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
 def account_suite(flow: Flow) -> gx.ExpectationSuite:
     """Make the suite of the accounts of a flow's operators."""
     accountable = [name for name, made in flow.streams.items() if made.accountable]
-    return suite_of(f"{flow.name}.account", tuple(law for name in accountable for law in account_laws(flow, name)))
+    return suite_of(f"{flow.name}-account", tuple(law for name in accountable for law in account_laws(flow, name)))
 
 
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:

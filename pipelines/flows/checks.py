@@ -39,6 +39,7 @@ WRITTEN = {"time", "text"}
 COMPARED = {"number", *WRITTEN}
 """Kinds whose values are told apart by how they are written."""
 MOST = 200
+TOTAL = "sum_total"
 EXACT = 2**53
 """Whole numbers up to this are floats."""
 IGNORED, MISSING = (
@@ -177,7 +178,12 @@ def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
 
 
 def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -> None:
-    """Refuse a check between no bounds, or between bounds that no value lies between."""
+    """Refuse a check between no bounds, or between bounds that no value lies between, and a sum that is no float."""
+    total = values.get(TOTAL)
+    if isinstance(total, int) and abs(total) > EXACT:
+        raise section.wrong(
+            TOTAL, f"`{TOTAL}: {total}`", f"a number of at most {EXACT:,}: sums are held against floats"
+        )
     if not offer.arguments.keys() >= set(BOUNDS):
         return
     low, high = (values.get(name) for name in BOUNDS)

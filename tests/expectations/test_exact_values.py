@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from expectations.judge import judge
+from expectations.laws import keys_speak
+from expectations.on_duckdb import PlainView
+from expectations.reckoned import Reckoned
+from expectations.views import Views
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
-from tests.expectations.test_own_checks import SECOND, flow_of, judged, session_of
+from pipelines.flows.errors import FlowError
+from pipelines.flows.reading import read_flow
+from tests.expectations.test_own_checks import SECOND, Rows, flow_of, judged, session_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +71,8 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_column_most_common_value_to_be_in_set: {column: day, value_set: ['2024-01-01'], ties_okay: true}", []),
     ("expect_column_most_common_value_to_be_in_set: {column: noon, value_set: ['2024-01-01T13:00:00+01:00']}", []),
     ("expect_multicolumn_sum_to_equal: {column_list: [number, missing], sum_total: 2}", []),
+    ("expect_multicolumn_sum_to_equal: {column_list: [number, other], sum_total: 5}", ONLY),
+    ("expect_column_mean_to_be_between: {column: other, min_value: 3.05, max_value: 3.05}", []),
     ("expect_multicolumn_values_to_be_equal: {column_list: [text, gate]}", []),
 )
 """What is asked, and which rows break it."""
@@ -98,6 +108,7 @@ def rows() -> pa.Table:
             "same": pa.array(odd(Decimal(5), Decimal(BIG + 1)), pa.decimal128(20, 0)),
             "next": pa.array(odd(Decimal(5), Decimal(BIG + 1)), pa.decimal128(20, 0)),
             "number": pa.array([2] * ROWS, pa.int64()),
+            "other": pa.array(odd(3, 4), pa.int64()),
             "missing": pa.array([None] + [0] * (ROWS - 1), pa.int64()),
             "real": pa.array([math.nan if number == ODD else float(number) for number in range(ROWS)]),
             "single": pa.array(odd(1.5, math.nan), pa.float32()),
@@ -126,3 +137,40 @@ def test_what_breaks_as_a_whole_is_told_as_it_was_seen(tmp_path: Path, either: S
     found = judged(flow_of(tmp_path, BROKEN_AS_A_WHOLE), rows(), either)
     assert [each.held for each in found] == [False] * len(BROKEN_AS_A_WHOLE)
     assert all("observed_value" in each.rows[0] for each in found)
+
+
+def test_a_sum_of_whole_numbers_is_none_of_64_bits(tmp_path: Path) -> None:
+    """Of Spark a sum that no column holds is an error of its own."""
+    large = rows().append_column("huge", pa.array([9 * 10**18] * 2 + [-1] * (ROWS - 2), pa.int64()))
+    checks = [
+        "expect_column_sum_to_be_between: {column: huge, max_value: 1000}",
+        "expect_column_mean_to_be_between: {column: huge, min_value: 8.0e+17}",
+        "expect_multicolumn_sum_to_equal: {column_list: [huge, number], sum_total: 1}",
+    ]
+    found = judged(flow_of(tmp_path, checks), large, None)
+    assert [(each.held, each.unexpected) for each in found] == [(False, 0), (True, 0), (False, 2)]
+    with pytest.raises(FlowError, match="`sum_total: 18014398509481984`"):
+        flow_of(
+            tmp_path, ["expect_multicolumn_sum_to_equal: {column_list: [huge, number], sum_total: 18014398509481984}"]
+        )
+
+
+def test_a_stream_is_called_what_it_likes(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    stream = (
+        "  {name}:\n    advance_time: rows\n    every: {{events: 3}}\n    late: drop\n    expect:\n      - {check}\n"
+    )
+    check = "expect_column_values_to_not_be_null: {column: gate}"
+    names = ("account", "kept", "own", "reckoned")
+    head = (
+        "flow: own\nsources:\n  rows: {feed: {parquet: rows.parquet}, key: gate, time: sent, arrival: seen}\nstreams:\n"
+    )
+    file.write_text(head + "".join(stream.format(name=name, check=check) for name in names))
+    flow, table = read_flow(file), rows()
+    views = {name: PlainView(rows=Rows(table.slice(0, 0)), truth=None) for name in flow.tables()}
+    law = keys_speak("rows", 3, 7)
+    found = judge(
+        flow, Views(tables=views, count=Counter), (0, 1), reckoned=[Reckoned(law=law, looked_at=0, unexpected=0)]
+    )
+    assert {each.table for each in found} >= {*names, "rows"}
+    assert all(each.held for each in found)
