@@ -102,6 +102,9 @@ def given(rows: pa.Table, columns: Sequence[str], how: Exactly) -> pa.Table:
             rows = _with(rows, field.name, rows[field.name].cast(pa.string()))
         if pa.types.is_decimal(field.type):
             rows = _with(rows, field.name, _floats(rows[field.name]))
+        elif pa.types.is_floating(field.type):
+            # As Spark holds them against what a flow writes: wide, and 0 without a sign.
+            rows = _with(rows, field.name, pc.add(rows[field.name].cast(pa.float64()), 0.0))
     return rows
 
 

@@ -251,6 +251,9 @@ def _value(section: Section, key: str, argument: Argument) -> Any:  # noqa: ANN4
         raise section.wrong(
             key, f"{section.tree.entries[key]} under `{key}`", EXPECTED.get(_said(argument), _said(argument))
         )
+    if argument.takes == "values" and None in value:
+        # SQL knows of no value whether it is one of a set with a null.
+        raise section.wrong(key, f"`null` under `{key}`", "values alone: a missing one keeps a check of a set anyway")
     return value
 
 

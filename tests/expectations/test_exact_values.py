@@ -58,6 +58,11 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_column_values_to_be_between: {column: real, min_value: 0}", ONLY),
     ("expect_column_values_to_be_between: {column: real, max_value: 100}", ONLY),
     ("expect_column_values_to_be_between: {column: single, min_value: 0}", ONLY),
+    ("expect_column_values_to_not_be_in_set: {column: signed, value_set: [0]}", ONLY),
+    ("expect_column_values_to_be_in_set: {column: signed, value_set: [0, 1]}", []),
+    ("expect_column_values_to_be_in_set: {column: third, value_set: [0.5]}", ONLY),
+    ("expect_column_values_to_not_be_in_set: {column: third, value_set: [0.1]}", []),
+    ("expect_column_unique_value_count_to_be_between: {column: zeros, min_value: 1, max_value: 1}", []),
     ("expect_column_max_to_be_between: {column: real, max_value: 19}", []),
     ("expect_column_min_to_be_between: {column: real, min_value: 0, max_value: 0}", []),
     ("expect_column_pair_values_a_to_be_greater_than_b: {column_A: real, column_B: minus}", ONLY),
@@ -112,6 +117,9 @@ def rows() -> pa.Table:
             "missing": pa.array([None] + [0] * (ROWS - 1), pa.int64()),
             "real": pa.array([math.nan if number == ODD else float(number) for number in range(ROWS)]),
             "single": pa.array(odd(1.5, math.nan), pa.float32()),
+            "signed": pa.array(odd(1.0, -0.0)),
+            "zeros": pa.array(odd(0.0, -0.0)),
+            "third": pa.array(odd(0.5, 0.1), pa.float32()),
             "minus": pa.array([-1.0] * ROWS),
             "instant": pa.array(instants, pa.timestamp("us", "UTC")),
             "noon": pa.array(odd(NOON, NOON + dt.timedelta(microseconds=1)), pa.timestamp("us", "UTC")),
@@ -149,6 +157,8 @@ def test_a_sum_of_whole_numbers_is_none_of_64_bits(tmp_path: Path) -> None:
     ]
     found = judged(flow_of(tmp_path, checks), large, None)
     assert [(each.held, each.unexpected) for each in found] == [(False, 0), (True, 0), (False, 2)]
+    with pytest.raises(FlowError, match="`null` under `value_set`"):
+        flow_of(tmp_path, ["expect_column_values_to_be_in_set: {column: number, value_set: [2, null]}"])
     with pytest.raises(FlowError, match="`sum_total: 18014398509481984`"):
         flow_of(
             tmp_path, ["expect_multicolumn_sum_to_equal: {column_list: [huge, number], sum_total: 18014398509481984}"]
