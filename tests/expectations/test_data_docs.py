@@ -83,8 +83,8 @@ def test_every_page_is_led_to_from_the_first(site: Path) -> None:
 
 
 def test_what_failed_is_seen_and_can_be_looked_at_alone(site: Path) -> None:
-    (page,) = (site / "validations").rglob("*.html")
-    text = page.read_text()
+    # Sums and means are asked of frames of their own.
+    text = max((page.read_text() for page in (site / "validations").rglob("*.html")), key=len)
     assert text.count("fa-times text-danger") > 20
     assert 'id="failed-only"' in text
     assert "fa-times text-danger" in (site / "index.html").read_text()
