@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from expectations.decimals import Exactly, given
+from expectations.given import Given, give
 from expectations.laws import JUDGED, columns_of, kinds_of, marks
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 
@@ -79,7 +79,7 @@ class PlainView:
         columns: Sequence[str] | None,
         where: str,
         key: Sequence[str] = (),
-        how: Exactly = Exactly.NEAREST,
+        how: Given = Given.NEAREST,
     ) -> pd.DataFrame:
         """As `View` has it."""
         wanted = None if columns is None else needed_columns((*columns, *key), where)
@@ -87,7 +87,7 @@ class PlainView:
         rows = self.rows.scan(wanted, None if kinds is None else pc.field("kind").isin(list(kinds)))
         if where and self.truth is not None:
             rows = rows.filter(self.truth(where, rows))
-        frame = given(rows, columns or (), how)
+        frame = give(rows, columns or (), how)
         if columns is not None:
             at, _, *keys = told_by(key)
             frame = frame.append_column(at, ticks_of(rows["arrival"]))

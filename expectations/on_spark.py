@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import inf
+from sys import float_info
 from typing import TYPE_CHECKING, ClassVar
 
-from expectations.decimals import Exactly
+from expectations.given import SAFE, Given
 from expectations.laws import JUDGED, columns_of, marks, quoted
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 from pipelines.flows.expressions import is_for_spark, parse_expression
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DecimalType
 
     from expectations.laws import Law
     from expectations.views import Truth
@@ -58,7 +61,7 @@ class SparkView:
         columns: Sequence[str] | None,
         where: str,
         key: Sequence[str] = (),
-        how: Exactly = Exactly.NEAREST,
+        how: Given = Given.NEAREST,
     ) -> DataFrame:
         """As `View` has it."""
         from pyspark.sql import functions as sql
@@ -73,8 +76,8 @@ class SparkView:
             return rows
         at, _, *keys = told_by(key)
         copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
-        texts = {name: _as_text(rows, name) for name in (columns if how is Exactly.TEXT else ())}
-        return rows.withColumns({at: sql.unix_micros("arrival"), **copies, **texts})
+        asked = {name: _as_asked(rows, name, how) for name in columns if name in rows.columns}
+        return rows.withColumns({at: sql.unix_micros("arrival"), **copies, **asked})
 
     def can_choose(self, where: str) -> bool:
         """As `View` has it: Spark itself chooses, and so that it scans the rows once."""
@@ -112,6 +115,33 @@ class SparkView:
         known = [name for name in columns if name in self.before.column_names]
         before = rows.sparkSession.createDataFrame(self.before.select(known))
         return judged.unionByName(before.withColumn(JUDGED, sql.lit(False)), allowMissingColumns=True)  # noqa: FBT003
+
+
+def _as_asked(rows: DataFrame, name: str, how: Given) -> Column:
+    """Give a column as a check is asked of it."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql import types
+
+    kind, column = rows.schema[name].dataType, sql.col(quoted(name))
+    if isinstance(kind, types.ByteType | types.ShortType):
+        # Great Expectations know no spread of these.
+        return column.cast("int")
+    if isinstance(kind, types.DecimalType) and how is not Given.DECIMALS:
+        return _near(column, kind)
+    if how is Given.FINITE and isinstance(kind, types.DoubleType | types.FloatType):
+        return sql.when(sql.abs(column) < sql.lit(inf), column)
+    return _as_text(rows, name) if how is Given.TEXT else column
+
+
+def _near(column: Column, kind: DecimalType) -> Column:
+    """Give the nearest floats of decimals, and of what is not what it is read as one beside it, as `given` does."""
+    from pyspark.sql import functions as sql
+
+    near = column.cast("double")
+    if kind.precision <= SAFE:
+        return near
+    said, beside = near.cast("string").cast(kind), sql.abs(near) * float_info.epsilon
+    return sql.when(said == column, near).when(said < column, near + beside).otherwise(near - beside)
 
 
 def _as_text(rows: DataFrame, name: str) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from expectations.checkpoints import Checkpoints, size_of
-from expectations.decimals import Exactly, exactly, near
+from expectations.given import Given, how_given, near
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
@@ -87,11 +87,11 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         for number, check in enumerate(counted)
         if apart
     }
-    groups: dict[tuple[str, bool, Exactly, str], list[Check]] = {}
+    groups: dict[tuple[str, bool, Given, str], list[Check]] = {}
     for check in checks:
         if check.label not in found:
-            how = exactly(check.name, check.columns, schema, decimals=view.knows_decimals)
-            alone = check.label if how is Exactly.ROW_SUM else ""
+            how = how_given(check.name, check.columns, schema, decimals=view.knows_decimals)
+            alone = check.label if how is Given.ROW_SUM else ""
             groups.setdefault((_apart(check, view, how), _is_whole(check), how, alone), []).append(check)
     for number, ((where, _, how, _), some) in enumerate(groups.items()):
         name = f"{flow.name}.{table}-own" + (f"-{number}" if number else "")
@@ -138,13 +138,13 @@ def _is_whole(check: Check) -> bool:
     return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
 
 
-def _apart(check: Check, view: View, how: Exactly) -> str:
+def _apart(check: Check, view: View, how: Given) -> str:
     """Give the rows that a check needs a frame of its own for; empty where it is asked with all others.
 
     Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen.
     """
     shared = offers()[check.name].rows and "column" in check.arguments and view.can_choose(check.where)
-    shared = shared and how is not Exactly.TEXT
+    shared = shared and how not in {Given.TEXT, Given.FINITE}
     return "" if shared else check.where
 
 
@@ -178,7 +178,7 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     table: str,
     view: View,
     where: str,
-    how: Exactly,
+    how: Given,
     checks: Sequence[Check],
     checkpoints: Checkpoints,
     keep: Keep | None,
@@ -190,7 +190,7 @@ def _group(  # noqa: PLR0913 - which checks of which rows, asked by whom
     key = flow.key_of(table)
     columns = None if _is_whole(checks[0]) else tuple(dict.fromkeys(c for check in checks for c in _read(check, where)))
     frame, schema = view.chosen(columns, where, key, how), view.schema
-    every = [_asked(check, schema, where, how, decimals=view.knows_decimals) for check in checks]
+    every = [_asked(check, schema, where, how) for check in checks]
     suite = own_suite(name, table, every)
     asked = checkpoints.ask(suite, frame, told_by(key), known)
     for check in checks:
@@ -241,7 +241,7 @@ def _read(check: Check, where: str) -> tuple[str, ...]:
     return check.columns if check.where == where else (*check.columns, *parse_expression(check.where).columns)
 
 
-def _asked(check: Check, schema: pa.Schema, where: str, how: Exactly, *, decimals: bool) -> AskedCheck:
+def _asked(check: Check, schema: pa.Schema, where: str, how: Given) -> AskedCheck:
     """Give a check with its arguments as its columns have values: instants for times, or their text."""
     from expectations.suites import AskedCheck
 
@@ -250,14 +250,18 @@ def _asked(check: Check, schema: pa.Schema, where: str, how: Exactly, *, decimal
     arguments = dict(check.arguments) if ignored is None else {**check.arguments, IGNORED: ignored}
     kinds = [schema.field(column).type for column in check.columns if column in schema.names]
     of_times = next((kind for kind in kinds if _is_time(kind)), None)
-    kind, text = of_times or next(iter(kinds), pa.null()), how is Exactly.TEXT
+    kind, text = of_times or next(iter(kinds), pa.null()), how is Given.TEXT
     for name, each in offers()[check.name].arguments.items():
-        if each.takes in {"value", "values"} and name in arguments:
-            arguments[name] = _as_valued(arguments[name], kind, text=text, decimals=decimals)
+        if each.takes == "value" and name in arguments:
+            arguments[name] = _as_valued(arguments[name], kind, text=text)
+        elif each.takes == "values" and name in arguments:
+            values = [_as_valued(value, kind, text=text) for value in arguments[name]]
+            # Spark counts how many are there: one that is written twice would be missing.
+            arguments[name] = list(dict.fromkeys(_possible(values, kind) if offers()[check.name].rows else values))
         elif each.takes == "pairs" and name in arguments:
             both = [schema.field(arguments[side]).type for side in ("column_A", "column_B")]
             arguments[name] = [
-                [_as_valued(*one, text=text, decimals=decimals) for one in zip(pair, both, strict=True)]
+                [_as_valued(*one, text=text) for one in zip(pair, both, strict=True)]
                 for pair in arguments[name]
             ]
     return AskedCheck(check, arguments, own)
@@ -267,12 +271,16 @@ def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
-def _as_valued(value: Any, kind: pa.DataType, *, text: bool, decimals: bool) -> Any:  # noqa: ANN401 - JSON
+def _possible(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """Leave out what no whole number equals, unless nothing is left: beside it Spark would take all for floats."""
+    whole = [value for value in values if not isinstance(value, float)] if pa.types.is_integer(kind) else []
+    return whole or values
+
+
+def _as_valued(value: Any, kind: pa.DataType, *, text: bool) -> Any:  # noqa: ANN401 - JSON
     """Give what a flow writes as the values of a column are given."""
-    if isinstance(value, list):
-        return [_as_valued(each, kind, text=text, decimals=decimals) for each in value]
     if not isinstance(value, str) or not _is_time(kind):
-        return near(value, kind, decimals=decimals)
+        return near(value, kind)
     moment: Any = instant_of(value)
     if pa.types.is_date(kind):
         moment = moment.date()

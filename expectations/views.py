@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from expectations.decimals import Exactly
+from expectations.given import Given
 from expectations.laws import EVENTS
 from pipelines.flows.expressions import parse_expression
 
@@ -58,7 +58,7 @@ class View(Protocol):
         columns: Sequence[str] | None,
         where: str,
         key: Sequence[str] = (),
-        how: Exactly = Exactly.NEAREST,
+        how: Given = Given.NEAREST,
     ) -> Any:  # noqa: ANN401 - a frame of pandas or of Spark
         """Give the events, for Great Expectations.
 
@@ -66,7 +66,7 @@ class View(Protocol):
             columns: those that are asked for, with what `told_by` names; None gives the table as it is.
             where: an expression; only rows of which it is true. One that names `kind` speaks of all rows.
             key: columns by which the table is numbered.
-            how: decimals are given, where they are not known.
+            how: their values are given.
         """
 
     def can_choose(self, where: str) -> bool:

@@ -10,6 +10,9 @@ import datetime as dt
 import re
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
+from itertools import combinations
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from pipelines.flows.check import IN_ORDER, Check, Severity
@@ -34,21 +37,26 @@ BESIDE = ("severity", "where", "owner", "remedy")
 TYPED = "`{name}: {{column: <column>, …}}`"
 NUMBERS = ("int", "float")
 BOUNDS = ("min_value", "max_value")
-WRITTEN = {"time", "text"}
-"""Kinds of columns whose values a flow writes as text."""
-COMPARED = {"number", *WRITTEN}
-"""Kinds whose values are told apart by how they are written."""
+WRITTEN: Mapping[str, type | tuple[type, ...]] = {"time": str, "text": str, "truth": bool, "number": (int, float)}
+"""How a flow writes the values of a column, by its kind; of other kinds anything may be asked."""
+ALIKE = {
+    "expect_column_pair_values_to_be_equal",
+    "expect_column_pair_values_a_to_be_greater_than_b",
+    "expect_multicolumn_values_to_be_equal",
+    "expect_select_column_values_to_be_unique_within_record",
+}
+"""Expectations that hold columns against each other, which are of one kind then."""
+LARGEST = 2**63
+"""Whole numbers of 64 bits are below this."""
 MOST = 200
 TOTAL = "sum_total"
 EXACT = 2**53
 """Whole numbers up to this are floats."""
-IGNORED, MISSING = (
-    "ignore_row_if",
-    {
-        "expect_column_pair_values_": "either_value_is_missing",
-        "expect_multicolumn_": "any_value_is_missing",
-    },
-)
+IGNORED = "ignore_row_if"
+MISSING = {
+    "expect_column_pair_values_": "either_value_is_missing",
+    "expect_multicolumn_": "any_value_is_missing",
+}
 """Of values that are held against each other nothing can be said of which one is missing: one judge fails over it, the
 other passes it. By how the expectations begin."""
 
@@ -171,19 +179,24 @@ def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
     if missing:
         raise inside.wrong(None, f"no `{missing[0]}`", f"`{missing[0]}: <{_said(offer.arguments[missing[0]])}>`")
     values = {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
+    _require_a_sum(inside, values)
     _require_bounds(inside, offer, values)
     for key in values.keys() & PATTERNS.keys():
         _require_readable(inside, key, values[key])
     return values
 
 
-def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -> None:
-    """Refuse a check between no bounds, or between bounds that no value lies between, and a sum that is no float."""
+def _require_a_sum(section: Section, values: Mapping[str, Any]) -> None:
+    """Refuse a sum that is no float."""
     total = values.get(TOTAL)
     if isinstance(total, int) and abs(total) > EXACT:
         raise section.wrong(
             TOTAL, f"`{TOTAL}: {total}`", f"a number of at most {EXACT:,}: sums are held against floats"
         )
+
+
+def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -> None:
+    """Refuse a check between no bounds, or between bounds that no value lies between."""
     if not offer.arguments.keys() >= set(BOUNDS):
         return
     low, high = (values.get(name) for name in BOUNDS)
@@ -311,10 +324,25 @@ def _scalar(section: Section, tree: Scalar) -> str | int | float | bool:
     if tree.kind == "bool":
         return text.lower() == "true"
     if tree.kind in NUMBERS or text != tree.text:
-        for read in (int, float):
-            with suppress(ValueError):
-                return read(text.replace("_", ""))
+        written = text.replace("_", "")
+        with suppress(ValueError):
+            return _of_64_bits(within, int(written))
+        with suppress(ValueError):
+            return _as_read(within, written, float(written))
     return text
+
+
+def _of_64_bits(section: Section, number: int) -> int:
+    if not -LARGEST <= number < LARGEST:
+        raise section.wrong("value", f"`{number}`", "a whole number of 64 bits")
+    return number
+
+
+def _as_read(section: Section, written: str, number: float) -> float:
+    """Give a float that is written as floats are read: of two numbers that are one float no judge can tell which."""
+    if not isfinite(number) or Decimal(repr(number)) != Decimal(written):
+        raise section.wrong("value", f"`{written}`, which is {number} as a float,", "a number of at most 15 digits")
+    return number
 
 
 def _fits(section: Section, check: Check, offer: Offer, known: KnownColumns) -> None:
@@ -358,29 +386,43 @@ def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str
         for name, value in bounds.items():
             if kind == "time" and isinstance(value, str) and not _is_instant(value):
                 return f"`{name}: {value}`", EXPECTED["instant"]
-            if value is not None and isinstance(value, str) is not (kind in WRITTEN):
+            if value is not None and _is_unlike(value, kind):
                 wanted = EXPECTED["instant"] if kind == "time" else f"a bound that is a {kind}"
                 return f"`{name}: {value}` beside `{column}`, which is a {kind},", wanted
-        strange = _strange(check, offer, kind)
+    return _misfit_of_values(check, offer, kinds)
+
+
+def _misfit_of_values(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """Say what no value of a column can equal: of those that a check writes, or of another column."""
+    for column, kind in kinds.items():
+        strange = next((value for value in _compared(check, offer, column) if _is_unlike(value, kind)), None)
         if strange is not None:
             return f"`{strange}` among the values of `{column}`, which is a {kind},", f"values that are {kind}s"
+    if check.name in ALIKE:
+        for (one, kind), (other, unlike) in combinations(kinds.items(), 2):
+            if kind != unlike:
+                came = f"`{one}`, which is a {kind}, held against `{other}`, which is a {unlike},"
+                return came, "columns of one kind"
     return None
 
 
-def _strange(check: Check, offer: Offer, kind: str) -> object:
-    """Give the first of the values to choose from that no value of a column can equal; None where there is none."""
-    if kind not in COMPARED:
-        return None
-    sets = (check.arguments[name] for name in check.arguments if offer.arguments[name].takes == "values")
-    values = (value for values in sets for value in values if value is not None)
-    return next(
-        (
-            value
-            for value in values
-            if isinstance(value, str) is not (kind in WRITTEN) or (kind == "time" and not _is_instant(value))
-        ),
-        None,
-    )
+def _compared(check: Check, offer: Offer, column: str) -> Iterator[Any]:
+    """Give the values that those of a column are held against."""
+    for name, value in check.arguments.items():
+        if offer.arguments[name].takes == "values":
+            yield from value
+        elif offer.arguments[name].takes == "pairs":
+            for side, key in enumerate(("column_A", "column_B")):
+                if check.arguments[key] == column:
+                    yield from (pair[side] for pair in value)
+
+
+def _is_unlike(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON
+    """Say that no value of a column of some kind can equal what a flow writes."""
+    if kind not in WRITTEN or value is None:
+        return False
+    is_other = not isinstance(value, WRITTEN[kind]) or (isinstance(value, bool) and kind != "truth")
+    return is_other or (kind == "time" and not _is_instant(value))
 
 
 def _is_instant(text: str) -> bool:

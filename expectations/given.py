@@ -1,0 +1,221 @@
+"""How Great Expectations are given the values of a check: both judges must say the same of what floats do not hold.
+
+In this process they know floats, on Spark decimals and floats. The nearest float of a decimal will do where it is held
+against what a flow writes, which is a float itself. Two decimals may have the same one, though, and a sum of many is
+another; so in this process ranks stand for values that are held against each other, and what is to be added up comes
+added, once exactly, with nothing beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.flows.checks import ALIKE, LARGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIGITS = 76
+"""Of the widest decimal: it holds all whole numbers and decimals beside each other."""
+SAFE = 15
+"""Digits of which each decimal is what its nearest float is read as."""
+ADDING = Context(prec=100)
+
+
+class Given(Enum):
+    """How the values of a check are given."""
+
+    NEAREST = "decimals as their nearest floats"
+    RANKED = "each as its rank among all of its check"
+    SUM = "their sum, and nothing beside it"
+    MEAN = "their mean, and nothing beside it"
+    ROW_SUM = "the sum of each row in the first column, nothing in the others"
+    FLOATS = "as their nearest floats, whole numbers too: one of the columns is of floats, and Spark does it so"
+    FINITE = "as their nearest floats, and nothing in place of what is no finite number: it would be all of a spread"
+    INSTANTS = "days as the instants at which they begin"
+    TEXT = "instants as text, as what the flow writes is"
+    DECIMALS = "as they are, on Spark"
+
+
+HOW = {
+    "expect_column_values_to_be_unique": Given.RANKED,
+    "expect_compound_columns_to_be_unique": Given.RANKED,
+    "expect_column_unique_value_count_to_be_between": Given.RANKED,
+    "expect_column_proportion_of_unique_values_to_be_between": Given.RANKED,
+    **dict.fromkeys(ALIKE, Given.RANKED),
+    "expect_multicolumn_sum_to_equal": Given.ROW_SUM,
+    "expect_column_sum_to_be_between": Given.SUM,
+    "expect_column_mean_to_be_between": Given.MEAN,
+    "expect_column_value_z_scores_to_be_less_than": Given.FINITE,
+    "expect_column_values_to_not_be_outliers": Given.FINITE,
+}
+"""By expectation; all others hold values against what the flow writes."""
+TOGETHER = {*ALIKE, "expect_multicolumn_sum_to_equal"}
+"""Expectations that hold a column against another, or add it to another."""
+AS_TEXT = {
+    "expect_column_pair_values_to_be_in_set",
+    "expect_column_most_common_value_to_be_in_set",
+    "expect_column_distinct_values_to_be_in_set",
+    "expect_column_distinct_values_to_contain_set",
+    "expect_column_distinct_values_to_equal_set",
+}
+"""Expectations that hold instants against the texts of instants."""
+
+
+def how_given(expectation: str, columns: Sequence[str], schema: pa.Schema, *, decimals: bool) -> Given:
+    """Say how the values of a check are given.
+
+    Args:
+        expectation: its name.
+        columns: that it is about.
+        schema: of the table.
+        decimals: whether the judge knows decimals.
+    """
+    kinds = [schema.field(name).type for name in columns if name in schema.names]
+    temporal = [kind for kind in kinds if pa.types.is_temporal(kind)]
+    if temporal:
+        unlike = expectation in ALIKE and len({*temporal}) > 1
+        return Given.TEXT if expectation in AS_TEXT else Given.INSTANTS if unlike else Given.NEAREST
+    how = HOW.get(expectation, Given.NEAREST)
+    if how in {Given.NEAREST, Given.FINITE}:
+        return how
+    if decimals:
+        return Given.DECIMALS if any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
+    if expectation in TOGETHER and any(map(pa.types.is_floating, kinds)):
+        return Given.FLOATS
+    # A sum of whole numbers may be none of 64 bits.
+    added = how is not Given.RANKED and any(map(pa.types.is_integer, kinds))
+    return how if added or any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
+
+
+def give(rows: pa.Table, columns: Sequence[str], how: Given) -> pa.Table:
+    """Give the rows of a check in this process.
+
+    Args:
+        rows: with all columns of it.
+        columns: that it is about.
+        how: as `how_given` says.
+    """
+    mine = [name for name in columns if name in rows.column_names and _is_exact(rows.schema.field(name).type)]
+    if how is Given.RANKED:
+        rows = _ranked(rows, mine)
+    elif how is Given.ROW_SUM:
+        rows = _added(rows, mine)
+    elif how in {Given.SUM, Given.MEAN}:
+        for name in mine:
+            rows = _with(rows, name, _total(rows[name], mean=how is Given.MEAN))
+    for name in dict.fromkeys(columns):
+        if name in rows.column_names:
+            rows = _with(rows, name, _given(rows[name], how))
+    return rows
+
+
+def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        casts = {Given.TEXT: pa.string(), Given.INSTANTS: pa.timestamp("us", getattr(kind, "tz", None) or "UTC")}
+        return values.cast(casts.get(how, kind))
+    if pa.types.is_decimal(kind):
+        return _floats(values)
+    if pa.types.is_integer(kind) and how in {Given.FLOATS, Given.FINITE}:
+        return values.cast(pa.float64(), safe=False)
+    if not pa.types.is_floating(kind):
+        return values
+    # As Spark holds them against what a flow writes: wide, and 0 without a sign.
+    wide = pc.add(values.cast(pa.float64()), 0.0)
+    return pc.if_else(pc.is_finite(wide), wide, None) if how is Given.FINITE else wide
+
+
+def _ranked(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    wide = {name: _wide(rows[name], _scale(rows, columns)) for name in columns}
+    chunks = [chunk for each in wide.values() for chunk in each.chunks]
+    if not chunks:
+        return rows
+    values = pc.unique(pa.chunked_array(chunks)).drop_null()
+    values = values.take(pc.sort_indices(values))
+    for name, each in wide.items():
+        rows = _with(rows, name, pc.index_in(each, values).cast(pa.int64()))
+    return rows
+
+
+def _added(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    first, *others = columns
+    wide = [_wide(rows[name], _scale(rows, columns)).to_pylist() for name in columns]
+    sums = [None if None in row else _plus(row) for row in zip(*wide, strict=True)]
+    rows = _with(rows, first, pa.array([None if each is None else float(each) for each in sums], pa.float64()))
+    for name in others:
+        rows = _with(rows, name, pc.if_else(pc.is_valid(rows[name]), pa.scalar(0.0), pa.scalar(None, pa.float64())))
+    return rows
+
+
+def _total(values: pa.ChunkedArray, *, mean: bool) -> pa.Array:
+    known = values.drop_null()
+    alone: list[float | None] = [None] * len(values)
+    if len(known):
+        whole = pa.types.is_integer(known.type)
+        total = pc.sum(known.cast(pa.decimal128(38, 0))).as_py() if whole else _plus(known.to_pylist())
+        alone[0] = float(ADDING.divide(total, Decimal(len(known))) if mean else total)
+    return pa.array(alone, pa.float64())
+
+
+def _plus(values: Sequence[Decimal | int]) -> Decimal:
+    total = Decimal(0)
+    for each in values:
+        total = ADDING.add(total, Decimal(each))
+    return total
+
+
+def _scale(rows: pa.Table, columns: Sequence[str]) -> int:
+    kinds = (rows.schema.field(name).type for name in columns)
+    return max(kind.scale if pa.types.is_decimal(kind) else 0 for kind in kinds)
+
+
+def _wide(values: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
+    return values.cast(pa.decimal256(DIGITS, scale))
+
+
+def near(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - what a flow writes
+    """Give what a flow writes as the values of a column are given.
+
+    Args:
+        value: a number, or whatever it writes.
+        kind: of the column.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if pa.types.is_integer(kind):
+        return int(value) if abs(value) < LARGEST and value == int(value) else value
+    if pa.types.is_decimal(kind):
+        return _beside(float(value), Decimal(repr(value)))
+    return float(value) if pa.types.is_floating(kind) else value
+
+
+def _floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Give the nearest floats, and of what is not what it is read as one beside it: it is more, or less, than that."""
+    floats = values.cast(pa.string()).cast(pa.float64())
+    if values.type.precision <= SAFE:
+        return floats
+    near = [
+        each if exact is None else _beside(each, exact)
+        for each, exact in zip(floats.to_pylist(), values.to_pylist(), strict=True)
+    ]
+    return pa.chunked_array([pa.array(near, pa.float64())])
+
+
+def _beside(near: float, exact: Decimal) -> float:
+    said = Decimal(repr(near))
+    return near if said == exact else math.nextafter(near, math.inf if exact > said else -math.inf)
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind) or pa.types.is_integer(kind))
+
+
+def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return rows.set_column(rows.column_names.index(name), name, values)
