@@ -25,6 +25,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
+from expectations.laws import quoted
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ class Checkpoints:
     def _rows(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str]) -> tuple[tuple[Any, ...], ...]:  # noqa: ANN401 - as above
         """Say which rows break a check, in stream order."""
         asset = self._source_of(rows).add_dataframe_asset(f"rows-{len(self._results)}-{_check_of(result)}")
-        batch = asset.add_batch_definition_whole_dataframe("span").get_batch({"dataframe": rows})
+        given = rows if isinstance(rows, pd.DataFrame) else _collectable(rows, index)
+        batch = asset.add_batch_definition_whole_dataframe("span").get_batch({"dataframe": given})
         wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": list(index)}
         again = batch.validate(result.expectation_config.to_domain_obj(), result_format=wanted)
         found = again.result.get("unexpected_index_list") or []
@@ -204,6 +206,14 @@ def _counting_in_one_scan(context: EphemeralDataContext) -> SparkDatasource:
 def size_of(rows: pd.DataFrame | DataFrame) -> int:
     """Count the rows of a frame of pandas or of Spark."""
     return len(rows) if isinstance(rows, pd.DataFrame) else rows.count()
+
+
+def _collectable(rows: DataFrame, index: Sequence[str]) -> DataFrame:
+    """Give instants without their zone: with one, Spark's client has no first day of the year 1."""
+    from pyspark.sql.types import TimestampType
+
+    of_time = [each.name for each in rows.schema if isinstance(each.dataType, TimestampType) and each.name not in index]
+    return rows.withColumns({name: rows[quoted(name)].cast("timestamp_ntz") for name in of_time})
 
 
 def _project(docs: Path | None) -> DataContextConfig:

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.flows.checks import ALIKE, LARGEST
+from pipelines.flows.checks import ALIKE, EXACT, LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pipelines.flows.check import Check
 
 DIGITS = 76
 """Of the widest decimal: it holds all whole numbers and decimals beside each other."""
 SAFE = 15
 """Digits of which each decimal is what its nearest float is read as."""
-ADDING = Context(prec=100)
+ADDING = Context(prec=400)
 
 
 class Given(Enum):
@@ -37,9 +39,10 @@ class Given(Enum):
     MEAN = "their mean, and nothing beside it"
     ROW_SUM = "the sum of each row in the first column, nothing in the others"
     FLOATS = "as their nearest floats, whole numbers too: one of the columns is of floats, and Spark does it so"
+    RANKED_FLOATS = "each as its rank among their nearest floats: what is no number has one too"
     FINITE = "as their nearest floats, and nothing in place of what is no finite number: it would be all of a spread"
     INSTANTS = "days as the instants at which they begin"
-    TEXT = "instants as text, as what the flow writes is"
+    TEXT = "instants and decimals as text, as what the flow writes is"
     DECIMALS = "as they are, on Spark"
 
 
@@ -56,6 +59,8 @@ HOW = {
     "expect_column_values_to_not_be_outliers": Given.FINITE,
 }
 """By expectation; all others hold values against what the flow writes."""
+EQUAL = ALIKE - {"expect_column_pair_values_a_to_be_greater_than_b"}
+"""Expectations that ask which values are equal: what is no number is equal to itself, as for Spark, and above none."""
 TOGETHER = {*ALIKE, "expect_multicolumn_sum_to_equal"}
 """Expectations that hold a column against another, or add it to another."""
 AS_TEXT = {
@@ -68,16 +73,19 @@ AS_TEXT = {
 """Expectations that hold instants against the texts of instants."""
 
 
-def how_given(expectation: str, columns: Sequence[str], schema: pa.Schema, *, decimals: bool) -> Given:
+def how_given(check: Check, schema: pa.Schema, *, decimals: bool) -> Given:
     """Say how the values of a check are given.
 
     Args:
-        expectation: its name.
-        columns: that it is about.
+        check: it.
         schema: of the table.
         decimals: whether the judge knows decimals.
     """
-    kinds = [schema.field(name).type for name in columns if name in schema.names]
+    expectation = check.name
+    kinds = [schema.field(name).type for name in check.columns if name in schema.names]
+    large = any(isinstance(value, int) and abs(value) > EXACT for value in check.arguments.get("value_set", ()))
+    if large and any(map(pa.types.is_decimal, kinds)):
+        return Given.TEXT
     temporal = [kind for kind in kinds if pa.types.is_temporal(kind)]
     if temporal:
         unlike = expectation in ALIKE and len({*temporal}) > 1
@@ -85,10 +93,10 @@ def how_given(expectation: str, columns: Sequence[str], schema: pa.Schema, *, de
     how = HOW.get(expectation, Given.NEAREST)
     if how in {Given.NEAREST, Given.FINITE}:
         return how
+    if expectation in TOGETHER and any(map(pa.types.is_floating, kinds)):
+        return Given.FLOATS if decimals or expectation not in EQUAL else Given.RANKED_FLOATS
     if decimals:
         return Given.DECIMALS if any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
-    if expectation in TOGETHER and any(map(pa.types.is_floating, kinds)):
-        return Given.FLOATS
     # A sum of whole numbers may be none of 64 bits.
     added = how is not Given.RANKED and any(map(pa.types.is_integer, kinds))
     return how if added or any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
@@ -113,7 +121,7 @@ def give(rows: pa.Table, columns: Sequence[str], how: Given) -> pa.Table:
     for name in dict.fromkeys(columns):
         if name in rows.column_names:
             rows = _with(rows, name, _given(rows[name], how))
-    return rows
+    return _ranks(rows, columns) if how is Given.RANKED_FLOATS else rows
 
 
 def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
@@ -122,8 +130,8 @@ def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
         casts = {Given.TEXT: pa.string(), Given.INSTANTS: pa.timestamp("us", getattr(kind, "tz", None) or "UTC")}
         return values.cast(casts.get(how, kind))
     if pa.types.is_decimal(kind):
-        return _floats(values)
-    if pa.types.is_integer(kind) and how in {Given.FLOATS, Given.FINITE}:
+        return _texts(values) if how is Given.TEXT else _floats(values)
+    if pa.types.is_integer(kind) and how in {Given.FLOATS, Given.RANKED_FLOATS, Given.FINITE}:
         return values.cast(pa.float64(), safe=False)
     if not pa.types.is_floating(kind):
         return values
@@ -133,14 +141,19 @@ def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
 
 
 def _ranked(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    wide = {name: _wide(rows[name], _scale(rows, columns)) for name in columns}
-    chunks = [chunk for each in wide.values() for chunk in each.chunks]
+    for name in columns:
+        rows = _with(rows, name, _wide(rows[name], _scale(rows, columns)))
+    return _ranks(rows, columns)
+
+
+def _ranks(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    chunks = [chunk for name in columns for chunk in rows[name].chunks]
     if not chunks:
         return rows
     values = pc.unique(pa.chunked_array(chunks)).drop_null()
     values = values.take(pc.sort_indices(values))
-    for name, each in wide.items():
-        rows = _with(rows, name, pc.index_in(each, values).cast(pa.int64()))
+    for name in columns:
+        rows = _with(rows, name, pc.index_in(rows[name], values).cast(pa.int64()))
     return rows
 
 
@@ -180,19 +193,25 @@ def _wide(values: pa.ChunkedArray, scale: int) -> pa.ChunkedArray:
     return values.cast(pa.decimal256(DIGITS, scale))
 
 
-def near(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - what a flow writes
+def near(value: Any, kind: pa.DataType, how: Given) -> Any:  # noqa: ANN401 - what a flow writes
     """Give what a flow writes as the values of a column are given.
 
     Args:
         value: a number, or whatever it writes.
         kind: of the column.
+        how: its values are given.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if pa.types.is_integer(kind):
         return int(value) if abs(value) < LARGEST and value == int(value) else value
     if pa.types.is_decimal(kind):
-        return _beside(float(value), Decimal(repr(value)))
+        exact = Decimal(repr(value))
+        if how is not Given.TEXT:
+            return _beside(float(value), exact)
+        # With as many digits behind the point as the column has, unless it has too few.
+        scaled = ADDING.quantize(exact, Decimal(1).scaleb(-kind.scale))
+        return f"{scaled if scaled == exact else exact:f}"
     return float(value) if pa.types.is_floating(kind) else value
 
 
@@ -206,6 +225,12 @@ def _floats(values: pa.ChunkedArray) -> pa.ChunkedArray:
         for each, exact in zip(floats.to_pylist(), values.to_pylist(), strict=True)
     ]
     return pa.chunked_array([pa.array(near, pa.float64())])
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Spell decimals as Spark does; Arrow spells small ones with an exponent."""
+    texts = [None if value is None else f"{value:f}" for value in values.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _beside(near: float, exact: Decimal) -> float:

@@ -126,6 +126,8 @@ def _as_asked(rows: DataFrame, name: str, how: Given) -> Column:
     if isinstance(kind, types.ByteType | types.ShortType):
         # Great Expectations know no spread of these.
         return column.cast("int")
+    if isinstance(kind, types.DecimalType) and how is Given.TEXT:
+        return column.cast("string")
     if isinstance(kind, types.DecimalType) and how is not Given.DECIMALS:
         return _near(column, kind)
     if how is Given.FINITE and isinstance(kind, types.DoubleType | types.FloatType):
@@ -140,7 +142,8 @@ def _near(column: Column, kind: DecimalType) -> Column:
     near = column.cast("double")
     if kind.precision <= SAFE:
         return near
-    said, beside = near.cast("string").cast(kind), sql.abs(near) * float_info.epsilon
+    # It may be read as more than its type holds.
+    said, beside = near.cast("string").try_cast(kind), sql.abs(near) * float_info.epsilon
     return sql.when(said == column, near).when(said < column, near + beside).otherwise(near - beside)
 
 

@@ -13,6 +13,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
+from great_expectations.exceptions.exceptions import MetricResolutionError
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 from great_expectations.expectations.registry import get_metric_provider
 from great_expectations.expectations.row_conditions import PassThroughCondition, deserialize_row_condition
@@ -84,7 +85,13 @@ class OneScan(SparkDFExecutionEngine):
         elif not free and not found:
             # All that is left is counted; or nothing is, and these are the last to be.
             now = [*now, *self.owed]
-        made = super().resolve_metrics(now, metrics, runtime_configuration) if now else {}
+        try:
+            made = super().resolve_metrics(now, metrics, runtime_configuration) if now else {}
+        except MetricResolutionError as problem:
+            if {each.id for each in problem.failed_metrics} & {each.id for each in ready}:
+                raise
+            # What was owed is no longer waited for: unless what waits for it fails in its place, nothing ever ends.
+            raise MetricResolutionError(str(problem), ready) from problem
         self.owed = [each for each in self.owed if each.id not in made]
         for each in now:
             found[each.id] = self._alike(each, of_all_rows(each, made[each.id], metrics or {}))

@@ -90,7 +90,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
     groups: dict[tuple[str, bool, Given, str], list[Check]] = {}
     for check in checks:
         if check.label not in found:
-            how = how_given(check.name, check.columns, schema, decimals=view.knows_decimals)
+            how = how_given(check, schema, decimals=view.knows_decimals)
             alone = check.label if how is Given.ROW_SUM else ""
             groups.setdefault((_apart(check, view, how), _is_whole(check), how, alone), []).append(check)
     for number, ((where, _, how, _), some) in enumerate(groups.items()):
@@ -250,19 +250,18 @@ def _asked(check: Check, schema: pa.Schema, where: str, how: Given) -> AskedChec
     arguments = dict(check.arguments) if ignored is None else {**check.arguments, IGNORED: ignored}
     kinds = [schema.field(column).type for column in check.columns if column in schema.names]
     of_times = next((kind for kind in kinds if _is_time(kind)), None)
-    kind, text = of_times or next(iter(kinds), pa.null()), how is Given.TEXT
+    kind = of_times or next(iter(kinds), pa.null())
     for name, each in offers()[check.name].arguments.items():
         if each.takes == "value" and name in arguments:
-            arguments[name] = _as_valued(arguments[name], kind, text=text)
+            arguments[name] = _as_valued(arguments[name], kind, how)
         elif each.takes == "values" and name in arguments:
-            values = [_as_valued(value, kind, text=text) for value in arguments[name]]
+            values = [_as_valued(value, kind, how) for value in arguments[name]]
             # Spark counts how many are there: one that is written twice would be missing.
             arguments[name] = list(dict.fromkeys(_possible(values, kind) if offers()[check.name].rows else values))
         elif each.takes == "pairs" and name in arguments:
             both = [schema.field(arguments[side]).type for side in ("column_A", "column_B")]
             arguments[name] = [
-                [_as_valued(*one, text=text) for one in zip(pair, both, strict=True)]
-                for pair in arguments[name]
+                [_as_valued(*one, how) for one in zip(pair, both, strict=True)] for pair in arguments[name]
             ]
     return AskedCheck(check, arguments, own)
 
@@ -277,13 +276,13 @@ def _possible(values: list[Any], kind: pa.DataType) -> list[Any]:
     return whole or values
 
 
-def _as_valued(value: Any, kind: pa.DataType, *, text: bool) -> Any:  # noqa: ANN401 - JSON
+def _as_valued(value: Any, kind: pa.DataType, how: Given) -> Any:  # noqa: ANN401 - JSON
     """Give what a flow writes as the values of a column are given."""
     if not isinstance(value, str) or not _is_time(kind):
-        return near(value, kind)
+        return near(value, kind, how)
     moment: Any = instant_of(value)
     if pa.types.is_date(kind):
         moment = moment.date()
     elif not kind.tz:
         moment = moment.replace(tzinfo=None)
-    return pa.scalar(moment, kind).cast(pa.string()).as_py() if text else moment
+    return pa.scalar(moment, kind).cast(pa.string()).as_py() if how is Given.TEXT else moment

@@ -19,7 +19,7 @@ from pipelines.flows.settings import expression_at
 from pipelines.operators.quarantine import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
@@ -148,18 +148,19 @@ def _length_equal(check: Check, _: str) -> str:
     return _unless_null(column, f"length({_named(column)}) = {_spelled(check.arguments['value'], 'int64')}")
 
 
-def _pair(check: Check, compared: str, spelled: str) -> str:
+def _pair(check: Check, compared: str, also: Sequence[str] = ()) -> str:
     a, b = _named(check.arguments["column_A"]), _named(check.arguments["column_B"])
-    keeps = " AND ".join([f"{a} {compared} {b}", *_is_a_number(a, spelled)])
-    return f"{a} IS NULL OR {b} IS NULL OR {keeps}"
+    return f"{a} IS NULL OR {b} IS NULL OR {' AND '.join([f'{a} {compared} {b}', *also])}"
 
 
 def _pair_greater(check: Check, spelled: str) -> str:
-    return _pair(check, ">=" if check.arguments.get("or_equal") else ">", spelled)
+    # Where the flow does not say its type it may be a time; what is no number is then left to the gate.
+    also = _is_a_number(_named(check.arguments["column_A"]), spelled)
+    return _pair(check, ">=" if check.arguments.get("or_equal") else ">", also)
 
 
-def _pair_equal(check: Check, spelled: str) -> str:
-    return _pair(check, "=", spelled)
+def _pair_equal(check: Check, _: str) -> str:
+    return _pair(check, "=")
 
 
 SAID: Mapping[str, Callable[[Check, str], str]] = {
