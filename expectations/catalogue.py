@@ -26,6 +26,7 @@ from great_expectations.expectations.expectation import (
 from great_expectations.expectations.registry import get_expectation_impl, get_metric_provider
 
 from pipelines.flows import offered
+from pipelines.flows.checks import IGNORED, ignored_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +82,7 @@ def _core() -> Iterator[str]:
 
 def _told(name: str, kind: type[Expectation]) -> dict[str, Any]:
     arguments = {
-        argument: {"takes": _takes(argument, field), "required": _is_required(argument, field)}
+        argument: {"takes": _takes(name, argument, field), "required": _is_required(argument, field)}
         for argument, field in kind.__fields__.items()
         if argument not in OURS
     }
@@ -108,14 +109,17 @@ def _needs(name: str) -> str:
     return "number" if any(word in name for word in NUMBER) else ""
 
 
-def _takes(argument: str, field: Any) -> str | list[str]:  # noqa: ANN401 - a field of pydantic
+def _takes(name: str, argument: str, field: Any) -> str | list[str]:  # noqa: ANN401 - a field of pydantic
+    ignored = ignored_if(name)
+    if argument == IGNORED and ignored is not None:
+        return [ignored]
     if argument in TAKES:
         return TAKES[argument]
     spelled = str(field.outer_type_)
     words = _words(field.outer_type_)
     if words:
         return words
-    if argument == "ignore_row_if":
+    if argument == IGNORED:
         return ["all_values_are_missing", "any_value_is_missing", "never"]
     kinds = {
         DATES: "value",

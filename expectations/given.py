@@ -130,14 +130,22 @@ def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
         casts = {Given.TEXT: pa.string(), Given.INSTANTS: pa.timestamp("us", getattr(kind, "tz", None) or "UTC")}
         return values.cast(casts.get(how, kind))
     if pa.types.is_decimal(kind):
-        return _texts(values) if how is Given.TEXT else _floats(values)
+        values = _texts(values) if how is Given.TEXT else _floats(values)
+        return _finite(values) if how is Given.FINITE else values
     if pa.types.is_integer(kind) and how in {Given.FLOATS, Given.RANKED_FLOATS, Given.FINITE}:
         return values.cast(pa.float64(), safe=False)
     if not pa.types.is_floating(kind):
         return values
     # As Spark holds them against what a flow writes: wide, and 0 without a sign.
     wide = pc.add(values.cast(pa.float64()), 0.0)
-    return pc.if_else(pc.is_finite(wide), wide, None) if how is Given.FINITE else wide
+    return _finite(wide) if how is Given.FINITE else wide
+
+
+def _finite(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    finite = pc.if_else(pc.is_finite(values), values, None)
+    found = pc.min_max(finite).as_py()
+    # Of equal values the mean may be another float, and all would be far from it.
+    return pc.multiply(finite, 0.0) if found["min"] == found["max"] else finite
 
 
 def _ranked(rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -212,7 +212,7 @@ def _judged(check: Check, table: str, asked: Asked, view: View, key: Sequence[st
         _sentence(check, table, asked),
         held=held,
         looked_at=asked.looked_at,
-        unexpected=0 if held else asked.unexpected,
+        unexpected=0 if nothing else asked.unexpected,
         rows=() if held else rows,
     )
 
@@ -223,17 +223,11 @@ def _see(table: str, check: Check, schema: pa.Schema) -> None:
     if strange is not None:
         expected = expected_column(strange, schema.names)
         raise CheckDoesNotFitError(table, check.name, f"the column `{strange}`", expected)
-    kinds = {column: _kind(schema.field(column).type) for column in check.columns}
+    kinds = {column: kind_of(str(schema.field(column).type)) for column in check.columns}
     misfit = misfit_of(check, offers()[check.name], kinds)
     if misfit:
         came, expected = misfit
         raise CheckDoesNotFitError(table, check.name, came.removesuffix(","), expected)
-
-
-def _kind(of: pa.DataType) -> str:
-    if pa.types.is_timestamp(of) or pa.types.is_date(of):
-        return "time"
-    return "text" if pa.types.is_large_string(of) else kind_of(str(of).replace("double", "float64"))
 
 
 def _read(check: Check, where: str) -> tuple[str, ...]:

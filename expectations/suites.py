@@ -235,6 +235,16 @@ def sentence_of(asked: AskedCheck) -> str:
     rendered = InlineRenderer(render_object=made.configuration).get_rendered_content()
     told: Any = rendered[0].to_json_dict() if rendered else {}
     value = told.get("value") or {}
-    params = {name: str(each.get("value")) for name, each in (value.get("params") or {}).items()}
+    params = {name: _worded(each.get("value")) for name, each in (value.get("params") or {}).items()}
     said = Template(value.get("template") or "").safe_substitute(params)
-    return " ".join(said.split()) or asked.check.label
+    if not said or said.startswith(f"{asked.check.name}("):
+        # Great Expectations have no words for it, and spell it as Python.
+        said = f"{asked.check.name}: " + ", ".join(f"{name} {_worded(each)}" for name, each in asked.arguments.items())
+    return " ".join(said.split())
+
+
+def _worded(value: Any) -> str:  # noqa: ANN401 - an argument
+    """Say an argument in words: lists without brackets, pairs with round ones."""
+    if isinstance(value, list | tuple):
+        return ", ".join(f"({_worded(each)})" if isinstance(each, list | tuple) else str(each) for each in value)
+    return str(value)

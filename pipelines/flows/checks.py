@@ -122,10 +122,6 @@ def _read(section: Section, table: str, flow: Flow, *, behind: bool) -> Check:
         )
     if check.in_order and check.arguments.get("mostly", 1) != 1:
         raise section.wrong(name, f"`mostly` of `{name}`", "no `mostly`: each row is held against the one before it")
-    ignored = ignored_if(name)
-    if check.arguments.get(IGNORED, ignored) != ignored and ignored is not None:
-        came, expected = f"`{IGNORED}: {check.arguments[IGNORED]}`", f"no `{IGNORED}`: a row in which one is missing"
-        raise section.wrong(name, came, f"{expected} keeps each check, for the judges differ in what it would be")
     _fits(section, check, offer, columns_of(flow, table))
     return check
 

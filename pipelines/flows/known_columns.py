@@ -57,9 +57,14 @@ def _payload(flow: Flow, table: str) -> KnownColumns:
 def kind_of(spelled: str) -> str:
     """Give what a type is: `text`, `number`, `time`, `truth` or `other`.
 
-    >>> kind_of("decimal(10, 2)"), kind_of("list<int64>")
-    ('number', 'other')
+    Args:
+        spelled: as a flow spells it, or as Arrow does.
+
+    >>> kind_of("decimal(10, 2)"), kind_of("list<int64>"), kind_of("timestamp[us, tz=UTC]"), kind_of("date")
+    ('number', 'other', 'time', 'time')
     """
-    if spelled.startswith(("int", "float", "decimal", "double")):
+    if spelled.startswith(("int", "uint", "float", "halffloat", "decimal", "double")):
         return "number"
-    return {"string": "text", "timestamp": "time", "date": "time", "bool": "truth"}.get(spelled, "other")
+    if spelled.startswith(("timestamp", "date")):
+        return "time"
+    return {"string": "text", "large_string": "text", "bool": "truth"}.get(spelled, "other")

@@ -19,7 +19,7 @@ from expectations.own_checks import own_judgements
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
 from pipelines.flows.offered import offers
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.facts.chosen import is_true
+from pipelines.jobs.runs.fitting import is_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -23,7 +23,7 @@ from expectations.own_checks import own_judgements
 from pipelines.flows.errors import FlowError
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.chosen import is_true
+from pipelines.jobs.runs.fitting import is_true
 from tests.expectations.test_own_checks import Rows
 from tests.laws.trials import BEGIN, SECOND, trial
 from tests.wide import drawn as examples_of

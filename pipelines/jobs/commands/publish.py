@@ -52,6 +52,9 @@ def answer_of(accept: str | None, reject: str | None, by: str | None) -> Answer 
     if len(given) != 1:
         raise WrongUse("--by stands with one of --accept REASON and --reject REASON")
     reason, who = given[0].strip(), (by or "").strip()
+    if by is None:
+        option = "--accept" if accept is not None else "--reject"
+        raise WrongUse(f"{option} needs --by NAME beside it: who decides stands in the record for good")
     if not reason or not who:
         raise WrongUse("a decision needs a reason and --by NAME, which stand in the record for good; one is empty")
     return Answer(accept is not None, reason, who)

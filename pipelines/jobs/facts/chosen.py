@@ -11,31 +11,12 @@ import pyarrow.compute as pc
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.stamp import landed_row_schema
-from pipelines.engine.tasks.expressions import ExpressionTypeError, evaluate
-from pipelines.flows.expressions import parse_expression
-from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pipelines.jobs.facts.views import JudgedCommits
-
-
-def is_true(where: str, rows: pa.Table) -> pa.ChunkedArray:
-    """Say of each row whether an expression of a flow is true; of one that is null it is not.
-
-    Raises:
-        WrongUse: it does not fit the columns, or is no condition.
-    """
-    expression = parse_expression(where)
-    try:
-        found = evaluate(expression, rows.select(expression.columns))
-    except ExpressionTypeError as problem:
-        raise WrongUse(f"`where: {where}` of a check has {problem.came}, expected {problem.expected}") from problem
-    if not pa.types.is_boolean(found.type):
-        raise WrongUse(f"`where: {where}` of a check is {found.type}, expected a condition such as `a > 1`")
-    return pc.fill_null(found, False)  # noqa: FBT003 - the value
 
 
 class LandedRows:

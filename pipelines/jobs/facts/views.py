@@ -32,9 +32,10 @@ from pipelines.engine.landing.segments import pieces_of, removed_among
 from pipelines.engine.tasks.task import carry_key
 from pipelines.flows.known_columns import OF_EVERY_STREAM
 from pipelines.flows.legs import MAIN, legs_of
-from pipelines.jobs.facts.chosen import LandedRows, is_true
+from pipelines.jobs.facts.chosen import LandedRows
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.fitting import is_true
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipelines.flows.checks import expected_column, strange_column
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.engine.columnar.columns import ORDER_FIELDS
+from pipelines.engine.tasks.expressions import ExpressionTypeError, evaluate
+from pipelines.flows.checks import expected_column, misfit_of, strange_column
 from pipelines.flows.errors import nearest
-from pipelines.flows.known_columns import OF_EVERY_LANDING, OF_EVERY_STREAM
+from pipelines.flows.expressions import parse_expression
+from pipelines.flows.known_columns import OF_EVERY_LANDING, OF_EVERY_STREAM, kind_of
+from pipelines.flows.offered import offers
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from pipelines.flows.model import Flow, Stream
 
@@ -49,14 +54,15 @@ def fitting_payloads(flow: Flow, schemas: Mapping[str, pa.Schema]) -> dict[str, 
 
 
 def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
-    """See that the columns are there that the flow's own checks are about: not behind a day's work.
+    """See that the columns are there that the flow's own checks are about, and fit: not behind a day's work.
 
     Raises:
-        WrongUse: one is not.
+        WrongUse: one is not, or has another type.
     """
     for table, checks in flow.expect.items():
         stamps = OF_EVERY_LANDING if table in flow.sources else OF_EVERY_STREAM
-        there = (*stamps, *known[table].names)
+        schema = pa.schema([*(field for field in ORDER_FIELDS if field.name in stamps), *known[table]])
+        there, kinds = schema.names, {field.name: kind_of(str(field.type)) for field in schema}
         for check in checks:
             strange = strange_column(check, there)
             if strange is not None:
@@ -64,6 +70,12 @@ def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
                     f"{flow.where(table)}: `{check.name}` of `{table}` has the column `{strange}`, expected "
                     f"{expected_column(strange, there)}"
                 )
+            misfit = misfit_of(check, offers()[check.name], {name: kinds[name] for name in check.columns})
+            if misfit:
+                came, expected = misfit[0].removesuffix(","), misfit[1]
+                raise WrongUse(f"{flow.where(table)}: `{check.name}` of `{table}` has {came}, expected {expected}")
+            if check.where:
+                is_true(check.where, schema.empty_table())
 
 
 def _see_cases(flow: Flow, name: str, columns: Sequence[str]) -> None:
@@ -121,3 +133,19 @@ def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[st
         if port in known:
             yield f"the values of `ports_by: {ports.column}` must differ; as {kind}, `{known[port]}` is `{value}`"
         known[port] = value
+
+
+def is_true(where: str, rows: pa.Table) -> pa.ChunkedArray:
+    """Say of each row whether an expression of a flow is true; of one that is null it is not.
+
+    Raises:
+        WrongUse: it does not fit the columns, or is no condition.
+    """
+    expression = parse_expression(where)
+    try:
+        found = evaluate(expression, rows.select(expression.columns))
+    except ExpressionTypeError as problem:
+        raise WrongUse(f"`where: {where}` of a check has {problem.came}, expected {problem.expected}") from problem
+    if not pa.types.is_boolean(found.type):
+        raise WrongUse(f"`where: {where}` of a check is {found.type}, expected a condition such as `a > 1`")
+    return pc.fill_null(found, False)  # noqa: FBT003 - the value
