@@ -25,6 +25,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
+from expectations.given import OF_SPREAD
 from expectations.laws import quoted
 from pipelines.errors import PulselineError
 
@@ -107,7 +108,7 @@ class Checkpoints:
         size = lru_cache(lambda: size_of(rows) if known is None else known)
         return {
             _check_of(each): Asked(held=True, sentence=_sentence(each), looked_at=size())
-            if _failed(each) and _has_one_value(each, rows)
+            if _failed(each) and _kind_of(each) in OF_SPREAD and _has_one_value(each, rows)
             else self._asked(_required(each, ""), rows, index, size)
             for each in results
         }
@@ -256,9 +257,7 @@ def _failed(result: Any) -> str | None:  # noqa: ANN401 - GX's result
 
 def _has_one_value(result: Any, rows: pd.DataFrame | DataFrame) -> bool:  # noqa: ANN401 - GX's result
     """Say whether a column has no two values, so that none can be far from the others: GX fail at their spread."""
-    column = result.expectation_config.kwargs.get("column")
-    if column is None:
-        return False
+    column = result.expectation_config.kwargs["column"]
     if isinstance(rows, pd.DataFrame):
         return int(rows[column].count()) < 2  # noqa: PLR2004 - no spread without two
     return rows.select(column).dropna().limit(2).count() < 2  # noqa: PLR2004 - as above
@@ -266,10 +265,22 @@ def _has_one_value(result: Any, rows: pd.DataFrame | DataFrame) -> bool:  # noqa
 
 def _exception_of(info: Mapping[str, Any]) -> str | None:
     """Give what went wrong: GX tell it flat, or by metric."""
-    if message := info.get("exception_message"):
-        return str(message)
-    told = (each.get("exception_message") for each in info.values() if isinstance(each, dict))
-    return next((str(message) for message in told if message), None)
+    told = [info, *(each for each in info.values() if isinstance(each, dict))]
+    raised = [each for each in told if each.get("raised_exception")]
+    # Some say nothing of themselves but where they were raised.
+    return next((_said(each) for each in raised), None)
+
+
+def _said(raised: Mapping[str, Any]) -> str:
+    lines = [
+        str(raised.get("exception_message") or ""),
+        *str(raised.get("exception_traceback") or "").splitlines()[::-1],
+    ]
+    return next((line for line in lines if line.strip()), "it says nothing of why")
+
+
+def _kind_of(result: Any) -> str:  # noqa: ANN401 - GX's result
+    return str(result.expectation_config.type)
 
 
 def _check_of(result: Any) -> str:  # noqa: ANN401 - GX's result

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.flows.checks import ALIKE, EXACT, LARGEST
+from pipelines.flows.checks import ALIKE, BOUNDS, EXACT, LARGEST, instant_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,8 @@ class Given(Enum):
     DECIMALS = "as they are, on Spark"
 
 
+OF_SPREAD = ("expect_column_value_z_scores_to_be_less_than", "expect_column_values_to_not_be_outliers")
+"""Expectations that hold each value against the spread of all."""
 HOW = {
     "expect_column_values_to_be_unique": Given.RANKED,
     "expect_compound_columns_to_be_unique": Given.RANKED,
@@ -55,8 +57,7 @@ HOW = {
     "expect_multicolumn_sum_to_equal": Given.ROW_SUM,
     "expect_column_sum_to_be_between": Given.SUM,
     "expect_column_mean_to_be_between": Given.MEAN,
-    "expect_column_value_z_scores_to_be_less_than": Given.FINITE,
-    "expect_column_values_to_not_be_outliers": Given.FINITE,
+    **dict.fromkeys(OF_SPREAD, Given.FINITE),
 }
 """By expectation; all others hold values against what the flow writes."""
 EQUAL = ALIKE - {"expect_column_pair_values_a_to_be_greater_than_b"}
@@ -81,25 +82,36 @@ def how_given(check: Check, schema: pa.Schema, *, decimals: bool) -> Given:
         schema: of the table.
         decimals: whether the judge knows decimals.
     """
-    expectation = check.name
     kinds = [schema.field(name).type for name in check.columns if name in schema.names]
+    if any(map(pa.types.is_temporal, kinds)):
+        return _of_times(check, kinds)
+    has_decimals = any(map(pa.types.is_decimal, kinds))
     large = any(isinstance(value, int) and abs(value) > EXACT for value in check.arguments.get("value_set", ()))
-    if large and any(map(pa.types.is_decimal, kinds)):
+    if large and has_decimals:
         return Given.TEXT
-    temporal = [kind for kind in kinds if pa.types.is_temporal(kind)]
-    if temporal:
-        unlike = expectation in ALIKE and len({*temporal}) > 1
-        return Given.TEXT if expectation in AS_TEXT else Given.INSTANTS if unlike else Given.NEAREST
-    how = HOW.get(expectation, Given.NEAREST)
+    how = HOW.get(check.name, Given.NEAREST)
     if how in {Given.NEAREST, Given.FINITE}:
         return how
-    if expectation in TOGETHER and any(map(pa.types.is_floating, kinds)):
-        return Given.FLOATS if decimals or expectation not in EQUAL else Given.RANKED_FLOATS
-    if decimals:
-        return Given.DECIMALS if any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
-    # A sum of whole numbers may be none of 64 bits.
-    added = how is not Given.RANKED and any(map(pa.types.is_integer, kinds))
-    return how if added or any(map(pa.types.is_decimal, kinds)) else Given.NEAREST
+    if check.name in TOGETHER and any(map(pa.types.is_floating, kinds)):
+        return Given.FLOATS if decimals or check.name not in EQUAL else Given.RANKED_FLOATS
+    # A sum of whole numbers may be none of 64 bits; Spark knows that one.
+    added = not decimals and how is not Given.RANKED and any(map(pa.types.is_integer, kinds))
+    if not added and not has_decimals:
+        return Given.NEAREST
+    return Given.DECIMALS if decimals else how
+
+
+def _of_times(check: Check, kinds: Sequence[pa.DataType]) -> Given:
+    if check.name in AS_TEXT:
+        return Given.TEXT
+    unlike = check.name in ALIKE and len({*kinds}) > 1
+    return Given.INSTANTS if unlike or _is_early(check) else Given.NEAREST
+
+
+def _is_early(check: Check) -> bool:
+    """Say whether a check writes a day that Spark's client cannot spell: of a year with fewer than four digits."""
+    written = [check.arguments.get(name) for name in BOUNDS] + [*check.arguments.get("value_set", ())]
+    return any(isinstance(each, str) and instant_of(each).year < 1_000 for each in written)  # noqa: PLR2004 - as said
 
 
 def give(rows: pa.Table, columns: Sequence[str], how: Given) -> pa.Table:
@@ -129,12 +141,13 @@ def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
     if pa.types.is_temporal(kind):
         casts = {Given.TEXT: pa.string(), Given.INSTANTS: pa.timestamp("us", getattr(kind, "tz", None) or "UTC")}
         return values.cast(casts.get(how, kind))
+    if pa.types.is_decimal(kind) and how is not Given.FINITE:
+        return _texts(values) if how is Given.TEXT else _floats(values)
     if pa.types.is_decimal(kind):
-        values = _texts(values) if how is Given.TEXT else _floats(values)
-        return _finite(values) if how is Given.FINITE else values
+        values = values.cast(pa.string()).cast(pa.float64())
     if pa.types.is_integer(kind) and how in {Given.FLOATS, Given.RANKED_FLOATS, Given.FINITE}:
-        return values.cast(pa.float64(), safe=False)
-    if not pa.types.is_floating(kind):
+        values = values.cast(pa.float64(), safe=False)
+    if not pa.types.is_floating(values.type):
         return values
     # As Spark holds them against what a flow writes: wide, and 0 without a sign.
     wide = pc.add(values.cast(pa.float64()), 0.0)

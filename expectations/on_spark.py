@@ -77,7 +77,8 @@ class SparkView:
         at, _, *keys = told_by(key)
         copies = {name: sql.col(quoted(column)) for name, column in zip(keys, key, strict=True)}
         asked = {name: _as_asked(rows, name, how) for name in columns if name in rows.columns}
-        return rows.withColumns({at: sql.unix_micros("arrival"), **copies, **asked})
+        frame = rows.withColumns({at: sql.unix_micros("arrival"), **copies, **asked})
+        return _without_noise(frame, [name for name in asked if name not in key]) if how is Given.FINITE else frame
 
     def can_choose(self, where: str) -> bool:
         """As `View` has it: Spark itself chooses, and so that it scans the rows once."""
@@ -123,16 +124,33 @@ def _as_asked(rows: DataFrame, name: str, how: Given) -> Column:
     from pyspark.sql import types
 
     kind, column = rows.schema[name].dataType, sql.col(quoted(name))
-    if isinstance(kind, types.ByteType | types.ShortType):
+    casts: dict[type[types.DataType], dict[Given, str]] = {
+        types.DateType: {Given.INSTANTS: "timestamp"},
+        types.DecimalType: {Given.TEXT: "string", Given.FINITE: "double"},
         # Great Expectations know no spread of these.
-        return column.cast("int")
-    if isinstance(kind, types.DecimalType) and how is Given.TEXT:
-        return column.cast("string")
+        types.ByteType: dict.fromkeys(Given, "int"),
+        types.ShortType: dict.fromkeys(Given, "int"),
+    }
+    if how in casts.get(type(kind), {}):
+        return column.cast(casts[type(kind)][how])
     if isinstance(kind, types.DecimalType) and how is not Given.DECIMALS:
         return _near(column, kind)
     if how is Given.FINITE and isinstance(kind, types.DoubleType | types.FloatType):
         return sql.when(sql.abs(column) < sql.lit(inf), column)
     return _as_text(rows, name) if how is Given.TEXT else column
+
+
+def _without_noise(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Give 0 for values that are all equal, as `given` does: their mean may be another float."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import NumericType
+
+    numbers = [name for name in columns if isinstance(frame.schema[name].dataType, NumericType)]
+    ends = [end(quoted(name)) for name in numbers for end in (sql.min, sql.max)]
+    found = frame.agg(*ends).first() if ends else ()
+    least, most = (found or ())[::2], (found or ())[1::2]
+    alike = [name for name, low, high in zip(numbers, least, most, strict=True) if low == high]
+    return frame.withColumns({name: sql.col(quoted(name)) * 0.0 for name in alike})
 
 
 def _near(column: Column, kind: DecimalType) -> Column:

@@ -39,6 +39,8 @@ SOME = (CONDITION, CONDITIONS, "condition_parser")
 """What a metric has that is of some rows of its table."""
 BOUNDS = ("column_values.between.condition", "column_pair_values.a_greater_than_b.condition")
 """Of what is no number Spark says that it is above all numbers; it lies between no two, and above none."""
+SUM = "column.sum"
+"""Of no values 0, as in a process without Spark."""
 EXTREMES = {"column.max": sql.max, "column.min": sql.min}
 FLOATS, INSTANTS = (DoubleType, FloatType), (TimestampType,)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,7 +108,7 @@ class OneScan(SparkDFExecutionEngine):
             floats = [quoted(each) for each in asked if self._is(each, FLOATS)]
             return (reduce(or_, map(sql.isnan, floats), broken), *others)
         if name.removesuffix(PARTIAL) not in EXTREMES or not isinstance(column, str):
-            return made
+            return 0 if name == SUM and made is None else made
         if self._is(column, INSTANTS):
             if name.endswith(PARTIAL):
                 count, *others = made

@@ -275,8 +275,8 @@ def _as_valued(value: Any, kind: pa.DataType, how: Given) -> Any:  # noqa: ANN40
     if not isinstance(value, str) or not _is_time(kind):
         return near(value, kind, how)
     moment: Any = instant_of(value)
-    if pa.types.is_date(kind):
+    if pa.types.is_date(kind) and how is not Given.INSTANTS:
         moment = moment.date()
-    elif not kind.tz:
+    elif not getattr(kind, "tz", "UTC"):
         moment = moment.replace(tzinfo=None)
     return pa.scalar(moment, kind).cast(pa.string()).as_py() if how is Given.TEXT else moment

@@ -211,7 +211,7 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     ]
     again = found.before == found.now
     since = f"Since {clock.span(*found.now)} was judged before" if again else f"Since {clock.span(*found.before)}"
-    news = f"{since}: {', '.join(told)}" if told else f"{since}, nothing changed"
+    news = f"{since}: {', '.join(told)}" if told else f"{since}{',' if again else ''} nothing changed"
     if not found.still:
         return f"{news}."
     first = min(start for *_, start in found.still)

@@ -82,11 +82,12 @@ def read_checks(section: Section, table: str, flow: Flow, *, behind: bool = Fals
         )
     if len(tree.items) > MOST:
         raise section.wrong(KEY, f"{len(tree.items)} checks", f"at most {MOST}")
-    read = [_read(_item(section, item), table, flow, behind=behind) for item in tree.items]
+    read = [_read(item_of(section, item), table, flow, behind=behind) for item in tree.items]
     return tuple(_labelled(read))
 
 
-def _item(section: Section, item: Tree) -> Section:
+def item_of(section: Section, item: Tree) -> Section:
+    """Give the section of one check in the list."""
     what = f"`{KEY}` of {section.what}"
     if not isinstance(item, YamlMapping):
         at = replace(section, tree=YamlMapping({}, {}, item.line))
@@ -320,25 +321,26 @@ def _scalar(section: Section, tree: Scalar) -> str | int | float | bool:
     if tree.kind == "bool":
         return text.lower() == "true"
     if tree.kind in NUMBERS or text != tree.text:
-        written = text.replace("_", "")
-        with suppress(ValueError):
-            return _of_64_bits(within, int(written))
-        with suppress(ValueError):
-            return _as_read(within, written, float(written))
+        return _number(within, text)
     return text
 
 
-def _of_64_bits(section: Section, number: int) -> int:
-    if not -LARGEST <= number < LARGEST:
-        raise section.wrong("value", f"`{number}`", "a whole number of 64 bits")
-    return number
-
-
-def _as_read(section: Section, written: str, number: float) -> float:
-    """Give a float that is written as floats are read: of two numbers that are one float no judge can tell which."""
-    if not isfinite(number) or Decimal(repr(number)) != Decimal(written):
-        raise section.wrong("value", f"`{written}`, which is {number} as a float,", "a number of at most 15 digits")
-    return number
+def _number(section: Section, text: str) -> int | float | str:
+    """Give a number that every judge can hold values against; a text that is none stays one."""
+    written = text.replace("_", "")
+    for read in (int, float):
+        try:
+            number = read(written)
+        except ValueError:
+            continue
+        if isinstance(number, int):
+            if not -LARGEST <= number < LARGEST:
+                raise section.wrong("value", f"`{text}`", "a whole number of 64 bits")
+        elif not isfinite(number) or Decimal(repr(number)) != Decimal(written):
+            # Of two numbers that are one float no judge can tell which was meant.
+            raise section.wrong("value", f"`{text}`, which is {number} as a float,", "a number of at most 15 digits")
+        return number
+    return text
 
 
 def _fits(section: Section, check: Check, offer: Offer, known: KnownColumns) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from pipelines.flows.check import Severity
-from pipelines.flows.checks import KEY, instant_of, read_checks
+from pipelines.flows.checks import KEY, instant_of, item_of, read_checks
 from pipelines.flows.errors import one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
@@ -40,14 +40,20 @@ def rules_of(section: Section, read: str, flow: Flow) -> tuple[Rule, ...]:
         FlowError: no blocking check of each row, or one that no expression says.
     """
     checks = read_checks(section, read, flow, behind=True)
-    asked = [check for check in checks if check.severity == BLOCKING and offers()[check.name].rows]
+    places = [item_of(section, item) for item in section.tree.entries[KEY].items] if checks else []  # type: ignore[union-attr]
+    asked = [
+        (place, check)
+        for place, check in zip(places, checks, strict=True)
+        if check.severity == BLOCKING and offers()[check.name].rows
+    ]
     if not asked:
         expected = f"a blocking one that each row keeps or breaks: {one_of(SAID)}"
         came = f"no blocking check of each row under `{KEY}`"
         raise section.wrong(KEY if section.has(KEY) else None, came, expected)
     types = columns_of(flow, read).types
     return tuple(
-        Rule(check.label, _told(section, check, types), check.columns if check.name in EQUAL else ()) for check in asked
+        Rule(check.label, _told(place, check, types), check.columns if check.name in EQUAL else ())
+        for place, check in asked
     )
 
 
@@ -56,14 +62,16 @@ def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
     if check.name not in SAID:
         came = f"`{check.name}`, which no expression says of one row,"
         expected = f"{one_of(SAID)}; or `severity: warning`, or it under a stream that reads this one"
-        raise section.wrong(KEY, came, expected)
+        raise section.wrong(check.name, came, expected)
     if check.arguments.get("mostly", 1) != 1:
-        raise section.wrong(KEY, f"`mostly` of `{check.name}`", "no `mostly`: a row keeps a check or breaks it")
+        raise section.wrong(check.name, f"`mostly` of `{check.name}`", "no `mostly`: a row keeps a check or breaks it")
     if check.where and "kind" in parse_expression(check.where).columns:
         came = f"`where: {check.where}` with `kind`"
-        raise section.wrong(KEY, came, "a condition of events alone: timers and CTIs always pass")
+        raise section.wrong("where", came, "a condition of events alone: timers and CTIs always pass")
     keeps = SAID[check.name](check, types.get(check.columns[0], ""))
-    return expression_at(section, KEY, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps)
+    return expression_at(
+        section, check.name, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps
+    )
 
 
 def _named(column: str) -> str:

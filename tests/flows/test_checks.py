@@ -33,6 +33,13 @@ BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_
         ("expect_column_values_to_match_regex: {column: c, regex: '[a'}", "`[a` under `regex` (unterminated character"),
         ("expect_column_values_to_match_regex_list: {column: c, regex_list: [a, '*']}", "`*` under `regex_list`"),
         ("expect_column_values_to_match_strftime_format: {column: c, strftime_format: '%Q'}", "`%Q` under"),
+        (f"{BETWEEN}: {{column: n, min_value: 0.10000000000000000001}}", "which is 0.1 as a float"),
+        (f"{IN_SET}: {{column: n, value_set: [1.0e+400]}}", "which is inf as a float"),
+        (f"{IN_SET}: {{column: n, value_set: [1, 9223372036854775808]}}", "`9223372036854775808`"),
+        (
+            "expect_column_pair_values_to_be_equal: {column_A: n, column_B: m, ignore_row_if: neither}",
+            "`neither` under `ignore_row_if`",
+        ),
         (
             "expect_column_values_to_be_between: {column: n, min_value: 1, mostly: 2}",
             "a share of the rows, from 0 to 1",
@@ -80,4 +87,18 @@ def test_values_that_no_value_of_a_column_can_equal_are_refused() -> None:
     assert (
         misfit_of(replace(check, arguments={"column": "litres", "value_set": [1, 2.5]}), offer, {"litres": "number"})
         is None
+    )
+
+
+def test_truth_is_no_number_and_columns_of_unlike_kinds_are_not_held_against_each_other() -> None:
+    check = Check(name=IN_SET, arguments={"column": "litres", "value_set": [1, True]})
+    equal = "expect_column_pair_values_to_be_equal"
+    pair = Check(name=equal, arguments={"column_A": "a", "column_B": "b"})
+    kinds = {"a": "number", "b": "truth"}
+
+    assert misfit_of(check, offers()[IN_SET], {"litres": "number"}) is not None
+    assert misfit_of(check, offers()[IN_SET], {"litres": "truth"}) is not None
+    assert misfit_of(pair, offers()[equal], kinds) == (
+        "`a`, which is a number, held against `b`, which is a truth,",
+        "columns of one kind",
     )

@@ -191,6 +191,19 @@ def test_a_check_that_no_row_keeps_or_breaks_by_itself_is_refused_by_name(
     assert words in str(caught.value)
 
 
+def test_the_line_of_the_check_is_told(tmp_path: Path) -> None:
+    checks = [
+        "expect_column_values_to_not_be_null: {column: name}",
+        "expect_column_values_to_match_regex: {column: name, regex: a}",
+    ]
+    text = written(tmp_path, [dict.fromkeys([*TYPES])], [spelled(check, "") for check in checks])
+    (file := tmp_path / "checked.yaml").write_text(text)
+    (line,) = (number for number, each in enumerate(text.splitlines(), 1) if "match_regex" in each)
+
+    with pytest.raises(FlowError, match=f"checked.yaml:{line}: "):
+        read_flow(file)
+
+
 def test_equal_floats_are_not_asked_for(tmp_path: Path) -> None:
     check = spelled("expect_column_values_to_be_in_set: {column: real, value_set: [0.1]}", "")
     here = trial(tmp_path, written(tmp_path, [dict.fromkeys([*TYPES])], [check]), {})

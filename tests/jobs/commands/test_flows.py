@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -150,6 +151,20 @@ def test_rows_that_will_not_land_are_said_first(house: House) -> None:
 def test_a_column_that_the_feed_does_not_have_is_refused_with_the_nearest(house: House) -> None:
     change(house, "time: planned", "time: planed")
     with pytest.raises(ColumnMissingError, match="did you mean `planned`"):
+        validated(house)
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        ("expect_column_values_to_not_be_null: {column: note}, where: note = 1", "a check has"),
+        ("expect_column_values_to_be_between: {column: note, max_value: 3}", "`note`, which is a text, expected"),
+        ("expect_column_values_to_be_in_set: {column: note, value_set: [true]}", "`True` among the values of `note`"),
+    ],
+)
+def test_checks_that_do_not_fit_the_feed_are_refused(house: House, check: str, says: str) -> None:
+    change(house, "slack: 90s}", f"slack: 90s, expect: [{{{check}}}]}}")
+    with pytest.raises(WrongUse, match=re.escape(says)):
         validated(house)
 
 

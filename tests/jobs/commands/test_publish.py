@@ -80,6 +80,11 @@ def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held
     assert state(held) is State.PUBLISHED
 
 
+def test_nobody_decides_without_a_name() -> None:
+    with pytest.raises(WrongUse, match="--reject needs --by NAME"):
+        answer_of(None, "not ours", None)
+
+
 def test_a_person_rejects_it(held: House) -> None:
     with pytest.raises(RejectedError, match="commit 1 is not published: rejected by bob: not ours; ordered: "):
         publish_commit(
