@@ -79,6 +79,15 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_multicolumn_sum_to_equal: {column_list: [number, other], sum_total: 5}", ONLY),
     ("expect_column_mean_to_be_between: {column: other, min_value: 3.05, max_value: 3.05}", []),
     ("expect_multicolumn_values_to_be_equal: {column_list: [text, gate]}", []),
+    ("expect_column_distinct_values_to_contain_set: {column: gate, value_set: [p, p]}", []),
+    ("expect_column_values_to_be_in_set: {column: number, value_set: [0.5, 2]}", []),
+    ("expect_column_pair_values_to_be_equal: {column_A: real, column_B: real}", []),
+    ("expect_column_value_z_scores_to_be_less_than: {column: real, threshold: 3, double_sided: true}", []),
+    ("expect_column_value_z_scores_to_be_less_than: {column: tenth, threshold: 0.5, double_sided: true}", []),
+    ("expect_column_values_to_not_be_outliers: {column: far, method: std, multiplier: 3}", ONLY),
+    ("expect_select_column_values_to_be_unique_within_record: {column_list: [day, noon]}", []),
+    ("expect_column_values_to_be_between: {column: day, min_value: '0001-01-01'}", []),
+    ("expect_column_sum_to_be_between: {column: nothing, min_value: 0, max_value: 0}", []),
 )
 """What is asked, and which rows break it."""
 BROKEN_AS_A_WHOLE = (
@@ -120,6 +129,9 @@ def rows() -> pa.Table:
             "signed": pa.array(odd(1.0, -0.0)),
             "zeros": pa.array(odd(0.0, -0.0)),
             "third": pa.array(odd(0.5, 0.1), pa.float32()),
+            "tenth": pa.array([0.1] * ROWS),
+            "far": pa.array([math.inf if number == 0 else 1e6 if number == ODD else 1.0 for number in range(ROWS)]),
+            "nothing": pa.array([None] * ROWS, pa.int64()),
             "minus": pa.array([-1.0] * ROWS),
             "instant": pa.array(instants, pa.timestamp("us", "UTC")),
             "noon": pa.array(odd(NOON, NOON + dt.timedelta(microseconds=1)), pa.timestamp("us", "UTC")),
