@@ -92,7 +92,7 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
         if check.label not in found:
             how = how_given(check, schema, decimals=view.knows_decimals)
             alone = check.label if how is Given.ROW_SUM else ""
-            groups.setdefault((_apart(check, view, how), _is_whole(check), how, alone), []).append(check)
+            groups.setdefault((_apart(check, view, schema, how), _is_whole(check), how, alone), []).append(check)
     for number, ((where, _, how, _), some) in enumerate(groups.items()):
         name = f"{flow.name}.{table}-own" + (f"-{number}" if number else "")
         asked = _group(name, flow, table, view, where, how, some, checkpoints, keep, None if where else known)
@@ -138,14 +138,18 @@ def _is_whole(check: Check) -> bool:
     return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
 
 
-def _apart(check: Check, view: View, how: Given) -> str:
+def _apart(check: Check, view: View, schema: pa.Schema, how: Given) -> str:
     """Give the rows that a check needs a frame of its own for; empty where it is asked with all others.
 
-    Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen.
+    Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen; and
+    what is chosen by has to be as it is, not as it is given.
     """
     shared = offers()[check.name].rows and "column" in check.arguments and view.can_choose(check.where)
-    shared = shared and how not in {Given.TEXT, Given.FINITE}
-    return "" if shared else check.where
+    by = parse_expression(check.where).columns if check.where else ()
+    as_it_is = how not in {Given.TEXT, Given.FINITE} and not any(
+        pa.types.is_decimal(schema.field(name).type) for name in by
+    )
+    return "" if shared and as_it_is else check.where
 
 
 def _one_by_one(
