@@ -26,7 +26,7 @@ from great_expectations.expectations.expectation import (
 from great_expectations.expectations.registry import get_expectation_impl, get_metric_provider
 
 from pipelines.flows import offered
-from pipelines.flows.checks import IGNORED, ignored_if
+from pipelines.flows.checks import BOUNDS, IGNORED, ignored_if
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,6 +63,8 @@ TAKES = {
     "quantile_ranges": "ranges",
 }
 """What arguments take that their type does not say."""
+COUNTED = ("expect_table_row_count", "expect_table_column_count")
+"""Beginnings of expectations whose bounds are of a count, and no instants."""
 DATES = "datetime.datetime"
 
 
@@ -113,6 +115,8 @@ def _takes(name: str, argument: str, field: Any) -> str | list[str]:  # noqa: AN
     ignored = ignored_if(name)
     if argument == IGNORED and ignored is not None:
         return [ignored]
+    if name.startswith(COUNTED) and argument in BOUNDS:
+        return "number"
     if argument in TAKES:
         return TAKES[argument]
     spelled = str(field.outer_type_)

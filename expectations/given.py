@@ -9,6 +9,7 @@ added, once exactly, with nothing beside it.
 from __future__ import annotations
 
 import math
+from datetime import time
 from decimal import Context, Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,13 @@ if TYPE_CHECKING:
 
 DIGITS = 76
 """Of the widest decimal: it holds all whole numbers and decimals beside each other."""
+MIDNIGHT, FOUR_DIGITS = time(), 1_000
 SAFE = 15
 """Digits of which each decimal is what its nearest float is read as."""
+SUMMABLE, SUMMABLE_SCALE = 28, 6
+"""Digits of decimals that Spark can add up by the billion, and behind the point, which it keeps beside integers."""
+FARTHEST = 1e140
+"""No value is given as farther than this from 0 where all are squared."""
 ADDING = Context(prec=400)
 
 
@@ -39,7 +45,7 @@ class Given(Enum):
     MEAN = "their mean, and nothing beside it"
     ROW_SUM = "the sum of each row in the first column, nothing in the others"
     FLOATS = "as their nearest floats, whole numbers too: one of the columns is of floats, and Spark does it so"
-    RANKED_FLOATS = "each as its rank among their nearest floats: what is no number has one too"
+    RANKED_FLOATS = "each as its rank among their nearest floats: what is no number is above all, as for Spark"
     FINITE = "as their nearest floats, and nothing in place of what is no finite number: it would be all of a spread"
     INSTANTS = "days as the instants at which they begin"
     TEXT = "instants and decimals as text, as what the flow writes is"
@@ -60,8 +66,6 @@ HOW = {
     **dict.fromkeys(OF_SPREAD, Given.FINITE),
 }
 """By expectation; all others hold values against what the flow writes."""
-EQUAL = ALIKE - {"expect_column_pair_values_a_to_be_greater_than_b"}
-"""Expectations that ask which values are equal: what is no number is equal to itself, as for Spark, and above none."""
 TOGETHER = {*ALIKE, "expect_multicolumn_sum_to_equal"}
 """Expectations that hold a column against another, or add it to another."""
 AS_TEXT = {
@@ -90,28 +94,39 @@ def how_given(check: Check, schema: pa.Schema, *, decimals: bool) -> Given:
     if large and has_decimals:
         return Given.TEXT
     how = HOW.get(check.name, Given.NEAREST)
-    if how in {Given.NEAREST, Given.FINITE}:
-        return how
+    return how if how in {Given.NEAREST, Given.FINITE} else _of_numbers(check, kinds, how, decimals=decimals)
+
+
+def _of_numbers(check: Check, kinds: Sequence[pa.DataType], how: Given, *, decimals: bool) -> Given:
     if check.name in TOGETHER and any(map(pa.types.is_floating, kinds)):
-        return Given.FLOATS if decimals or check.name not in EQUAL else Given.RANKED_FLOATS
+        return Given.FLOATS if decimals or check.name not in ALIKE else Given.RANKED_FLOATS
     # A sum of whole numbers may be none of 64 bits; Spark knows that one.
     added = not decimals and how is not Given.RANKED and any(map(pa.types.is_integer, kinds))
-    if not added and not has_decimals:
+    if not added and not any(map(pa.types.is_decimal, kinds)):
         return Given.NEAREST
+    if decimals and how is not Given.RANKED and any(map(_is_wide, kinds)):
+        return Given.FLOATS
     return Given.DECIMALS if decimals else how
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    """Say whether Spark may have no decimal for a sum of some, or rounds it."""
+    return bool(pa.types.is_decimal(kind) and (kind.precision > SUMMABLE or kind.scale > SUMMABLE_SCALE))
 
 
 def _of_times(check: Check, kinds: Sequence[pa.DataType]) -> Given:
     if check.name in AS_TEXT:
         return Given.TEXT
     unlike = check.name in ALIKE and len({*kinds}) > 1
-    return Given.INSTANTS if unlike or _is_early(check) else Given.NEAREST
+    between = any(map(pa.types.is_date, kinds)) and _writes_instants(check)
+    return Given.INSTANTS if unlike or between else Given.NEAREST
 
 
-def _is_early(check: Check) -> bool:
-    """Say whether a check writes a day that Spark's client cannot spell: of a year with fewer than four digits."""
+def _writes_instants(check: Check) -> bool:
+    """Say whether a check writes an instant that no day is, or a day of a year that Spark's client cannot spell."""
     written = [check.arguments.get(name) for name in BOUNDS] + [*check.arguments.get("value_set", ())]
-    return any(isinstance(each, str) and instant_of(each).year < 1_000 for each in written)  # noqa: PLR2004 - as said
+    instants = [instant_of(each) for each in written if isinstance(each, str)]
+    return any(each.time() != MIDNIGHT or each.year < FOUR_DIGITS for each in instants)
 
 
 def give(rows: pa.Table, columns: Sequence[str], how: Given) -> pa.Table:
@@ -155,7 +170,8 @@ def _given(values: pa.ChunkedArray, how: Given) -> pa.ChunkedArray:
 
 
 def _finite(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    finite = pc.if_else(pc.is_finite(values), values, None)
+    near = pc.max_element_wise(pc.min_element_wise(values, FARTHEST), -FARTHEST)
+    finite = pc.if_else(pc.is_finite(values), near, None)
     found = pc.min_max(finite).as_py()
     # Of equal values the mean may be another float, and all would be far from it.
     return pc.multiply(finite, 0.0) if found["min"] == found["max"] else finite

@@ -8,7 +8,7 @@ from math import inf
 from sys import float_info
 from typing import TYPE_CHECKING, ClassVar
 
-from expectations.given import SAFE, Given
+from expectations.given import FARTHEST, SAFE, Given
 from expectations.laws import JUDGED, columns_of, marks, quoted
 from expectations.views import DROPPED, LANDED, ROWS, STREAM, Counts, kinds_asked, needed_columns, told_by
 from pipelines.flows.expressions import is_for_spark, parse_expression
@@ -136,7 +136,8 @@ def _as_asked(rows: DataFrame, name: str, how: Given) -> Column:
     if isinstance(kind, types.DecimalType) and how is not Given.DECIMALS:
         return _near(column, kind)
     if how is Given.FINITE and isinstance(kind, types.DoubleType | types.FloatType):
-        return sql.when(sql.abs(column) < sql.lit(inf), column)
+        near = sql.greatest(sql.least(column, sql.lit(FARTHEST)), sql.lit(-FARTHEST))
+        return sql.when(sql.abs(column) < sql.lit(inf), near)
     return _as_text(rows, name) if how is Given.TEXT else column
 
 

@@ -8,8 +8,6 @@ rows with the choice of some within, and is ready again in the next.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
@@ -37,8 +35,8 @@ PARTIAL = ".aggregate_fn"
 CONDITION, CONDITIONS = "row_condition", "filter_conditions"
 SOME = (CONDITION, CONDITIONS, "condition_parser")
 """What a metric has that is of some rows of its table."""
-BOUNDS = ("column_values.between.condition", "column_pair_values.a_greater_than_b.condition")
-"""Of what is no number Spark says that it is above all numbers; it lies between no two, and above none."""
+BOUNDS = "column_values.between.condition"
+"""Of what is no number Spark says that it is above all numbers; it lies between no two."""
 SUM = "column.sum"
 """Of no values 0, as in a process without Spark."""
 EXTREMES = {"column.max": sql.max, "column.min": sql.min}
@@ -102,11 +100,9 @@ class OneScan(SparkDFExecutionEngine):
     def _alike(self, metric: MetricConfiguration, made: Any) -> Any:  # noqa: ANN401 - as GX has it
         """Have a metric say what it says in a process without Spark, of what is no number and of instants."""
         name, column = metric.metric_name, metric.metric_domain_kwargs.get("column")
-        if name in BOUNDS:
+        if name == BOUNDS and isinstance(column, str) and self._is(column, FLOATS):
             broken, *others = made
-            asked = [str(metric.metric_domain_kwargs.get(each)) for each in ("column", "column_A", "column_B")]
-            floats = [quoted(each) for each in asked if self._is(each, FLOATS)]
-            return (reduce(or_, map(sql.isnan, floats), broken), *others)
+            return (broken | sql.isnan(quoted(column)), *others)
         if name.removesuffix(PARTIAL) not in EXTREMES or not isinstance(column, str):
             return 0 if name == SUM and made is None else made
         if self._is(column, INSTANTS):

@@ -269,9 +269,8 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _possible(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """Leave out what no whole number equals, unless nothing is left: beside it Spark would take all for floats."""
-    whole = [value for value in values if not isinstance(value, float)] if pa.types.is_integer(kind) else []
-    return whole or values
+    """Leave out what no whole number equals: beside it the other values would be taken for floats."""
+    return [value for value in values if not isinstance(value, float)] if pa.types.is_integer(kind) else values
 
 
 def _as_valued(value: Any, kind: pa.DataType, how: Given) -> Any:  # noqa: ANN401 - JSON

@@ -104,12 +104,20 @@ class Memory:
 
         A longer span whose intervals have verdicts of their own is left out, unless it alone found something.
         """
+        return tuple(each for each in self._newest if each.span not in self._wide)
+
+    @cached_property
+    def _newest(self) -> list[PastVerdict]:
         newest = {each.span: each for each in sorted(self.verdicts, key=lambda each: each.at)}
-        ends = sorted(newest.values(), key=lambda each: (each.end, -each.start))[-MOST:]
+        return sorted(newest.values(), key=lambda each: (each.end, -each.start))[-MOST:]
+
+    @cached_property
+    def _wide(self) -> set[tuple[int, int]]:
+        """Give the longer spans that are told by their parts."""
+        ends = self._newest
         shortest = min((each.end - each.start for each in ends), default=0)
         # What is shorter than two others has no parts: days are looked at once, not with all others.
-        wide = {each.span for each in ends if each.end - each.start >= 2 * shortest and _is_told_by_parts(each, ends)}
-        return tuple(each for each in ends if each.span not in wide)
+        return {each.span for each in ends if each.end - each.start >= 2 * shortest and _is_told_by_parts(each, ends)}
 
     def before(self, place: int) -> PastVerdict | None:
         """Give the verdict of the interval before a point, or of the same one where it is the first."""
@@ -150,8 +158,9 @@ class Memory:
 
     @cached_property
     def failures(self) -> tuple[PastVerdict, ...]:
-        """Give each verdict that found something, whatever became of it, in the order of time."""
-        return tuple(sorted((each for each in self.verdicts if not each.held), key=lambda each: (each.end, each.at)))
+        """Give each verdict that found something, in the order of time; of a span that its parts tell, those."""
+        found = (each for each in self.verdicts if not each.held and each.span not in self._wide)
+        return tuple(sorted(found, key=lambda each: (each.end, each.at)))
 
     @property
     def first_failed(self) -> PastVerdict | None:

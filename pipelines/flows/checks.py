@@ -50,12 +50,16 @@ LARGEST = 2**63
 """Whole numbers of 64 bits are below this."""
 MOST = 200
 TOTAL = "sum_total"
+COLUMNS = "column_list"
+OF_COLUMNS = "expect_table_columns_to_match_ordered_list"
+"""Lists the columns of a table; other lists are of columns that are held against each other."""
 EXACT = 2**53
 """Whole numbers up to this are floats."""
 IGNORED = "ignore_row_if"
 MISSING = {
     "expect_column_pair_values_": "either_value_is_missing",
     "expect_multicolumn_": "any_value_is_missing",
+    "expect_select_column_values_": "any_value_is_missing",
 }
 """Of values that are held against each other nothing can be said of which one is missing: one judge fails over it, the
 other passes it. By how the expectations begin."""
@@ -177,6 +181,7 @@ def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
         raise inside.wrong(None, f"no `{missing[0]}`", f"`{missing[0]}: <{_said(offer.arguments[missing[0]])}>`")
     values = {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
     _require_a_sum(inside, values)
+    _require_several(inside, name, values)
     _require_bounds(inside, offer, values)
     for key in values.keys() & PATTERNS.keys():
         _require_readable(inside, key, values[key])
@@ -190,6 +195,13 @@ def _require_a_sum(section: Section, values: Mapping[str, Any]) -> None:
         raise section.wrong(
             TOTAL, f"`{TOTAL}: {total}`", f"a number of at most {EXACT:,}: sums are held against floats"
         )
+
+
+def _require_several(section: Section, name: str, values: Mapping[str, Any]) -> None:
+    """Refuse one column where columns are held against each other."""
+    if name != OF_COLUMNS and len({*values.get(COLUMNS, ())}) == 1:
+        came = f"`{COLUMNS}: [{values[COLUMNS][0]}]`"
+        raise section.wrong(COLUMNS, came, "at least two columns, which are held against each other")
 
 
 def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -> None:
@@ -212,13 +224,16 @@ def _require_bounds(section: Section, offer: Offer, values: Mapping[str, Any]) -
 
 
 def instant_of(text: str) -> dt.datetime:
-    """Read an instant of a check; without a zone it is UTC.
+    """Read an instant of a check, in UTC; without a zone it is that.
 
     Raises:
         ValueError: it is none.
     """
     moment = dt.datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    try:
+        return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    except OverflowError:
+        raise ValueError(text) from None
 
 
 def _reads_times(pattern: str) -> None:
@@ -335,7 +350,7 @@ def _number(section: Section, text: str) -> int | float | str:
             continue
         if isinstance(number, int):
             if not -LARGEST <= number < LARGEST:
-                raise section.wrong("value", f"`{text}`", "a whole number of 64 bits")
+                raise section.wrong("value", f"`{text}`", f"a whole number of 64 bits, as a bound at most {EXACT:,}")
         elif not isfinite(number) or Decimal(repr(number)) != Decimal(written):
             # Of two numbers that are one float no judge can tell which was meant.
             raise section.wrong("value", f"`{text}`, which is {number} as a float,", "a number of at most 15 digits")
@@ -377,8 +392,8 @@ def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str
     """
     for column, kind in kinds.items():
         bounds = {name: check.arguments.get(name) for name in BOUNDS if _is_bound(offer, name)}
-        if kind == "text" and any(value is not None for value in bounds.values()):
-            return f"bounds of `{column}`, which is a text,", "a column of numbers or times, or `value_set`"
+        if kind in {"text", "truth"} and any(value is not None for value in bounds.values()):
+            return f"bounds of `{column}`, which is a {kind},", "a column of numbers or times, or a check of a set"
         if offer.needs and kind != offer.needs:
             return f"`{check.name}` of `{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
         for name, value in bounds.items():

@@ -6,11 +6,11 @@ afterwards, of what passed, is that check itself: so each of them proves the exp
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, time
 from typing import TYPE_CHECKING
 
 from pipelines.flows.check import Severity
-from pipelines.flows.checks import KEY, instant_of, item_of, read_checks
+from pipelines.flows.checks import BOUNDS, KEY, instant_of, item_of, read_checks
 from pipelines.flows.errors import one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
@@ -19,12 +19,15 @@ from pipelines.flows.settings import expression_at
 from pipelines.operators.quarantine import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
     from pipelines.flows.section import Section
 
+DAY_AS_INSTANT = "timestamp of a date"
+"""How a date is spelled that is held against instants."""
+MIDNIGHT = time()
 BLOCKING = Severity.BLOCKING.name.lower()
 
 
@@ -68,10 +71,24 @@ def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
     if check.where and "kind" in parse_expression(check.where).columns:
         came = f"`where: {check.where}` with `kind`"
         raise section.wrong("where", came, "a condition of events alone: timers and CTIs always pass")
-    keeps = SAID[check.name](check, types.get(check.columns[0], ""))
+    spelled = types.get(check.columns[0], "")
+    if spelled == "date" and _writes_a_time(check):
+        # No day is such an instant, and it lies between two.
+        spelled = DAY_AS_INSTANT
+    keeps = SAID[check.name](check, spelled)
     return expression_at(
         section, check.name, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps
     )
+
+
+def _writes_a_time(check: Check) -> bool:
+    written = [*(check.arguments.get(name) for name in BOUNDS), *check.arguments.get("value_set", ())]
+    return any(isinstance(each, str) and instant_of(each).time() != MIDNIGHT for each in written)
+
+
+def _value(column: str, spelled: str) -> str:
+    """Spell the value that a check holds against what it writes."""
+    return f"CAST({_named(column)} AS TIMESTAMP)" if spelled == DAY_AS_INSTANT else _named(column)
 
 
 def _named(column: str) -> str:
@@ -133,17 +150,17 @@ def _is_not_null(check: Check, _: str) -> str:
 
 def _between(check: Check, spelled: str) -> str:
     column = check.columns[0]
-    return _unless_null(column, _within(check, _named(column), spelled))
+    return _unless_null(column, _within(check, _value(column, spelled), spelled))
 
 
 def _in_set(check: Check, spelled: str) -> str:
     column, values = check.columns[0], _set_of(check, spelled)
-    return _unless_null(column, f"{_named(column)} IN ({values})" if values else "false")
+    return _unless_null(column, f"{_value(column, spelled)} IN ({values})" if values else "false")
 
 
 def _not_in_set(check: Check, spelled: str) -> str:
     column, values = check.columns[0], _set_of(check, spelled)
-    return _unless_null(column, f"{_named(column)} NOT IN ({values})" if values else "true")
+    return _unless_null(column, f"{_value(column, spelled)} NOT IN ({values})" if values else "true")
 
 
 def _length_between(check: Check, _: str) -> str:
@@ -156,15 +173,13 @@ def _length_equal(check: Check, _: str) -> str:
     return _unless_null(column, f"length({_named(column)}) = {_spelled(check.arguments['value'], 'int64')}")
 
 
-def _pair(check: Check, compared: str, also: Sequence[str] = ()) -> str:
+def _pair(check: Check, compared: str) -> str:
     a, b = _named(check.arguments["column_A"]), _named(check.arguments["column_B"])
-    return f"{a} IS NULL OR {b} IS NULL OR {' AND '.join([f'{a} {compared} {b}', *also])}"
+    return f"{a} IS NULL OR {b} IS NULL OR {a} {compared} {b}"
 
 
-def _pair_greater(check: Check, spelled: str) -> str:
-    # Where the flow does not say its type it may be a time; what is no number is then left to the gate.
-    also = _is_a_number(_named(check.arguments["column_A"]), spelled)
-    return _pair(check, ">=" if check.arguments.get("or_equal") else ">", also)
+def _pair_greater(check: Check, _: str) -> str:
+    return _pair(check, ">=" if check.arguments.get("or_equal") else ">")
 
 
 def _pair_equal(check: Check, _: str) -> str:

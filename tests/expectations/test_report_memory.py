@@ -83,6 +83,12 @@ def test_a_verdict_of_a_whole_span_counts_where_its_days_do_not_say_the_same(
     assert len(Memory((*days(parts), verdict(1, whole, at=9, days=3))).points) == points
 
 
+def test_first_and_last_failure_are_days_though_all_were_judged_at_once() -> None:
+    memory = Memory((*days("+++-"), verdict(1, "-", at=9, days=4)))
+    assert [each.start for each in memory.failures] == [verdict(4, "-").start]
+    assert memory.first_failed is memory.last_failed
+
+
 def test_checks_of_a_stream_that_grows_are_points_one_after_the_other() -> None:
     memory = Memory(tuple(verdict(1, held, at=hours, days=hours) for hours, held in enumerate("++--", 1)))
     assert [each.held for each in memory.points] == [True, True, False, False]

@@ -36,6 +36,8 @@ BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_
         (f"{BETWEEN}: {{column: n, min_value: 0.10000000000000000001}}", "which is 0.1 as a float"),
         (f"{IN_SET}: {{column: n, value_set: [1.0e+400]}}", "which is inf as a float"),
         (f"{IN_SET}: {{column: n, value_set: [1, 9223372036854775808]}}", "`9223372036854775808`"),
+        ("expect_compound_columns_to_be_unique: {column_list: [n]}", "`column_list: [n]`"),
+        ("expect_table_row_count_to_be_between: {min_value: 2026-05-04T00:00:00Z}", "under `min_value`"),
         (
             "expect_column_pair_values_to_be_equal: {column_A: n, column_B: m, ignore_row_if: neither}",
             "`neither` under `ignore_row_if`",

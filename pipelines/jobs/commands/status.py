@@ -145,7 +145,10 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
 
 
 def _rejected_text(known: KnownRun, rejected: Facts) -> str:
-    span, plan = known.moments.span(rejected["start"], rejected["end"]), known.command("plan")
+    start, end = rejected["start"], rejected["end"]
+    # A plan begins with what is published.
+    plan = known.command("plan") if known.state.published else known.run_command(start, end)
+    span = known.moments.span(start, end)
     return f"commit {rejected['commit']} ({span}) is not published: {rejected['why']}; what to do about it: {plan}"
 
 

@@ -27,7 +27,7 @@ from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
 from pipelines.jobs.facts.report import Reported
-from pipelines.jobs.facts.status import lease_of
+from pipelines.jobs.facts.status import lease_of, rejected_of
 from pipelines.jobs.runs.known import flow_name_or_file, open_run, runs_of
 from pipelines.jobs.runs.remade import mark_file
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -144,6 +144,12 @@ def _live(known: KnownRun, now: int) -> SiteLive:
 def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
     """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
     by_state: dict[CalendarState, list[CalendarDay]] = {}
+    rejected = None if facts.calendar else rejected_of(about.known)
+    if rejected:
+        # The calendar begins with the first day that is published.
+        start, end = rejected["start"], rejected["end"]
+        words = f"{clock.span(start, end)} is {CalendarState.REJECTED}: {rejected['why']}"
+        yield Need(tone=Tone.BAD, words=words, command=about.known.run_command(start, end))
     for day in facts.calendar:
         by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):

@@ -78,7 +78,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "also_pending": begun[1:],
         "broken": _broken(known),
         "unsettled": _unsettled(known),
-        "rejected": _rejected(known),
+        "rejected": rejected_of(known),
         "stale": _stale(known),
         "edited": unapplied(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
@@ -252,7 +252,7 @@ def command_for(known: KnownRun, row: Entry) -> str:
     return known.command("apply" if row.kind is CommitKind.ADOPT else "stream")
 
 
-def _rejected(known: KnownRun) -> Facts | None:
+def rejected_of(known: KnownRun) -> Facts | None:
     """Tell the newest commit that was rejected, unless its span was published behind it."""
     rejected = {number: row for number, row in known.state.commits.items() if row.state is State.REJECTED}
     newest = rejected.get(max(rejected, default=0))

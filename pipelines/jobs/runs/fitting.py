@@ -22,6 +22,7 @@ from pipelines.jobs.environment.errors import WrongUse
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipelines.flows.check import Check
     from pipelines.flows.model import Flow, Stream
 
 
@@ -75,7 +76,7 @@ def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
                 came, expected = misfit[0].removesuffix(","), misfit[1]
                 raise WrongUse(f"{flow.where(table)}: `{check.name}` of `{table}` has {came}, expected {expected}")
             if check.where:
-                is_true(check.where, schema.empty_table())
+                _see_where(flow, table, check, schema)
 
 
 def _see_cases(flow: Flow, name: str, columns: Sequence[str]) -> None:
@@ -133,6 +134,13 @@ def _port_problems(stream: Stream, there: Mapping[str, pa.Field]) -> Iterator[st
         if port in known:
             yield f"the values of `ports_by: {ports.column}` must differ; as {kind}, `{known[port]}` is `{value}`"
         known[port] = value
+
+
+def _see_where(flow: Flow, table: str, check: Check, schema: pa.Schema) -> None:
+    try:
+        is_true(check.where, schema.empty_table())
+    except WrongUse as problem:
+        raise WrongUse(f"{flow.where(table)}: `{check.name}` of `{table}`: {problem}") from problem
 
 
 def is_true(where: str, rows: pa.Table) -> pa.ChunkedArray:
