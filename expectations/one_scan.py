@@ -37,7 +37,7 @@ SOME = (CONDITION, CONDITIONS, "condition_parser")
 """What a metric has that is of some rows of its table."""
 BOUNDS = "column_values.between.condition"
 """Of what is no number Spark says that it is above all numbers; it lies between no two."""
-SUM = "column.sum"
+SUM = f"column.sum{PARTIAL}"
 """Of no values 0, as in a process without Spark."""
 EXTREMES = {"column.max": sql.max, "column.min": sql.min}
 FLOATS, INSTANTS = (DoubleType, FloatType), (TimestampType,)
@@ -97,14 +97,17 @@ class OneScan(SparkDFExecutionEngine):
             found[each.id] = self._alike(each, of_all_rows(each, made[each.id], metrics or {}))
         return found
 
-    def _alike(self, metric: MetricConfiguration, made: Any) -> Any:  # noqa: ANN401 - as GX has it
+    def _alike(self, metric: MetricConfiguration, made: Any) -> Any:  # noqa: ANN401, PLR0911 - as GX has it; one a metric
         """Have a metric say what it says in a process without Spark, of what is no number and of instants."""
         name, column = metric.metric_name, metric.metric_domain_kwargs.get("column")
         if name == BOUNDS and isinstance(column, str) and self._is(column, FLOATS):
             broken, *others = made
             return (broken | sql.isnan(quoted(column)), *others)
+        if name == SUM:
+            count, *others = made
+            return (sql.coalesce(count, sql.lit(0)), *others)
         if name.removesuffix(PARTIAL) not in EXTREMES or not isinstance(column, str):
-            return 0 if name == SUM and made is None else made
+            return made
         if self._is(column, INSTANTS):
             if name.endswith(PARTIAL):
                 count, *others = made

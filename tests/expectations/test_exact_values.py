@@ -102,6 +102,7 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
 )
 """What is asked, and which rows break it."""
 BROKEN_AS_A_WHOLE = (
+    "expect_column_sum_to_be_between: {column: endless, min_value: 0, max_value: 1}",
     "expect_column_max_to_be_between: {column: instant, max_value: '2024-01-01T12:00:18Z'}",
     "expect_column_most_common_value_to_be_in_set: {column: day, value_set: ['2024-01-02']}",
     "expect_column_sum_to_be_between: {column: one, max_value: 22.009}",
@@ -144,6 +145,7 @@ def rows() -> pa.Table:
             "far": pa.array([math.inf if number == 0 else 1e6 if number == ODD else 1.0 for number in range(ROWS)]),
             "vast": pa.array(odd(1.0, 1.797e308)),
             "widest": pa.array([Decimal(9 * 10**37)] * ROWS, pa.decimal128(38, 0)),
+            "endless": pa.array([1.797e308] * (ROWS - 4) + [-math.inf] * 4),
             "nothing": pa.array([None] * ROWS, pa.int64()),
             "minus": pa.array([-1.0] * ROWS),
             "instant": pa.array(instants, pa.timestamp("us", "UTC")),
