@@ -9,7 +9,6 @@ added, once exactly, with nothing beside it.
 from __future__ import annotations
 
 import math
-from datetime import time
 from decimal import Context, Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.flows.checks import ALIKE, BOUNDS, EXACT, LARGEST, instant_of
+from pipelines.flows.checks import ALIKE, EXACT, LARGEST, writes_an_instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 DIGITS = 76
 """Of the widest decimal: it holds all whole numbers and decimals beside each other."""
-MIDNIGHT, FOUR_DIGITS = time(), 1_000
 SAFE = 15
 """Digits of which each decimal is what its nearest float is read as."""
 SUMMABLE, SUMMABLE_SCALE = 28, 6
@@ -118,15 +116,8 @@ def _of_times(check: Check, kinds: Sequence[pa.DataType]) -> Given:
     if check.name in AS_TEXT:
         return Given.TEXT
     unlike = check.name in ALIKE and len({*kinds}) > 1
-    between = any(map(pa.types.is_date, kinds)) and _writes_instants(check)
+    between = any(map(pa.types.is_date, kinds)) and writes_an_instant(check)
     return Given.INSTANTS if unlike or between else Given.NEAREST
-
-
-def _writes_instants(check: Check) -> bool:
-    """Say whether a check writes an instant that no day is, or a day of a year that Spark's client cannot spell."""
-    written = [check.arguments.get(name) for name in BOUNDS] + [*check.arguments.get("value_set", ())]
-    instants = [instant_of(each) for each in written if isinstance(each, str)]
-    return any(each.time() != MIDNIGHT or each.year < FOUR_DIGITS for each in instants)
 
 
 def give(rows: pa.Table, columns: Sequence[str], how: Given) -> pa.Table:

@@ -55,13 +55,13 @@ REASONS = {
     "missing_column": "lacks a declared column",
     "no_arrival": "never arrived",
     "null_key": "has no key",
-    "unreadable_time": "its time cannot be read",
+    "unreadable_time": "a time of it cannot be read, and it is without that",
 }
 ACTIONS = {
     "dropped": "kept in the ledger alone",
     "diverted": "set aside in a stream of its own",
     "adjusted": "changed, then passed on",
-    "noted": "a note beside what passed unchanged",
+    "noted": "a note beside what passed",
 }
 
 

@@ -48,6 +48,7 @@ ALIKE = {
 """Expectations that hold columns against each other, which are of one kind then."""
 LARGEST = 2**63
 """Whole numbers of 64 bits are below this."""
+MIDNIGHT, FOUR_DIGITS = dt.time(), 1_000
 MOST = 200
 TOTAL = "sum_total"
 COLUMNS = "column_list"
@@ -145,6 +146,10 @@ def _name(section: Section) -> str:
     for key in found:
         if key in offers() and offers()[key].refused:
             raise section.wrong(key, f"`{key}`, which is not offered: {offers()[key].refused},", "another expectation")
+        asked = next((name for name in found if name in known and key in known[name].arguments), None)
+        if asked:
+            came = f"`{key}` beside `{asked}`"
+            raise section.wrong(key, came, f"it among its arguments: `{asked}: {{…, {key}: <{key}>}}`")
         if key not in known:
             expected = "an expectation of Great Expectations (docs/reference/checks.md has all), or " + one_of(BESIDE)
             raise section.wrong(key, f"unknown key `{key}`", expected, nearest(key, (*known, *BESIDE)))
@@ -200,7 +205,7 @@ def _require_a_sum(section: Section, values: Mapping[str, Any]) -> None:
 def _require_several(section: Section, name: str, values: Mapping[str, Any]) -> None:
     """Refuse one column where columns are held against each other."""
     if name != OF_COLUMNS and len({*values.get(COLUMNS, ())}) == 1:
-        came = f"`{COLUMNS}: [{values[COLUMNS][0]}]`"
+        came = f"`{COLUMNS}: [{', '.join(values[COLUMNS])}]`"
         raise section.wrong(COLUMNS, came, "at least two columns, which are held against each other")
 
 
@@ -234,6 +239,18 @@ def instant_of(text: str) -> dt.datetime:
         return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
     except OverflowError:
         raise ValueError(text) from None
+
+
+def is_day(text: str) -> bool:
+    """Say whether an instant is a day, of a year that every engine can spell."""
+    moment = instant_of(text)
+    return moment.time() == MIDNIGHT and moment.year >= FOUR_DIGITS
+
+
+def writes_an_instant(check: Check) -> bool:
+    """Say whether a check of days writes an instant that none of them is."""
+    written = [*(check.arguments.get(name) for name in BOUNDS), *check.arguments.get("value_set", ())]
+    return any(isinstance(each, str) and not is_day(each) for each in written)
 
 
 def _reads_times(pattern: str) -> None:
@@ -395,9 +412,9 @@ def misfit_of(check: Check, offer: Offer, kinds: Mapping[str, str]) -> tuple[str
         if kind in {"text", "truth"} and any(value is not None for value in bounds.values()):
             return f"bounds of `{column}`, which is a {kind},", "a column of numbers or times, or a check of a set"
         if offer.needs and kind != offer.needs:
-            return f"`{check.name}` of `{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
+            return f"`{column}`, which is no {offer.needs} ({kind}),", f"a column of {offer.needs}s"
         for name, value in bounds.items():
-            if kind == "time" and isinstance(value, str) and not _is_instant(value):
+            if kind == "time" and isinstance(value, str) and not is_instant(value):
                 return f"`{name}: {value}`", EXPECTED["instant"]
             if value is not None and _is_unlike(value, kind):
                 wanted = EXPECTED["instant"] if kind == "time" else f"a bound that is a {kind}"
@@ -435,10 +452,11 @@ def _is_unlike(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON
     if kind not in WRITTEN or value is None:
         return False
     is_other = not isinstance(value, WRITTEN[kind]) or (isinstance(value, bool) and kind != "truth")
-    return is_other or (kind == "time" and not _is_instant(value))
+    return is_other or (kind == "time" and not is_instant(value))
 
 
-def _is_instant(text: str) -> bool:
+def is_instant(text: str) -> bool:
+    """Say whether a text is an instant."""
     try:
         instant_of(text)
     except ValueError:

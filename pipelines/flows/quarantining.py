@@ -6,11 +6,11 @@ afterwards, of what passed, is that check itself: so each of them proves the exp
 
 from __future__ import annotations
 
-from datetime import UTC, time
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from pipelines.flows.check import Severity
-from pipelines.flows.checks import BOUNDS, KEY, instant_of, item_of, read_checks
+from pipelines.flows.checks import KEY, instant_of, item_of, read_checks, writes_an_instant
 from pipelines.flows.errors import one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 DAY_AS_INSTANT = "timestamp of a date"
 """How a date is spelled that is held against instants."""
-MIDNIGHT = time()
 BLOCKING = Severity.BLOCKING.name.lower()
 
 
@@ -72,18 +71,13 @@ def _told(section: Section, check: Check, types: Mapping[str, str]) -> str:
         came = f"`where: {check.where}` with `kind`"
         raise section.wrong("where", came, "a condition of events alone: timers and CTIs always pass")
     spelled = types.get(check.columns[0], "")
-    if spelled == "date" and _writes_a_time(check):
+    if spelled == "date" and writes_an_instant(check):
         # No day is such an instant, and it lies between two.
         spelled = DAY_AS_INSTANT
     keeps = SAID[check.name](check, spelled)
     return expression_at(
         section, check.name, f"NOT coalesce({check.where}, false) OR ({keeps})" if check.where else keeps
     )
-
-
-def _writes_a_time(check: Check) -> bool:
-    written = [*(check.arguments.get(name) for name in BOUNDS), *check.arguments.get("value_set", ())]
-    return any(isinstance(each, str) and instant_of(each).time() != MIDNIGHT for each in written)
 
 
 def _value(column: str, spelled: str) -> str:

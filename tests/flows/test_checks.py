@@ -37,6 +37,8 @@ BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_
         (f"{IN_SET}: {{column: n, value_set: [1.0e+400]}}", "which is inf as a float"),
         (f"{IN_SET}: {{column: n, value_set: [1, 9223372036854775808]}}", "`9223372036854775808`"),
         ("expect_compound_columns_to_be_unique: {column_list: [n]}", "`column_list: [n]`"),
+        ("expect_compound_columns_to_be_unique: {column_list: [n, n]}", "`column_list: [n, n]`"),
+        (f"{BETWEEN}: {{column: n, max_value: 1}}\n        mostly: 0.9", f"`mostly` beside `{BETWEEN}`"),
         ("expect_table_row_count_to_be_between: {min_value: 2026-05-04T00:00:00Z}", "under `min_value`"),
         (
             "expect_column_pair_values_to_be_equal: {column_A: n, column_B: m, ignore_row_if: neither}",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -42,6 +43,13 @@ TYPES = {
     "name": "string",
     "day": "date",
     "bought": "timestamp",
+    "until": "date",
+}
+OF_ARROW = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "decimal(10, 2)": pa.decimal128(10, 2),
+    "date": pa.date32(),
 }
 FLOW = """\
 flow: checked
@@ -49,7 +57,7 @@ every: 1h
 buckets: 3
 sources:
   rows:
-    feed: {{csv: rows.csv, types: {{{types}}}, timezone: UTC}}
+    feed: {feed}
     key: sensor
     time: seen
     arrival: seen
@@ -76,6 +84,12 @@ CHECKS = (
     "expect_column_values_to_be_between: {column: bought, min_value: '2024-01-01T12:00:00Z'}",
     "expect_column_values_to_be_between: {column: bought, max_value: '2024-01-02T01:00:00+01:00'}",
     "expect_column_values_to_be_between: {column: day, min_value: '2024-01-02', max_value: '2024-01-03'}",
+    "expect_column_values_to_be_in_set: {column: day, value_set: ['2024-01-02', '2024-01-03']}",
+    "expect_column_values_to_be_in_set: {column: day, value_set: ['2024-01-01T12:00:00Z', '2024-01-03']}",
+    "expect_column_values_to_not_be_in_set: {column: bought, value_set: ['2024-01-02T01:00:01+01:00']}",
+    "expect_column_values_to_be_in_set: {column: bought, value_set: ['2024-01-01T12:00:00', '2024-01-01']}",
+    "expect_column_pair_values_a_to_be_greater_than_b: {column_A: bought, column_B: day}",
+    "expect_column_pair_values_to_be_equal: {column_A: bought, column_B: until}",
     "expect_column_values_to_be_in_set: {column: name, value_set: [ash, 'O''Hara', 'a\\\\b', '%']}",
     "expect_column_values_to_be_in_set: {column: whole, value_set: [1, 2, 3]}",
     "expect_column_values_to_not_be_in_set: {column: name, value_set: ['', 'O''Hara']}",
@@ -92,6 +106,13 @@ CHECKS = (
 )
 WHERES = ("", "", "sensor = 'b'", "whole > 0", "name IS NOT NULL OR real < 0")
 NUMBERS = st.sampled_from([None, -4, -3, 0, 1, 3, 7, 8])
+BOUGHT = (
+    None,
+    "2024-01-01T11:59:59.999999",
+    "2024-01-01T12:00:00",
+    "2024-01-02T00:00:00",
+    "2024-01-02T00:00:01",
+)
 ROW = st.fixed_dictionaries(
     {
         "sensor": st.sampled_from(["a", "b", "c"]),
@@ -101,7 +122,10 @@ ROW = st.fixed_dictionaries(
         "price": st.sampled_from([None, "-0.01", "0.00", "0.10", "9.99", "10.00", "19.99"]),
         "name": st.sampled_from([None, "ash", "O'Hara", "a\\b", "%", "longer", "x"]),
         "day": st.sampled_from([None, "2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]),
-        "bought": st.sampled_from([None, "2024-01-01T11:59:59.999999", "2024-01-01T12:00:00", "2024-01-02T00:00:01"]),
+        "bought": st.sampled_from(
+            [None, "2024-01-02T00:00:00", "2024-01-01T11:59:59.999999", "2024-01-01T12:00:00", "2024-01-02T00:00:01"]
+        ),
+        "until": st.sampled_from([None, "2024-01-01", "2024-01-02"]),
     }
 )
 
@@ -114,10 +138,23 @@ def feed_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array(seen if name == "seen" else told[name], pa.string()) for name in TYPES})
 
 
-def written(folder: Path, rows: Sequence[dict[str, Any]], checks: Sequence[str]) -> str:
+def written(folder: Path, rows: Sequence[dict[str, Any]], checks: Sequence[str], *, typed: bool = True) -> str:
+    """Write rows and give a flow that says their types, or leaves it to the file to show them."""
     csv.write_csv(feed_of(rows), folder / "rows.csv", csv.WriteOptions(quoting_style="needed"))
     types = ", ".join(f"{name}: '{kind}'" for name, kind in TYPES.items())
-    return FLOW.format(types=types, checks="\n".join(checks))
+    told = f"{{csv: rows.csv, types: {{{types}}}, timezone: UTC}}"
+    if not typed:
+        columns = [
+            feed_of(rows)[name].cast(OF_ARROW.get(kind, pa.string())) if kind != "timestamp" else _instants(rows, name)
+            for name, kind in TYPES.items()
+        ]
+        pq.write_table(pa.table(columns, [*TYPES]), folder / "rows.parquet")
+        told = "{parquet: rows.parquet}"
+    return FLOW.format(feed=told, checks="\n".join(checks))
+
+
+def _instants(rows: Sequence[dict[str, Any]], name: str) -> pa.ChunkedArray:
+    return pc.assume_timezone(feed_of(rows)[name].cast(pa.timestamp("us")), "UTC")
 
 
 def spelled(check: str, where: str) -> str:
@@ -132,12 +169,16 @@ def view(rows: pa.Table) -> PlainView:
 @given(
     rows=st.lists(ROW, min_size=1, max_size=30),
     checks=st.lists(st.tuples(st.sampled_from(CHECKS), st.sampled_from(WHERES)), min_size=1, max_size=5, unique=True),
+    typed=st.booleans(),
 )
 def test_what_passes_keeps_the_checks_and_what_went_aside_breaks_them(
-    rows: list[dict[str, Any]], checks: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
+    rows: list[dict[str, Any]],
+    checks: list[tuple[str, str]],
+    typed: bool,  # noqa: FBT001 - drawn
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder: Path = tmp_path_factory.mktemp("quarantine")
-    here = trial(folder, written(folder, rows, [spelled(*each) for each in checks]), {})
+    here = trial(folder, written(folder, rows, [spelled(*each) for each in checks], typed=typed), {})
     spans = [(BEGIN, BEGIN + 5 * SECOND), (BEGIN + 5 * SECOND, BEGIN + 60 * SECOND)]
     here.ran("run", spans)
     clean, aside, ledger = (here.table("run", name) for name in ("clean", "clean.quarantined", "ledger"))

@@ -71,4 +71,5 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
         lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
-    return [*lines, f"# Paste it under `{stream}:` in the flow's file, then: {known.command('check')}"]
+    where = f"Paste it under `{stream}:` in the flow's file (its items, where `expect:` stands there already)"
+    return [*lines, f"# {where}, then: {known.command('check')}"]

@@ -26,7 +26,7 @@ from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import Checked, Gate, hold, publish_at_once
+from pipelines.jobs.runs.gate import Checked, Gate, RejectedError, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.lineage import followed
@@ -112,8 +112,10 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     try:
         with followed(job_of(backfill, spans, wanted.engine or settings.engine)):
             ran = run_backfill(backfill, spans, done=done)
-    except PulselineError:
+    except PulselineError as ended:
         _left(flow, state, log_state(root), spans, echo)
+        if isinstance(ended, RejectedError):
+            echo(f"next: {command('check', wanted.flow, '--commit', str(ended.commit), run=wanted.run)}")
         raise
     finally:
         runner.close()

@@ -14,7 +14,7 @@ from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
 from pipelines.jobs.facts.legs import behind
-from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.facts.status import looking_at, status_of
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import NOTHING, utc_text
@@ -145,11 +145,9 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
 
 
 def _rejected_text(known: KnownRun, rejected: Facts) -> str:
-    start, end = rejected["start"], rejected["end"]
-    # A plan begins with what is published.
-    plan = known.command("plan") if known.state.published else known.run_command(start, end)
-    span = known.moments.span(start, end)
-    return f"commit {rejected['commit']} ({span}) is not published: {rejected['why']}; what to do about it: {plan}"
+    span = known.moments.span(rejected["start"], rejected["end"])
+    seen = looking_at(known, rejected["commit"])
+    return f"commit {rejected['commit']} ({span}) is not published: {rejected['why']}; what to do about it: {seen}"
 
 
 def _edited_text(facts: Facts) -> str:

@@ -21,6 +21,7 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
+from pipelines.jobs.facts.status import looking_at
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.gate import ACCEPTED
 from pipelines.jobs.text.drawing import stream_words
@@ -303,15 +304,13 @@ def _expectation(about: Reported, found: Sequence[Quality], memory: report.Memor
 
 
 def next_step(about: Reported, checks: Sequence[Quality]) -> str:
-    """Give the command that a person would run next: what was rejected again, what is unchecked, else on."""
+    """Give the command that a person would run next: a look at what waits or was rejected or is unchecked, else on."""
     known = about.known
     rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
     waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
     missing = unchecked(about, checks)
-    if rejected:
-        return known.run_command(*rejected[-1].span)
-    if waiting:
-        return known.command("check", "--commit", str(waiting[-1].commit))
+    if looked_at := waiting or rejected:
+        return looking_at(known, looked_at[-1].commit)
     if missing:
         ends = map(known.moments.argument, (missing[0].span.start, missing[-1].span.end))
         words = [word for pair in zip(("--start", "--end"), ends, strict=True) for word in pair]

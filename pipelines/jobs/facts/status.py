@@ -262,6 +262,11 @@ def rejected_of(known: KnownRun) -> Facts | None:
     return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
 
 
+def looking_at(known: KnownRun, commit: int) -> str:
+    """Spell the command that shows what broke a rejected commit, its owner and remedy, and how to go on."""
+    return known.command("check", "--commit", str(commit))
+
+
 def _stale(known: KnownRun) -> list[Facts]:
     """Give runs of stale commits that follow one another, and the command that heals each.
 
@@ -345,13 +350,15 @@ def _next(known: KnownRun, facts: Facts) -> str:
     if facts["live"]:
         lost = facts["replay"] and facts["replay"]["lost"]
         return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts)}"
+    if facts["rejected"]:
+        # Behind a flow that was applied the days before may have to be made anew as well.
+        is_of_more = known.is_applied and known.state.published
+        return known.command("plan") if is_of_more else looking_at(known, facts["rejected"]["commit"])
     return _next_interval(known, facts) if known.state.published else known.first_command()
 
 
 def _next_interval(known: KnownRun, facts: Facts) -> str:
     """Spell what goes on with a backfill."""
-    if facts["rejected"] and known.is_applied:
-        return known.command("plan")
     from pipelines.flows.grid import cuts_between
 
     end = facts["published"]["end"]

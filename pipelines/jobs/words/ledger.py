@@ -44,7 +44,7 @@ REASONS = {
     "null_key": "has no key, so no operator can take it",
     "unknown_edge": "does not say what it is: data (of an edge: start or end), cti or punctuation",
     "punctuation": "is a window punctuation: a unit of work is complete; it is no row",
-    "unreadable_time": "has a time that cannot be read",
+    "unreadable_time": "has a time that cannot be read, and is without it",
     "unreadable_row": "cannot be read; its bytes stand in `raw`",
     "unreadable_file": "is a file that cannot be read; its first bytes stand in `raw`",
     "file_changed": "is a file that changed after it had landed; its rows are not landed again",
@@ -81,7 +81,7 @@ ACTIONS = {
     "dropped": "stands in the ledger alone",
     "diverted": "kept unchanged in {side}",
     "adjusted": "moved, and passed on",
-    "noted": "passed on unchanged",
+    "noted": "passed on",
 }
 KNOWN_REASONS = frozenset(REASONS) | {reason.name.lower() for reason in Reason if reason}
 EVENT, MADE = ("event_time", "event_end"), ("new_time", "new_end")

@@ -74,6 +74,11 @@ class SpokenVerdict:
         return bool(self.commit) and self.judged.entries[0].state is State.WRITTEN
 
     @property
+    def is_rejected(self) -> bool:
+        """Say whether one commit was judged that was kept from readers."""
+        return bool(self.commit) and self.judged.entries[0].state is State.REJECTED
+
+    @property
     def rows(self) -> int:
         """Count the rows that came into the operators."""
         return sum(each.looked_at for each in self.found if each.expectation == "account_holds")
@@ -226,6 +231,8 @@ def next_step(verdict: SpokenVerdict) -> str:
         rejected = known.command(*publish, "--reject", "REASON", "--by", "NAME")
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
+    if not verdict.held and verdict.is_rejected:
+        return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
     if not verdict.held:
         return known.command("plan") if known.is_applied else known.run_command(*verdict.judged.span)
     if verdict.waits:

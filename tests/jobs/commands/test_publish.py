@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.publish import Answer, answer_of, publish_commit
 from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -122,3 +124,22 @@ def test_a_run_names_the_checks_that_only_warn_and_do_not_hold(house: House) -> 
     (named,) = [line for line in lines if line.startswith("warning: ordered: ")]
     assert named.endswith("does not hold in 2 intervals")
     assert "note: pulseline report tiny has the rows that break them" in lines
+
+
+def test_each_command_after_a_rejection_leads_to_its_rows_and_from_there_on(house: House) -> None:
+    ordered = "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n"
+    (house.config / "flows" / "tiny.yaml").write_text(FLOW.replace(ordered, NOWHERE))
+    day = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core")
+    with pytest.raises(RejectedError):
+        run_flow(day, house.tell)
+    look, again = "pulseline check tiny --commit 1", "pulseline run tiny --start 2013-01-01 --end 2013-01-02"
+    assert house.text.endswith(f"next: {look}")
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
+    told = house.text
+    assert told.endswith(f"next: {look}")
+    assert told.count(f"what to do about it: {look}") == 1
+    assert check_flow("tiny", None, None, 1, run="main", as_json=False, echo=house.tell) == 1
+    assert house.text.endswith(f"next: {again} once that is put right, or with --hold to decide over it")
+    run_flow(replace(day, hold=True), house.tell)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
+    assert house.text.endswith("pulseline check tiny --commit 2  (finishes commit 2)")

@@ -11,6 +11,7 @@ from pipelines.engine.tasks.link import Link
 from pipelines.engine.tasks.payload import PayloadError, readable
 
 if TYPE_CHECKING:
+    from pipelines.flows.expressions import Expression
     from pipelines.flows.model import Stream
 
 
@@ -20,10 +21,16 @@ class ExpressionLink(Link):
     def _said(self, told: str, table: pa.Table) -> pa.Array | pa.ChunkedArray:
         """Give what an expression gives for rows."""
         from pipelines.engine.tasks.expressions import evaluate
+
+        there = readable(pa.schema([table.schema.field(name) for name in self._payload]))
+        return evaluate(self.read_over(told, there), table.select(there.names))
+
+    @staticmethod
+    def read_over(told: str, there: pa.Schema) -> Expression:  # noqa: ARG004 - for checks
+        """Read an expression over columns."""
         from pipelines.flows.expressions import parse_expression
 
-        payload = pa.schema([table.schema.field(name) for name in self._payload])
-        return evaluate(parse_expression(told), table.select(readable(payload).names))
+        return parse_expression(told)
 
     def _are_events(self, table: pa.Table) -> pa.ChunkedArray:
         return pc.invert(pc.is_in(table["kind"], pa.array(["timer", "cti"])))
@@ -35,11 +42,25 @@ def result_type_of(stream: Stream, told: str, payload: pa.Schema) -> pa.DataType
     Raises:
         PayloadError: a column is missing, or of a type that the expression cannot take.
     """
+    return type_over(stream, told, ExpressionLink.read_over(told, payload), readable(payload))
+
+
+def type_over(stream: Stream, called: str, expression: Expression, there: pa.Schema) -> pa.DataType:
+    """Give the type of what an expression gives over columns.
+
+    Args:
+        stream: whose it is.
+        called: what a person knows it by.
+        expression: it.
+        there: all columns that it may read.
+
+    Raises:
+        PayloadError: a column is missing, or of a type that the expression cannot take.
+    """
     from pipelines.engine.tasks.expressions import ExpressionTypeError, result_type
-    from pipelines.flows.expressions import parse_expression
 
     try:
-        return result_type(parse_expression(told), readable(payload))
+        return result_type(expression, there)
     except ExpressionTypeError as error:
         near = f"; did you mean `{error.nearest}`?" if error.nearest else ""
-        raise PayloadError(stream.name, f"`{told}` has {error.came}", f"expected {error.expected}{near}") from error
+        raise PayloadError(stream.name, f"`{called}` has {error.came}", f"expected {error.expected}{near}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.row_texts import json_rows
-from pipelines.engine.tasks.links.expressions import ExpressionLink, result_type_of
-from pipelines.engine.tasks.payload import PayloadError, require_comparable
+from pipelines.engine.tasks.links.expressions import ExpressionLink, type_over
+from pipelines.engine.tasks.payload import PayloadError, readable, require_comparable
+from pipelines.flows.checks import instant_of, is_day, is_instant
+from pipelines.flows.expressions import Call, Cast, Column, Literal, parse_expression
 from pipelines.flows.model import BROKEN
 from pipelines.operators import quarantine
 from pipelines.operators.rows import Reason
@@ -18,16 +22,27 @@ from pipelines.operators.rows import Reason
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipelines.flows.expressions import Expression, Node
     from pipelines.flows.model import Stream
     from pipelines.operators.leaving import Leaving
     from pipelines.operators.rows import Longs, Records
 
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+TICK = dt.timedelta(microseconds=1)
+COMPARED = {"=", "<", "<=", ">", ">=", "in"}
+"""Calls that hold values against each other."""
 BETWEEN = "; "
 """What stands between the names of checks that one row breaks."""
 
 
 class QuarantineLink(ExpressionLink):
     """Ask every check of events; timers and CTIs are none and pass."""
+
+    @staticmethod
+    def read_over(told: str, there: pa.Schema) -> Expression:
+        """Read what says a check; where columns turn out to be of times, what it writes beside them are times too."""
+        read = parse_expression(told)
+        return replace(read, root=_as_times(read.root, there))
 
     def _ports(self, table: pa.Table) -> Longs:
         policy: quarantine.QuarantinePolicy = self.stream.policy  # type: ignore[assignment]
@@ -63,8 +78,9 @@ class QuarantineLink(ExpressionLink):
     @staticmethod
     def made(stream: Stream, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """Give its payload columns; see `Link.made`."""
+        there = readable(inputs[0])
         for rule in stream.policy.rules:  # type: ignore[attr-defined]
-            result_type_of(stream, rule.keeps, inputs[0])
+            type_over(stream, rule.check, QuarantineLink.read_over(rule.keeps, there), there)
             for name in rule.equal:
                 require_comparable(stream, "expect", inputs[0].field(name))
         if BROKEN in inputs[0].names:
@@ -76,3 +92,31 @@ class QuarantineLink(ExpressionLink):
     def aside_of(made: pa.Schema) -> pa.Schema:
         """Give the payload columns of what goes aside; see `Link.aside_of`."""
         return made.append(pa.field(BROKEN, pa.string()))
+
+
+def _as_times(node: Node, there: pa.Schema) -> Node:
+    """Give a part of a check with instants for texts beside a column of times, and days as instants beside instants."""
+    if not isinstance(node, Call):
+        return node
+    parts = [_as_times(part, there) for part in node.arguments]
+    kinds = {there.field(part.name).type for part in parts if isinstance(part, Column) and _is_time(part, there)}
+    if node.name not in COMPARED or not kinds:
+        return replace(node, arguments=(*parts,))
+    texts = [part for part in parts if isinstance(part, Literal) and part.kind == "string"]
+    if not all(is_instant(str(each.value)) for each in texts):
+        return replace(node, arguments=(*parts,))
+    days = all(map(pa.types.is_date, kinds)) and all(is_day(str(each.value)) for each in texts)
+    return replace(node, arguments=tuple(_as_time(part, "date" if days else "timestamp", there) for part in parts))
+
+
+def _is_time(column: Column, there: pa.Schema) -> bool:
+    return not column.fields and column.name in there.names and pa.types.is_temporal(there.field(column.name).type)
+
+
+def _as_time(part: Node, kind: str, there: pa.Schema) -> Node:
+    if isinstance(part, Literal) and part.kind == "string":
+        since = instant_of(str(part.value)) - EPOCH
+        return Literal(kind, since.days if kind == "date" else since // TICK)
+    if isinstance(part, Column) and _is_time(part, there) and kind == "timestamp":
+        return Cast(part, kind)
+    return part
