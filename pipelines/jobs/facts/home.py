@@ -144,12 +144,13 @@ def _live(known: KnownRun, now: int) -> SiteLive:
 def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
     """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
     by_state: dict[CalendarState, list[CalendarDay]] = {}
-    rejected = None if facts.calendar else rejected_of(about.known)
+    rejected, waits = None if facts.calendar else rejected_of(about.known), about.known.state.pending
     if rejected:
         # The calendar begins with the first day that is published.
-        start, end = rejected["start"], rejected["end"]
-        words = f"{clock.span(start, end)} is {CalendarState.REJECTED}: {rejected['why']}"
-        yield Need(tone=Tone.BAD, words=words, command=looking_at(about.known, rejected["commit"]))
+        state = CalendarState.HELD if waits else CalendarState.REJECTED
+        words = f"{clock.span(rejected['start'], rejected['end'])} is {state}: {rejected['why']}"
+        command = looking_at(about.known, waits.commit if waits else rejected["commit"])
+        yield Need(tone=Tone.BAD, words=words, command=command)
     for day in facts.calendar:
         by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
