@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from expectations.laws import Law
     from expectations.views import Truth
 
+MICROS_A_DAY = 86_400_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class SparkView:
@@ -124,6 +126,10 @@ def _as_asked(rows: DataFrame, name: str, how: Given) -> Column:
     from pyspark.sql import types
 
     kind, column = rows.schema[name].dataType, sql.col(quoted(name))
+    if how is Given.TICKS and isinstance(kind, types.DateType):
+        return sql.unix_date(column).cast("bigint") * sql.lit(MICROS_A_DAY)
+    if how is Given.TICKS and isinstance(kind, types.TimestampType):
+        return sql.unix_micros(column)
     casts: dict[type[types.DataType], dict[Given, str]] = {
         types.DateType: {Given.INSTANTS: "timestamp"},
         types.DecimalType: {Given.TEXT: "string", Given.FINITE: "double"},

@@ -14,12 +14,23 @@ from expectations.laws import remedy_of
 from expectations.offenders import all_of, shown
 from expectations.views import told_by
 from pipelines.errors import Exit, PulselineError
-from pipelines.flows.checks import IGNORED, expected_column, ignored_if, instant_of, misfit_of, strange_column
+from pipelines.flows.check import OF_INTERVALS
+from pipelines.flows.checks import (
+    IGNORED,
+    expected_column,
+    ignored_if,
+    instant_of,
+    is_instant,
+    misfit_of,
+    strange_column,
+    texts_of,
+)
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
 from pipelines.flows.offered import offers
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from expectations.checkpoints import Asked
@@ -29,8 +40,6 @@ if TYPE_CHECKING:
     from pipelines.flows.check import Check
     from pipelines.flows.model import Flow
 
-OF_INTERVALS = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
-"""Checks whose arguments are of one interval, as the gate asks them: several intervals are asked one by one."""
 SHOWN = 20
 """Intervals that break one of them and are shown."""
 
@@ -130,7 +139,16 @@ def _outcome(  # noqa: PLR0913 - what came of a check
 
 
 def _sentence(check: Check, table: str, asked: Asked, more: str = "") -> str:
-    return f"{asked.sentence} ({table}{f', where {check.where}' if check.where else ''}{more})"
+    said = asked.sentence
+    for text in texts_of(check):
+        # As the flow writes it, where it was asked in microseconds.
+        said = said.replace(str(_ticks(instant_of(text))), text) if is_instant(text) else said
+    return f"{said} ({table}{f', where {check.where}' if check.where else ''}{more})"
+
+
+def _ticks(moment: dt.datetime) -> int:
+    ticks: int = pa.scalar(moment, pa.timestamp("us", "UTC")).value
+    return ticks
 
 
 def _is_whole(check: Check) -> bool:
@@ -278,6 +296,8 @@ def _as_valued(value: Any, kind: pa.DataType, how: Given) -> Any:  # noqa: ANN40
     if not isinstance(value, str) or not _is_time(kind):
         return near(value, kind, how)
     moment: Any = instant_of(value)
+    if how is Given.TICKS:
+        return _ticks(moment)
     if pa.types.is_date(kind) and how is not Given.INSTANTS:
         moment = moment.date()
     elif not getattr(kind, "tz", "UTC"):

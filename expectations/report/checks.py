@@ -214,9 +214,15 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     news = f"{since}: {', '.join(told)}" if told else f"{since}{',' if again else ''} nothing changed"
     if not found.still:
         return f"{news}."
-    first = min(start for *_, start in found.still)
-    held = _named([(table, name) for table, name, _ in found.still])
-    return f"{news}; {held} still {_verb(found.still, 'fails', 'fail')}, since {_day(first, clock)}."
+    by_start: dict[int, list[tuple[str, str]]] = {}
+    for table, name, start in found.still:
+        by_start.setdefault(start, []).append((table, name))
+    told = [
+        f"{_named(names)} still {_verb(names, 'fails', 'fail')}, since {_day(start, clock)}"
+        for start, names in sorted(by_start.items())[:SHOWN_NAMES]
+    ]
+    more = sum(map(len, by_start.values())) - sum(len(names) for _, names in sorted(by_start.items())[:SHOWN_NAMES])
+    return "; ".join([news, *told, *([f"{counted(more, 'more', 'more')} still fail"] if more else [])]) + "."
 
 
 def _named(names: Sequence[tuple[str, str]]) -> str:

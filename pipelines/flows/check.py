@@ -12,6 +12,8 @@ from pipelines.flows.offered import offers
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
+OF_INTERVALS = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
+"""Checks whose arguments are of one interval, as the gate asks them: several intervals are asked one by one."""
 IN_ORDER = ("expect_column_values_to_be_increasing", "expect_column_values_to_be_decreasing")
 """Asked in stream order, each key for itself."""
 

@@ -249,8 +249,18 @@ def is_day(text: str) -> bool:
 
 def writes_an_instant(check: Check) -> bool:
     """Say whether a check of days writes an instant that none of them is."""
+    return any(not is_day(each) for each in texts_of(check))
+
+
+def writes_before(check: Check, year: int) -> bool:
+    """Say whether a check of times writes one before a year."""
+    return any(instant_of(each).year < year for each in texts_of(check))
+
+
+def texts_of(check: Check) -> list[str]:
+    """Give the texts among the bounds and the values that a check writes."""
     written = [*(check.arguments.get(name) for name in BOUNDS), *check.arguments.get("value_set", ())]
-    return any(isinstance(each, str) and not is_day(each) for each in written)
+    return [each for each in written if isinstance(each, str)]
 
 
 def _reads_times(pattern: str) -> None:

@@ -179,7 +179,7 @@ def test_all_flows_stand_on_the_navigation_bar_with_what_needs_a_person(
     shown = page.frame_locator("iframe")
     need = shown.locator("li", has_text="Wed 2 Jan 2013 is rejected")
     need.wait_for()
-    assert "pulseline run flights" in need.inner_text()
+    assert "pulseline check flights --commit" in need.inner_text()
     assert shown.locator("th", has_text="trips").count() >= 1, "flows that never ran stand there, too"
     page.screenshot(path=pictures / "overview.png")
     shown.get_by_label("Find a flow").fill("flights 2013-01-01")

@@ -99,6 +99,22 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_select_column_values_to_be_unique_within_record: {column_list: [day, noon]}", []),
     ("expect_column_values_to_be_between: {column: day, min_value: '0001-01-01'}", []),
     ("expect_column_sum_to_be_between: {column: nothing, min_value: 0, max_value: 0}", []),
+    ("expect_column_values_to_be_between: {column: early, min_value: '0001-01-01', max_value: '1500-02-28'}", []),
+    ("expect_column_values_to_be_between: {column: early, max_value: '1500-02-27T12:00:00Z'}", ONLY),
+    ("expect_column_values_to_be_between: {column: early, max_value: '1500-02-28T00:00:01Z'}", []),
+    (
+        "expect_column_values_to_be_between: {column: early, min_value: '0001-01-01T00:00:01Z'}",
+        [*range(ODD), *range(ODD + 1, ROWS)],
+    ),
+    ("expect_column_values_to_be_between: {column: ago, min_value: '0001-01-01T00:00:00Z'}", []),
+    ("expect_column_values_to_be_between: {column: ago, max_value: '1500-02-28T12:00:00Z'}", []),
+    ("expect_column_values_to_be_between: {column: ago, max_value: '1500-02-28T12:00:00Z', strict_max: true}", ONLY),
+    ("expect_column_values_to_be_between: {column: ago, max_value: '1500-02-28T11:59:59Z'}", ONLY),
+    ("expect_column_values_to_be_in_set: {column: ago, value_set: ['0001-01-01T00:00:00Z']}", ONLY),
+    ("expect_column_values_to_be_in_set: {column: early, value_set: ['0001-01-01', '1500-02-28']}", []),
+    ("expect_column_max_to_be_between: {column: ago, max_value: '1500-02-28T12:00:00Z'}", []),
+    ("expect_column_min_to_be_between: {column: ago, min_value: '0001-01-01T00:00:00Z'}", []),
+    ("expect_column_max_to_be_between: {column: early, max_value: '1500-02-28'}", []),
 )
 """What is asked, and which rows break it."""
 BROKEN_AS_A_WHOLE = (
@@ -108,6 +124,10 @@ BROKEN_AS_A_WHOLE = (
     "expect_column_sum_to_be_between: {column: one, max_value: 22.009}",
     "expect_column_unique_value_count_to_be_between: {column: many, max_value: 19}",
 )
+
+
+OLD = dt.datetime(1500, 2, 28, 12, tzinfo=dt.UTC)
+"""By the calendar before, ten days earlier."""
 
 
 def odd(usual: Any, other: Any) -> list[Any]:  # noqa: ANN401 - values of a column
@@ -152,6 +172,8 @@ def rows() -> pa.Table:
             "noon": pa.array(odd(NOON, NOON + dt.timedelta(microseconds=1)), pa.timestamp("us", "UTC")),
             "day": pa.array(odd(DAY, DAY + dt.timedelta(days=1)), pa.date32()),
             "text": pa.array(odd("p", None), pa.string()),
+            "early": pa.array(odd(dt.date(1, 1, 1), dt.date(1500, 2, 28)), pa.date32()),
+            "ago": pa.array(odd(dt.datetime(1, 1, 1, tzinfo=dt.UTC), OLD), pa.timestamp("us", "UTC")),
         }
     )
 

@@ -19,6 +19,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
+from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import Planning, PlanState
 from pipelines.jobs.facts.report import (
     Reported,
@@ -92,7 +93,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         about: the whole run.
         certificate: of the whole run, where one was made.
     """
-    judged = read_quality(about.root)
+    judged = narrowed(about, read_quality(about.root))
     checks = [each for each in judged if is_current(about, each)]
     flow = about.flow
     first, last = about.bounds
@@ -152,8 +153,13 @@ def calendar_of(about: Reported, checks: Sequence[Quality]) -> list[CalendarDay]
         checks: what was judged of rows that count.
     """
     found = {(each.start, each.end): each for each in (*_intervals(about), *_epochs(about))}
-    failed = [each for each in checks if not each.held]
+    newest = {(each.table, each.expectation, each.start, each.end): each for each in sorted(checks, key=_judged_at)}
+    failed = [each for each in newest.values() if not each.held]
     return days_of(about.flow, [_judged(found[span], failed, about) for span in sorted(found)])
+
+
+def _judged_at(check: Quality) -> int:
+    return check.at
 
 
 def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:

@@ -20,6 +20,7 @@ from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.failing_rows import FailingRows
+from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.facts.status import looking_at
 from pipelines.jobs.runs.counts import counted
@@ -127,12 +128,13 @@ def read_facts(
     Args:
         about: the run, or the interval of it.
         certificate: of the same span, where one was made.
-        known: all that was judged of the run, in its order, where that was read already.
+        known: all that was judged of the run, told by interval as `narrowed` does, where that was read already.
     """
     flow, root = about.flow, about.root
     start, end = about.span or (None, None)
     tables = {name: _rows(about.of(name), name) for name in flow.tables()}
-    judged = read_quality(root, end=end) if known is None else before(known, end)
+    is_told = known is not None and about.span in {entry.span for entry in about.published}
+    judged = before(known if is_told and known else narrowed(about, known or read_quality(root)), end)
     checks = [each for each in judged if (start is None or start < each.end) and is_current(about, each)]
     first, last = about.bounds
     now = wall_ticks()
@@ -252,12 +254,14 @@ def _past(check: Quality) -> report.PastVerdict:
 def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
     """Leave out checks of one expectation whose rows another has, so that none is counted twice: the newest counts.
 
-    A check of a span that reaches beyond the page counts where nothing else has its rows, or where it found something.
+    A check of a span that reaches beyond the page counts where nothing else has its rows. One of a longer span that
+    holds does not where that of an interval within fails: a mean of all is none of a day.
     """
     by_commit = {check.commit: check for check in checks if check.commit}
     spans: list[Quality] = []
     beyond: list[Quality] = []
-    for span in sorted((check for check in checks if not check.commit), key=lambda check: check.at, reverse=True):
+    ordered = sorted((check for check in checks if not check.commit), key=lambda each: (each.at, each.end - each.start))
+    for span in (each for each in reversed(ordered) if not _is_contradicted(each, checks)):
         inside = [by_commit.get(entry.commit) for entry in about.published if _within(entry, span)]
         newer = all(each is not None and each.at > span.at for each in inside)
         if not _is_on_the_page(about, span):
@@ -266,7 +270,18 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
             spans.append(span)
     had = {entry.commit for entry in about.published if any(_within(entry, span) for span in spans)}
     kept = [*spans, *(check for number, check in by_commit.items() if number not in had)]
-    return sorted([*kept, *(each for each in beyond if not kept or not each.held)], key=lambda check: check.at)
+    return sorted(kept or beyond[:1], key=lambda check: check.at)
+
+
+def _is_contradicted(wide: Quality, checks: Sequence[Quality]) -> bool:
+    """Say whether a check of a longer span holds where the newest one of an interval within does not."""
+    if not wide.held:
+        return False
+    newest: dict[tuple[int, int], Quality] = {}
+    for each in sorted(checks, key=lambda each: each.at):
+        if wide.start <= each.start and each.end <= wide.end and (each.start, each.end) != (wide.start, wide.end):
+            newest[each.start, each.end] = each
+    return not all(each.held for each in newest.values())
 
 
 def _within(entry: Entry, span: Quality) -> bool:

@@ -133,12 +133,29 @@ def test_rows_that_were_checked_twice_are_counted_once_by_the_newest_check(house
 
     assert counted() == (9, 1, 0), "the whole was judged last"
     assert counted(1) == (3, 1, 0), "a day's page says what was judged of the day"
-    write_quality(house.root, [replace(week, held=False, unexpected=1, rows=({"kind": "timer"},))])
+    write_quality(house.root, [replace(week, held=False, unexpected=1, rows=({"kind": "timer", "commit": 2},))])
     assert counted()[2] == 1
-    assert counted(1)[2] == 1, "what was found of a span with the day stands on its page as well"
+    assert counted(1) == (3, 1, 1), "what was found of the day in a longer span stands on its page"
+    assert counted(0) == counted(2) == (3, 1, 0), "and on that of no other"
     for each in days:
         write_quality(house.root, [replace(each, at=late + 2)])
     assert counted() == (9, 3, 0), "each day was judged again since"
+    write_quality(house.root, [replace(days[1], held=False, unexpected=1, at=late + 3)])
+    write_quality(house.root, [replace(week, at=late + 4)])
+    assert counted(1) == (3, 1, 0), "all days were looked at again, row by row, and this one is mended"
+    assert counted()[2] == 0
+    mean = "expect_column_mean_to_be_between(number)"
+    for each in (replace(days[1], held=False, at=late + 5), replace(week, at=late + 6)):
+        write_quality(house.root, [replace(each, expectation=mean)])
+    found = {each.name: each for each in read_facts(about(house), None).expectations}
+    assert found[mean].broken, "the mean of three days tells nothing of one"
+
+
+def broken_of(house: House, day: int | None, name: str) -> int:
+    """Count the rows that break an expectation by the page of the run, or of a day."""
+    (found,) = (each for each in read_facts(about(house, day), None).expectations if each.name == name)
+    assert found.held == (not found.broken)
+    return sum(each.unexpected for each in found.broken)
 
 
 def test_all_rows_that_break_a_check_lie_beside_the_page_that_shows_the_first(house: House) -> None:
@@ -158,6 +175,8 @@ def test_all_rows_that_break_a_check_lie_beside_the_page_that_shows_the_first(ho
     assert len(rows) == found["unexpected"] > 20, "more than the table `quality` keeps"
     assert all(int(row["number"]) > 5 for row in rows)
     assert [row["arrival"] for row in rows] == sorted(row["arrival"] for row in rows)
+    days = [broken_of(house, day, "expect_column_values_to_be_between(number)") for day in range(3)]
+    assert days == [sum(row["commit"] == str(commit) for row in rows) for commit in (1, 2, 3)], "a day has its own"
     house.backfill("2013-01-02", "2013-01-03")
     write_quality(house.root, [quality(house, 4, held=False)])
     report_flow("tiny", "2013-01-02", "main", as_json=False, echo=house.tell)
