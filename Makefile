@@ -26,8 +26,7 @@ REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard te
 TESTS := $(FAST) $(REST) $(LAST)
 # Beside the others, behind Airflow's: the demo, a cluster, processes of their own, brokers, sockets and disks, and what
 # needs no Spark, so that both end at about the same time.
-BESIDE := tests/dags tests/end_to_end
-PLAIN := tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
+BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
   $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py stores.py) \
   $(addprefix tests/laws/test_,regions.py regions_kills.py loops.py instances.py) \
   $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
@@ -35,7 +34,7 @@ PLAIN := tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test
   $(addprefix sources/test_,socket_feed.py spool.py)))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 DRILLS_BESIDE := $(wildcard $(addprefix tests/jobs/drill/test_drill_,neighbours.py power.py store.py clock.py))
-APART := $(BESIDE) $(PLAIN) $(DRILLS)
+APART := $(BESIDE) $(DRILLS)
 # Tests write little and sync it often: in memory where there is some, a busy disk does not hold them up.
 SCRATCH = $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
@@ -85,26 +84,24 @@ up: java setup ## start Airflow on this machine, with a database of its own; end
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-# Runs the tests that $(1) begins (`beside NAME PATH...;`) beside those of $(2), and puts their output behind; what failed
-# comes last. $(3) comes first.
+# Runs the tests of $(1) beside those of $(2), and puts their output behind; $(3) comes first.
 define side_by_side
 	@$(BIN)/pulseline warm-up
-	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0 began= passed= failed=; \
-	beside() { $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/$$1.d" "$${@:2}" > "$$said/$$1" 2>&1 & began+=" $$1:$$!"; }; \
-	trap 'for each in $$began; do kill -INT "$${each#*:}" 2>/dev/null && wait "$${each#*:}" || true; done; rm -rf "$$said"' EXIT; \
-	$(1) \
-	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/rest.d" $(2) | tee "$$said/rest" && passed=rest || { code=$$? failed=rest; }; \
-	for each in $$began; do wait "$${each#*:}" && passed="$${each%:*} $$passed" || { code=$$? failed+=" $${each%:*}"; }; cat "$$said/$${each%:*}"; done; \
-	for each in $$passed $$failed; do tail -n 1 "$$said/$$each"; done; exit $$code
+	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0; \
+	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(1) > "$$said/beside" 2>&1 & beside=$$!; \
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
+	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(2) | tee "$$said/rest" || code=$$?; \
+	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
+	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 endef
 
 # Tests in front of a real Airflow mostly wait for it, so they run beside the others.
-test: java setup ## run every test but the drills, fast tiers first, Airflow's and those without Spark beside; pytest's closing line comes last
-	$(call side_by_side,beside airflow $(BESIDE); beside plain $(PLAIN);,$(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) $(filter-out $(APART),$(TESTS)))
+test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
+	$(call side_by_side,$(BESIDE),$(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) $(filter-out $(APART),$(TESTS)))
 
 # In two halves that take about as long: most of a drill is one process.
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
-	$(call side_by_side,beside drills $(DRILLS_BESIDE);,$(filter-out $(DRILLS_BESIDE),$(DRILLS)),export TMPDIR="$$said"; )
+	$(call side_by_side,$(DRILLS_BESIDE),$(filter-out $(DRILLS_BESIDE),$(DRILLS)),export TMPDIR="$$said"; )
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .

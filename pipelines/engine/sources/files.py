@@ -33,7 +33,8 @@ def find_files(paths: Sequence[str], base: Path, kind: str) -> list[Path]:
     for path in paths:
         files = _matching(base / path, kind)
         if not files:
-            raise FeedMissingError(path, str(base))
+            is_folder = (base / path).is_dir()
+            raise FeedMissingError(f"a .{kind} file" if is_folder else path, str(base / path if is_folder else base))
         for file in files:
             found.setdefault(os.path.realpath(file), file)
     return list(found.values())

@@ -236,6 +236,21 @@ def test_a_quote_that_nothing_closes_is_told_with_all_that_it_swallowed(
 
 
 @pytest.mark.parametrize("packed", [False, True])
+def test_a_number_that_a_file_was_cut_in_is_no_number(tmp_path: Path, *, packed: bool) -> None:
+    """The reader takes what stands of it for the value."""
+    (tmp_path / "in").mkdir()
+    told_as = "d1.csv.gz" if packed else "d1.csv"
+    for run, (cut, last) in enumerate((('"25', []), ('"25"', [25]), ("25", [25]))):
+        data = tagged("1", "2", cut, end="")
+        (tmp_path / "in" / told_as).write_bytes(gzip.compress(data) if packed else data)
+        landed = land(tmp_path, flow_of("csv", types={**TYPES, "tag": "int64"}), 0, f"landing {run}")
+
+        assert [each["tag"] for each in rows_of(landed)] == [1, 2, *last]
+        odd = [("unreadable_row", "dropped", f"in/{told_as}, row 3: its quotes do not pair")]
+        assert told(landed) == ([] if last else odd)
+
+
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("line", ["\n", "\r\n", "\r"])
 def test_a_quote_in_the_last_field_of_a_file_is_told(tmp_path: Path, line: str, *, packed: bool) -> None:
     (tmp_path / "in").mkdir()

@@ -19,7 +19,7 @@ from pipelines.engine.landing.types import declared_type
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
 from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
 from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending, with_last
-from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes
+from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes, is_cut_between_quotes
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
 from pipelines.engine.sources.rows_feed import Feed
@@ -150,10 +150,12 @@ class _CsvFile:
         yield from self._mended()
 
     def _swallows(self, batch: pa.RecordBatch) -> bool:
-        """Say whether the last row of a file begins a quote that nothing closes; only text can."""
+        """Say whether the last row of a file begins a quote that nothing closes; of text it may be of any length."""
         name = self._header.names[-1]
-        if name not in batch.schema.names or not pa.types.is_string(batch.schema.field(name).type):
+        if name not in batch.schema.names:
             return False
+        if not pa.types.is_string(batch.schema.field(name).type):
+            return bool(batch.num_rows) and is_cut_between_quotes(self._file, self._feed.spec.delimiter)
         last = batch.column(name)[-1].as_py() if batch.num_rows else None
         return ends_between_quotes(self._file, self._feed.spec.delimiter, last)
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUOTE, BOM = b'"', b"\xef\xbb\xbf"
+LONGEST_NUMBER = 1_024
+"""Bytes that no value has that is no text."""
+AT_ONCE = 1 << 20
 LINE_ENDS, BYTEWISE = ("\n", "\r"), "latin-1"
 
 
@@ -39,6 +42,24 @@ def ends_between_quotes(file: Path, delimiter: str, last: str | None) -> bool:
     if not last.endswith(LINE_ENDS) and data[-1:].decode(BYTEWISE) in LINE_ENDS:
         return False
     return stays_open(data.removeprefix(BOM), delimiter)
+
+
+def is_cut_between_quotes(file: Path, delimiter: str) -> bool:
+    """Say whether a file ends within a short value that begins with a quote: one that was cut does.
+
+    Args:
+        file: plain or gzipped.
+        delimiter: one character between fields.
+
+    Raises:
+        OSError, EOFError, zlib.error: it cannot be read.
+    """
+    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as opened:
+        plain = opened.seek(0, os.SEEK_END) if file.suffix != ".gz" else None
+        size = sum(map(len, iter(lambda: opened.read(AT_ONCE), b""))) if plain is None else plain
+        opened.seek(max(0, size - LONGEST_NUMBER))
+        value = re.split(rb"[\r\n" + re.escape(delimiter.encode()) + rb"]", opened.read())[-1]
+    return value.startswith(QUOTE) and value.count(QUOTE) % 2 == 1
 
 
 def stays_open(data: bytes, delimiter: str) -> bool:
