@@ -8,7 +8,9 @@ or a set that must be there, is of all rows together and tells nothing of one in
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_left
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -74,8 +76,10 @@ class _Parts:
         cases = self._cases(wide)
         if cases is None:
             return
+        places = [at for at, _ in sorted(cases)]
+        upto = [0, *accumulate(weight for _, weight in sorted(cases))]
         for span in spans:
-            last, count = before[span], sum(weight for at, weight in cases if span.holds(at))
+            last, count = before[span], upto[bisect_left(places, span.end)] - upto[bisect_left(places, span.start)]
             is_known = last is not None and last.held == (not count) and last.unexpected in {count, 0}
             if not is_known or (last is not None and count and last.severity != wide.severity):
                 yield self._part(wide, span, count, last)
